@@ -27,7 +27,7 @@ from pathlib import Path
 
 from tfwright.options import job_of
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.cache import seal, usage
 from tfwright.tools.cache.private import PrivateCache
@@ -97,7 +97,7 @@ def libraries(bazel: Path, room: Path, actions: int) -> Subject:
     )
 
 
-def last_build(job: BuildRequest) -> Subject:
+def last_build(job: RecipeJob) -> Subject:
     """Return the run of Bazel that compile would make for a recipe that was built."""
     steps = next(planned.steps for planned in engine.plan(job) if planned.stage.name == "compile")
     command = next(step for step in steps if isinstance(step, Command))

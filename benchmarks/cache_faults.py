@@ -21,13 +21,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import CacheTable
 from tfwright.pipeline import engine, stamps
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, SealedWheel
 from tfwright.tools import files
 
@@ -227,19 +228,19 @@ def faulty(url: str, fault: str) -> Iterator[str]:
 RECIPE = ["demo"]
 
 
-def job_with(version: str, cache: CacheTable, room: Path) -> BuildRequest:
+def job_with(version: str, cache: CacheTable, room: Path) -> RecipeJob:
     """Return a build of the demo with some Bazel; all of them share what they fetched."""
     recipe = recipes.read(RECIPE[0])
     bazel = recipe.bazel.model_copy(update={"version": version, "sha256": {}})
     named = recipe.model_copy(update={"bazel": bazel, "name": f"demo-{version}"})
     settings = host_file.read().model_copy(update={"build_out": room, "cache": cache})
-    return BuildRequest(recipe=named, host_file=settings, until="seal")
+    return RecipeJob(recipe=named, host_file=settings, until="seal")
 
 
-def built(job: BuildRequest) -> tuple[str, str]:
+def built(job: RecipeJob) -> tuple[str, str]:
     """Build from an empty output base; return the wheel's digest, and what the cache did."""
     files.remove(job.places.bazel)
-    engine.build(job, again="compile")
+    engine.build(replace(job, again="compile"))
     wheel, compiled = (stamps.last(job, "seal", SealedWheel), stamps.last(job, "compile", Built))
     if wheel is None or compiled is None:
         sys.exit("the build left no stamps")

@@ -23,7 +23,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder
-from tfwright.nightly.pages import write_pages
+from tfwright.nightly.pages import site as site_pages
 
 
 class IdleBuilder(PipelineBuilder):
@@ -86,7 +86,7 @@ def pages(folder: Path, count: int, nights: int) -> None:
             row = state.begin_night(start + dt.timedelta(days=number))
             state.judge_unchanged(names, row)
         begun, before = time.perf_counter(), time.process_time()
-        write_pages(host.nightly, state, host.site, host.clock(), {})
+        site_pages.write(host.nightly, state, host.clock(), {})
         seconds, own = time.perf_counter() - begun, time.process_time() - before
     size = (host.site / "index.html").stat().st_size
     print(

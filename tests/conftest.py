@@ -33,7 +33,7 @@ from tests.remedies.following import CommandLine
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import SupplyError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener, Silence
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
@@ -90,9 +90,9 @@ def recipe() -> Recipe:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path) -> BuildRequest:
+def job(recipe: Recipe, tmp_path: Path) -> RecipeJob:
     """Return a job that works in a directory of its own."""
-    return BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
+    return RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
 
 
 class _Notebook(Silence):

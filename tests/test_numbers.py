@@ -5,6 +5,7 @@ None of these may end in another error than the reader's own.
 
 import re
 import struct
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -101,10 +102,12 @@ def test_a_size_is_refused(text: str) -> None:
         TypeAdapter(Size).validate_python(text)
 
 
-def test_a_wheels_name_and_version_are_refused() -> None:
-    named = wheels.ParsedName("small", "1.0")
+def test_a_wheels_name_and_version_are_refused(tmp_path: Path) -> None:
+    wheel = tmp_path / "small-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as content:
+        content.writestr("small-1.0.dist-info/METADATA", f"Name: small\nVersion: {LONG}\n")
     with pytest.raises(WheelError, match="states the version"):
-        wheels._refuse_other_name("small-1.0.whl", named, "small", LONG)
+        wheels.read_wheel(wheel, "")
     with pytest.raises(WheelError, match="cannot enter the index"):
         wheels.parse_name(f"small-{LONG}-py3-none-any.whl")
     assert wheels._requires_python(f"=={LONG}") == ""

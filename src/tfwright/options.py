@@ -15,7 +15,7 @@ from tfwright.terminal.answer import Answer, fault_data, print_json
 
 if TYPE_CHECKING:
     from tfwright.errors import TfwrightError
-    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.job import RecipeJob
 
 # What options of several commands mean, so that each reads the same in every --help.
 RECIPE = {"recipe": "name of a recipe, or path of one that ends in .toml"}
@@ -215,28 +215,13 @@ def resuming(command: str, **options: "str | bool | Sequence[str]") -> str:
     return " ".join(words)
 
 
-def job_of(
-    recipe: str,
-    *,
-    until: str = "publish",
-    offline: bool = False,
-    jobs: int | None = None,
-    complete: "Callable[[dict[str, Any]], None] | None" = None,
-) -> "BuildRequest":
-    """Read the recipe and the host file into a request; `complete` as for `recipes.read`."""
+def job_of(recipe: str, **options: Any) -> "RecipeJob":  # noqa: ANN401 see RecipeJob.of
+    """Read the recipe and the host file into a job; the options are those of `RecipeJob.of`."""
     from tfwright.documents import host_file
-    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.job import RecipeJob
     from tfwright.terminal import console
 
-    return BuildRequest.of(
-        recipe,
-        host_file.read(),
-        listener=console.Terminal(),
-        offline=offline,
-        jobs=jobs,
-        until=until,
-        complete=complete,
-    )
+    return RecipeJob.of(recipe, host_file.read(), listener=console.Terminal(), **options)
 
 
 def one_of(**options: object) -> None:

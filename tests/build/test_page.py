@@ -10,7 +10,7 @@ import pytest
 from tfwright.build import page
 from tfwright.doctor.findings import Finding
 from tfwright.pipeline.engine import Planned
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import RawWheel
 from tfwright.pipeline.stage import Artefact, Step, Writes
 from tfwright.terminal.answer import plain
@@ -79,7 +79,7 @@ def test_a_plan_in_json_has_every_value_in_its_own_kind() -> None:
 
 
 def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
-    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    job: RecipeJob, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wheel = tmp_path / "x.whl"
     wheel.write_bytes(b"wheel")
@@ -92,7 +92,7 @@ def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
 
 
 def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
-    job: BuildRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    job: RecipeJob, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wheel = tmp_path / "x.whl"
     wheel.write_bytes(b"wheel")

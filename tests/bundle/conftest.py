@@ -8,7 +8,7 @@ from tests.upstream import commit, run_git
 
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Copied, Inputs, Programs
 from tfwright.pipeline.stage import Artefact
 from tfwright.progress import SILENCE, Listener
@@ -58,14 +58,14 @@ def document(tree: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def small_job(document: Path, tmp_path: Path, listener: Listener) -> BuildRequest:
+def small_job(document: Path, tmp_path: Path, listener: Listener) -> RecipeJob:
     """Return a job of that recipe, which keeps its notes."""
     settings = HostFile(build_out=tmp_path / "build_out")
-    return BuildRequest.of(str(document), settings, listener=listener)
+    return RecipeJob.of(str(document), settings, listener=listener)
 
 
 @pytest.fixture
-def brought(small_job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inputs:
+def brought(small_job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Inputs:
     """Let all inputs of the job be here: its commit, a clone, a Bazel and an archive."""
     places, source = small_job.places, small_job.recipe.source
     places.own.mkdir(parents=True)

@@ -18,7 +18,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.pipeline.job import BuildRequest, Places
+from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.progress import SILENCE, Silence
 from tfwright.toolkit import sources
@@ -533,7 +533,7 @@ def members(manifest: Manifest, kind: Kind) -> list[str]:
 
 @pytest.mark.medium
 def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place(  # noqa: PLR0913, PLR0917
-    small_job: BuildRequest,
+    small_job: RecipeJob,
     document: Path,
     brought: Inputs,
     make_wheel: Callable[..., Path],
@@ -572,7 +572,7 @@ def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_packages_that_pip_has_to_build_are_named(
-    small_job: BuildRequest, tmp_path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch
+    small_job: RecipeJob, tmp_path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = small_job.recipe.host.changed(requirements=("small==1.0", "old==0.1"))
     found = [tmp_path / "small-1.0-py3-none-any.whl", tmp_path / "old-0.1.zip"]
@@ -590,7 +590,7 @@ CUDNN = "0" * 64
 
 
 @pytest.fixture
-def with_cuda(small_job: BuildRequest) -> BuildRequest:
+def with_cuda(small_job: RecipeJob) -> RecipeJob:
     """Return a job whose recipe builds for CUDA."""
     host = small_job.recipe.host.changed(cuda="11.8", cudnn="8.6")
     answers = {"TF_NEED_CUDA": True}
@@ -602,7 +602,7 @@ def with_cuda(small_job: BuildRequest) -> BuildRequest:
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_a_bundle_names_the_cuda_that_licences_keep_out_of_it(
-    with_cuda: BuildRequest, tmp_path: Path
+    with_cuda: RecipeJob, tmp_path: Path
 ) -> None:
     root = tmp_path / "cuda"
     root.mkdir()
@@ -619,7 +619,7 @@ def test_a_bundle_names_the_cuda_that_licences_keep_out_of_it(
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
-    with_cuda: BuildRequest, document: Path, tmp_path: Path
+    with_cuda: RecipeJob, document: Path, tmp_path: Path
 ) -> None:
     content = b"a package of cuDNN"
     sha256 = hashlib.sha256(content).hexdigest()
@@ -643,7 +643,7 @@ def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_a_lock_file_goes_along_and_a_tree_of_ours_stays(
-    small_job: BuildRequest, tmp_path: Path
+    small_job: RecipeJob, tmp_path: Path
 ) -> None:
     lock = tmp_path / "small.lock"
     shutil.copy(recipes.RECIPES / "linux-r1.8-cpu.lock", lock)
@@ -657,7 +657,7 @@ def test_a_lock_file_goes_along_and_a_tree_of_ours_stays(
 
 @pytest.mark.medium
 def test_a_recipe_of_another_system_is_bundled_there(
-    small_job: BuildRequest,
+    small_job: RecipeJob,
     document: Path,
     brought: Inputs,
     tmp_path: Path,

@@ -14,7 +14,7 @@ from tfwright.documents.host_file import CacheTable
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.pipeline import caching
 from tfwright.pipeline.caching import CompilerChoice
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.pipeline.stage import Artefact
 from tfwright.progress import Listener
@@ -38,17 +38,13 @@ class OneCompiler:
 
 
 @pytest.fixture
-def job(job: BuildRequest, listener: Listener) -> BuildRequest:
+def job(job: RecipeJob, listener: Listener) -> RecipeJob:
     job.places.tree.mkdir(parents=True)
     return replace(job, listener=listener)
 
 
 def compiled(
-    job: BuildRequest,
-    act: Callable[[Build], object],
-    *,
-    version: str = "0.26.1",
-    compiler: str = "12",
+    job: RecipeJob, act: Callable[[Build], object], *, version: str = "0.26.1", compiler: str = "12"
 ) -> CacheUse | None:
     """Run a Bazel that does something with the cache, if it gets one."""
     choice = cast("CompilerChoice", OneCompiler(compiler))
@@ -74,7 +70,7 @@ def reading(build: Build) -> None:
     build.read(ACTION)
 
 
-def with_cache(job: BuildRequest, **table: object) -> BuildRequest:
+def with_cache(job: RecipeJob, **table: object) -> RecipeJob:
     cache = CacheTable.model_validate(table)
     return replace(job, host_file=job.host_file.model_copy(update={"cache": cache}))
 
@@ -84,7 +80,7 @@ def built(use: CacheUse | None) -> Built:
 
 
 @pytest.mark.parametrize("version", ["0.17.2", "2.1.0", "7.4.1"])
-def test_the_next_build_hits_what_a_build_added(job: BuildRequest, version: str) -> None:
+def test_the_next_build_hits_what_a_build_added(job: RecipeJob, version: str) -> None:
     use = compiled(job, adding(ACTION), version=version)
     assert caching.summary(built(use)).endswith(", 0 of 1 hits")
     caching.forget(job)
@@ -93,14 +89,14 @@ def test_the_next_build_hits_what_a_build_added(job: BuildRequest, version: str)
     assert not job.private_cache.joinpath(use.toolchain if use else "").exists()
 
 
-def test_another_compiler_has_a_cache_of_its_own(job: BuildRequest) -> None:
+def test_another_compiler_has_a_cache_of_its_own(job: RecipeJob) -> None:
     compiled(job, adding(ACTION))
     offered: set[str] = set()
     compiled(job, lambda build: offered.update(build.offered), compiler="13")
     assert ACTION not in offered
 
 
-def test_the_runs_of_an_interrupted_build_are_counted_together(job: BuildRequest) -> None:
+def test_the_runs_of_an_interrupted_build_are_counted_together(job: RecipeJob) -> None:
     compiled(job, adding(ACTION))
     compiled(job, reading)
     use = compiled(job, reading)
@@ -117,7 +113,7 @@ def test_the_runs_of_an_interrupted_build_are_counted_together(job: BuildRequest
     [({"enabled": False}, "0.26.1", False), ({}, "0.16.1", True), ({}, "0.3.1", True)],
 )
 def test_a_build_without_a_cache_says_so_unless_it_was_asked_for(
-    job: BuildRequest, notes: list[str], table: dict[str, object], version: str, *, noted: bool
+    job: RecipeJob, notes: list[str], table: dict[str, object], version: str, *, noted: bool
 ) -> None:
     asked = with_cache(job, **table)
     assert compiled(asked, adding(ACTION), version=version) is None
@@ -126,7 +122,7 @@ def test_a_build_without_a_cache_says_so_unless_it_was_asked_for(
 
 
 def test_a_cache_that_cannot_be_opened_is_no_reason_to_fail(
-    job: BuildRequest, notes: list[str], tmp_path: Path
+    job: RecipeJob, notes: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     asked = with_cache(job, directory=tmp_path / "file/cache")
@@ -135,7 +131,7 @@ def test_a_cache_that_cannot_be_opened_is_no_reason_to_fail(
 
 
 def test_a_disk_that_refuses_links_is_no_reason_to_fail(
-    job: BuildRequest, notes: list[str], monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -146,7 +142,7 @@ def test_a_disk_that_refuses_links_is_no_reason_to_fail(
     assert not job.private_cache.exists()
 
 
-def test_what_a_killed_build_changed_is_not_believed(job: BuildRequest) -> None:
+def test_what_a_killed_build_changed_is_not_believed(job: RecipeJob) -> None:
     compiled(job, adding(ACTION))
     choice = cast("CompilerChoice", OneCompiler())
     with caching.opened(job, choice, KNOWN, "0.26.1") as cache:
@@ -156,16 +152,16 @@ def test_what_a_killed_build_changed_is_not_believed(job: BuildRequest) -> None:
     assert caching.is_believed(job)
 
 
-def test_faults_of_the_cache_are_a_note(job: BuildRequest, notes: list[str]) -> None:
+def test_faults_of_the_cache_are_a_note(job: RecipeJob, notes: list[str]) -> None:
     compiled(job, lambda build: build.add(ACTION, payload=b"\xff"))
     assert "an entry could not be read (1x)" in notes[-1]
 
 
 @pytest.fixture
-def hosts(job: BuildRequest, backend: Backend, tmp_path: Path) -> Callable[..., BuildRequest]:
+def hosts(job: RecipeJob, backend: Backend, tmp_path: Path) -> Callable[..., RecipeJob]:
     """Return what makes the job of a host, whose cache is its own and whose secret is shared."""
 
-    def host(name: str, **table: object) -> BuildRequest:
+    def host(name: str, **table: object) -> RecipeJob:
         directory, secret = tmp_path / name, tmp_path / "secret"
         return with_cache(job, directory=directory, secret=secret, server=backend.url, **table)
 
@@ -173,7 +169,7 @@ def hosts(job: BuildRequest, backend: Backend, tmp_path: Path) -> Callable[..., 
 
 
 def test_a_good_build_is_sent_and_another_host_hits_it(
-    hosts: Callable[..., BuildRequest], notes: list[str]
+    hosts: Callable[..., RecipeJob], notes: list[str]
 ) -> None:
     writer = hosts("writer")
     compiled(writer, adding(ACTION))
@@ -190,7 +186,7 @@ def test_a_good_build_is_sent_and_another_host_hits_it(
 
 @pytest.mark.parametrize("table", [{"writes": False}, {"server": None}])
 def test_nothing_is_sent_where_the_host_file_forbids_it(
-    hosts: Callable[..., BuildRequest], backend: Backend, table: dict[str, object]
+    hosts: Callable[..., RecipeJob], backend: Backend, table: dict[str, object]
 ) -> None:
     asked = hosts("host")
     silent = with_cache(asked, **{**asked.host_file.cache.model_dump(), **table})
@@ -198,16 +194,14 @@ def test_nothing_is_sent_where_the_host_file_forbids_it(
     assert backend.content == {}
 
 
-def test_an_offline_build_asks_no_server(
-    hosts: Callable[..., BuildRequest], backend: Backend
-) -> None:
+def test_an_offline_build_asks_no_server(hosts: Callable[..., RecipeJob], backend: Backend) -> None:
     offline = replace(hosts("host"), offline=True)
     caching.publish(offline, built(compiled(offline, adding(ACTION))))
     assert (backend.asked, backend.content) == ([], {})
 
 
 def test_a_compiler_that_changed_before_publish_sends_nothing(
-    hosts: Callable[..., BuildRequest], backend: Backend
+    hosts: Callable[..., RecipeJob], backend: Backend
 ) -> None:
     asked = hosts("host")
     compiled(asked, adding(ACTION))
@@ -216,7 +210,7 @@ def test_a_compiler_that_changed_before_publish_sends_nothing(
 
 
 def test_a_file_that_is_damaged_on_the_server_is_sent_again_by_the_host_that_met_it(
-    hosts: Callable[..., BuildRequest], backend: Backend
+    hosts: Callable[..., RecipeJob], backend: Backend
 ) -> None:
     writer, reader = hosts("writer"), hosts("reader")
     caching.publish(writer, built(compiled(writer, adding(ACTION))))
@@ -228,7 +222,7 @@ def test_a_file_that_is_damaged_on_the_server_is_sent_again_by_the_host_that_met
 
 
 def test_a_server_that_fails_is_a_note_of_publish(
-    hosts: Callable[..., BuildRequest], backend: Backend, notes: list[str]
+    hosts: Callable[..., RecipeJob], backend: Backend, notes: list[str]
 ) -> None:
     asked = hosts("host")
     use = compiled(asked, adding(ACTION))
@@ -280,7 +274,7 @@ def test_a_compiler_is_part_of_the_toolchain_wherever_it_is_named(
 
 
 def test_an_execution_log_is_kept_where_the_next_build_does_not_overwrite_it(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     asked = with_cache(job, logs=True)
     (flag,) = caching.log_flags(asked, {"experimental_execution_log_file": ""})
@@ -293,7 +287,7 @@ def test_an_execution_log_is_kept_where_the_next_build_does_not_overwrite_it(
     assert list(caching.log_flags(job, {"execution_log_binary_file": ""})) == []
 
 
-def test_lines_of_the_history_that_cannot_be_read_are_left_out(job: BuildRequest) -> None:
+def test_lines_of_the_history_that_cannot_be_read_are_left_out(job: RecipeJob) -> None:
     root = job.host_file.cache_directory
     assert usage.read(root) == ()
     compiled(job, adding(ACTION))

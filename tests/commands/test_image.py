@@ -8,16 +8,16 @@ import pytest
 
 from tfwright.errors import RecipeError
 from tfwright.image import images as image
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 
 
-def test_a_recipe_without_a_containerfile_is_told_which_key_to_add(job: BuildRequest) -> None:
+def test_a_recipe_without_a_containerfile_is_told_which_key_to_add(job: RecipeJob) -> None:
     with pytest.raises(RecipeError, match="small names no Containerfile") as found:
         image.build(job, "small")
     assert "[host.image]" in found.value.remedy
 
 
-def test_a_recipe_without_an_image_has_none_to_pull(job: BuildRequest) -> None:
+def test_a_recipe_without_an_image_has_none_to_pull(job: RecipeJob) -> None:
     with pytest.raises(RecipeError, match="names no container image") as found:
         image.pull(job, "small")
     assert "[host.image] with name and digest" in found.value.remedy

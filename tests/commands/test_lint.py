@@ -10,7 +10,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
 from tfwright.lint import recipes as linting
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 
 CPU = "linux-r1.8-cpu"
 
@@ -198,7 +198,7 @@ def test_the_keys_of_a_recipe_that_was_broken_before_are_new(
 
 
 def test_a_review_says_what_a_build_would_run_and_keep(tmp_path: Path) -> None:
-    job = BuildRequest(
+    job = RecipeJob(
         recipe=recipes.read("demo"), host_file=HostFile(build_out=tmp_path / "build_out")
     )
     planned = linting.planned(job)

@@ -7,7 +7,7 @@ import pytest
 
 from tfwright.errors import RecipeError
 from tfwright.image import images
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools.container import building
 
 PINNED = "debian@sha256:" + "a" * 64
@@ -88,7 +88,7 @@ def test_a_missing_containerfile_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_file_that_no_recipe_names_gives_an_image_that_a_recipe_can_pin(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     if not shutil.which("podman"):
         pytest.skip("podman is not installed")

@@ -16,7 +16,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.lock import inputs as pinning
 from tfwright.pin import checksums
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Inputs
 from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
@@ -43,7 +43,7 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path, archive: Path) -> BuildRequest:
+def job(recipe: Recipe, tmp_path: Path, archive: Path) -> RecipeJob:
     """Return a job for a tree that names one archive that can be had and one that cannot.
 
     It is another system's: what runs during the build is not looked for.
@@ -70,19 +70,17 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> BuildRequest:
     other = "Darwin" if os.uname().sysname == "Linux" else "Linux"
     host = recipe.host.model_copy(update={"system": other})
     host_file = HostFile(build_out=tmp_path / "build_out", drop=archive.parent)
-    return BuildRequest(
+    return RecipeJob(
         recipe=recipe.model_copy(update={"source": source, "host": host}), host_file=host_file
     )
 
 
-def inputs(job: BuildRequest) -> Inputs:
-    made = engine.build(replace(job, until="fetch"))
-    assert isinstance(made, Inputs)
-    return made
+def inputs(job: RecipeJob) -> Inputs:
+    return engine.build(replace(job, until="fetch")).of(Inputs)
 
 
 def test_what_can_be_had_is_in_the_vault_where_bazel_looks_and_the_rest_is_left_to_it(
-    job: BuildRequest, archive: Path
+    job: RecipeJob, archive: Path
 ) -> None:
     (artefact,) = inputs(job).archives
     assert artefact.sha256 == files.sha256(archive)
@@ -96,7 +94,7 @@ def test_what_can_be_had_is_in_the_vault_where_bazel_looks_and_the_rest_is_left_
 
 
 def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(
-    job: BuildRequest, archive: Path, tmp_path: Path
+    job: RecipeJob, archive: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.lock"
     pinning.write(job, path)
@@ -114,7 +112,7 @@ def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(
 
 
 def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     wanting = job.recipe.model_copy(
         update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})}
@@ -125,7 +123,7 @@ def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
 
 
 def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with_the_entry(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.lock"
     pinning.write(job, path)
@@ -141,7 +139,7 @@ def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with
 
 
 def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.lock"
     known = pinning.write(job, path)
@@ -155,7 +153,7 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
 
 
 def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked(
-    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "small.lock"
     monkeypatch.setattr(pinning, "_wanted", lambda *_: ({"one": ""}, None))
@@ -185,7 +183,7 @@ def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked
 
 
 def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
-    job: BuildRequest, archive: Path, tmp_path: Path
+    job: RecipeJob, archive: Path, tmp_path: Path
 ) -> None:
     substitute = {
         "reason": "its server is gone",
@@ -215,7 +213,7 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
     )
 
 
-def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: BuildRequest) -> None:
+def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: RecipeJob) -> None:
     (artefact,) = inputs(job).archives
     artefact.path.chmod(0o644)
     artefact.path.write_bytes(b"bad")
@@ -223,14 +221,14 @@ def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: BuildReq
     assert files.sha256(again.path) == again.sha256
 
 
-def test_the_report_of_links_covers_every_archive(job: BuildRequest) -> None:
+def test_the_report_of_links_covers_every_archive(job: RecipeJob) -> None:
     rows = {row.name: row for row in pinning.check(job, deep=False)}
     assert (rows["one"].left, rows["one"].kept) == (1, True)
     assert (rows["two"].left, rows["two"].kept) == (0, False)
 
 
 def test_the_sources_of_an_archive_are_asked_although_its_substitute_is_of_another_one(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     substitute = {
         "reason": "its server is gone",
@@ -307,7 +305,7 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
         drop=archive.parent,
         bazels={"0.26.1": obtain_bazel("0.26.1")},
     )
-    job = BuildRequest.of(str(recipe), settings)
+    job = RecipeJob.of(str(recipe), settings)
     locked = pinning.write(job, tmp_path / "small.lock")
     needs = {each.names: each.needed for each in locked.archives}
     assert (needs[("one",)], needs[("two",)]) == (True, False)
@@ -345,7 +343,7 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
     text = OWN.format(url=tree.as_uri(), commit=pinned)
     recipe.write_text(text.replace('requirements = ["small==1.0"]\n', ""), "utf-8")
     settings = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": obtain_bazel("0.26.1")})
-    job = BuildRequest.of(str(recipe), settings)
+    job = RecipeJob.of(str(recipe), settings)
     inputs(job)
     # Without a lock only Bazel knows what the target needs: the build stops where Bazel asks.
     with fails(RecipeError, "small", "invoke pin") as stopped:
@@ -357,7 +355,7 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
     needs = {entry.name: entry.needed for entry in locked.unlockable}
     assert needs == {"one": True, "other": True, "idle": False}
     with fails(RecipeError, "one, other") as told:
-        inputs(BuildRequest.of(str(recipe), settings))
+        inputs(RecipeJob.of(str(recipe), settings))
     lines = list(told.value.evidence.lines)
     assert lines[0] == "WORKSPACE:2: one: http_archive names no sha256"
     assert told.value.remedy.startswith(stopped.value.remedy)
@@ -368,14 +366,14 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
     tables = [line for line in lines if not line.startswith("WORKSPACE:")]
     recipe.write_text("\n".join([recipe.read_text("utf-8"), *tables, ""]), "utf-8")
     checksums.pin(recipe, settings, listener)
-    again = BuildRequest.of(str(recipe), settings)
+    again = RecipeJob.of(str(recipe), settings)
     locked = pinning.write(again, path)
     # Bazel declares archives of its own.
     own = [entry for entry in locked.archives if not entry.of_bazel]
     assert {entry.names[0]: entry.needed for entry in own} == {"one": True, "other": True}
     assert not locked.substitutes
     assert [entry.name for entry in locked.unlockable] == ["idle"]
-    offline = replace(BuildRequest.of(str(recipe), settings), until="compile", offline=True)
+    offline = replace(RecipeJob.of(str(recipe), settings), until="compile", offline=True)
     (served / "one.zip").unlink()
-    assert isinstance(engine.build(offline), Built)
+    assert Built in engine.build(offline)
     assert not any("Not the pinned bytes" in note for note in notes)

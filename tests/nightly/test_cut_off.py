@@ -18,8 +18,8 @@ from tfwright.documents.recipe import ROOT
 from tfwright.nightly import night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.night import BuildHost
-from tfwright.nightly.standing import stand
-from tfwright.nightly.state import Nightfall
+from tfwright.nightly.state import NightVerdict
+from tfwright.nightly.status import status_of
 from tfwright.tools.process import file_lock
 
 pytestmark = pytest.mark.medium
@@ -169,11 +169,9 @@ def test_a_clock_that_was_years_ahead_for_a_night_decides_nothing_after_it(tmp_p
     clock = builder_of(host).clock
     pass_night(host)
     ahead(clock, 3650)
-    builder_of(host).parts["a"] = {"recipe": "2"}
-    pass_night(host)
+    pass_night(host, a="2")
     ahead(clock, -3650)
-    builder_of(host).parts["a"] = {"recipe": "3"}
-    assert pass_night(host).verdicts == {"a": "good", "b": "unchanged"}
+    assert pass_night(host, a="3").verdicts == {"a": "good", "b": "unchanged"}
     # The build of the wrong year is not the newest one.
     assert pass_night(host).verdicts == {"a": "unchanged", "b": "unchanged"}
     pointer = json.loads((host.site / "pointers/a/nightly.json").read_text())
@@ -195,8 +193,7 @@ def test_what_was_hidden_years_ahead_is_deleted_in_time(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention=limits, reproduce=False)
     pass_night(host)
     ahead(builder_of(host).clock, 3650)
-    builder_of(host).parts["a"] = {"recipe": "2"}
-    pass_night(host)
+    pass_night(host, a="2")
     ahead(builder_of(host).clock, -3650)
     for _ in range(5):
         pass_night(host)
@@ -218,8 +215,8 @@ def test_a_night_killed_before_the_clock_was_set_back_is_over(tmp_path: Path) ->
 def test_silence_is_noticed_although_the_last_night_lies_ahead(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     now = builder_of(host).clock()
-    nights = [Nightfall(1, now + dt.timedelta(days=3650), "good", "", "")]
-    assert stand(nights, now, stale_nights=3).word == "stale"
+    nights = [NightVerdict(1, now + dt.timedelta(days=3650), "good", "", "")]
+    assert status_of(nights, now, stale_nights=3).word == "stale"
 
 
 def test_a_state_that_is_read_again_orders_builds_of_one_day_by_their_time(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import HostError, RecipeError, WheelError
 from tfwright.index import write
@@ -25,24 +26,19 @@ def test_a_row_of_the_state_that_cannot_be_read_says_what_to_do(
     with closing(sqlite3.connect(tmp_path / state.FILE)) as database:
         database.execute("update checked set at = ?", (value,))
         database.commit()
-    with (
-        pytest.raises(HostError, match="state cannot be used") as caught,
-        state.opened(tmp_path) as kept,
-    ):
+    with fails(HostError, tmp_path / state.FILE), state.opened(tmp_path) as kept:
         kept.checks("links")
-    assert str(tmp_path / state.FILE) in caught.value.remedy
 
 
 @pytest.mark.parametrize("text", ["[[[1]]]", "5", "[", "[" * 200_000, "\\xff", "null", '"x"'])
 def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / site.YANKED).write_text(text)
-    with pytest.raises(RecipeError, match="cannot be used") as caught:
+    with fails(RecipeError, tmp_path / site.YANKED):
         site.yanked(tmp_path)
-    assert "delete it" in caught.value.remedy
 
 
 def test_a_wheel_that_the_index_does_not_have_cannot_be_yanked(tmp_path: Path) -> None:
-    with pytest.raises(WheelError, match="The index has no wheel demo-1"):
+    with fails(WheelError, "demo-1.0-py3-none-any.whl"):
         site.yank(tmp_path, "demo-1.0-py3-none-any.whl", "wrong cuDNN")
     with pytest.raises(WheelError):
         site.yank(tmp_path, "../../etc/passwd", "wrong cuDNN")
@@ -57,13 +53,6 @@ def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
     assert site.yanked(tmp_path) == {name: "wrong cuDNN"}
     site.yank(tmp_path, name, None)
     assert site.yanked(tmp_path) == {}
-
-
-def test_a_state_of_a_newer_tfwright_is_left_as_it_is(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / state.FILE)) as database:
-        database.execute(f"pragma user_version = {state.VERSION + 1}")
-    with pytest.raises(HostError, match="was written by a newer tfwright"), state.opened(tmp_path):
-        pass
 
 
 def test_a_misspelt_verdict_is_not_kept(tmp_path: Path) -> None:

@@ -10,23 +10,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
-from tests.workers.test_remote import LOCAL_SSH, slurm_that, ssh_that
+from tests.workers.test_remote import LOCAL_SSH, a_host, slurm_that, ssh_that
 
 from tfwright.bundle import packing as bundle
-from tfwright.documents.host_file import HostFile, SlurmTable
+from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.nightly import fleets, night, orders, targets
+from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, Settle
-from tfwright.nightly.pages import overview
-from tfwright.pipeline.job import BuildRequest
+from tfwright.nightly.pages import site as site_pages
+from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
 from tfwright.tools.remote import ssh
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.workers import hand_out, supply
 from tfwright.workers.schedule import Assignment, WorkSchedule
 
@@ -73,7 +74,7 @@ def test_what_workers_build_is_published_with_the_worker_named(tmp_path: Path) -
     page = (host.site / "index.html").read_text("utf-8")
     assert "on one" in page
     with states.opened(host.directory) as state:
-        rows = overview.rows(host.nightly, state, {}, host.clock())
+        rows = site_pages.views(host.nightly, state, {}, host.clock())
     assert {row.worker for row in rows} == {"one"}
 
 
@@ -88,8 +89,19 @@ def test_two_workers_fit_twice_as_much_into_a_night(tmp_path: Path) -> None:
     assert list(again.verdicts.values()).count("skipped") == 1
 
 
-def pipeline_builder(tmp_path: Path) -> PipelineBuilder:
-    return PipelineBuilder(NightlyFile(directory=tmp_path), HostFile())
+def pipeline_builder(
+    tmp_path: Path, on: str = "here", *workers: WorkerTable, slurm: SlurmTable | None = None
+) -> PipelineBuilder:
+    nightly = NightlyFile.model_validate({"directory": tmp_path, "on": on})
+    return PipelineBuilder(
+        nightly, HostFile(build_out=tmp_path / "out", workers=workers, slurm=slurm)
+    )
+
+
+def slurm_fleet(tmp_path: Path, **keys: object) -> fleets.NightFleet:
+    """Return a fleet of one Slurm."""
+    table = SlurmTable.model_validate({"directory": tmp_path, **keys})
+    return fleets.NightFleet(pipeline_builder(tmp_path, "slurm", slurm=table), print)
 
 
 def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
@@ -105,14 +117,14 @@ def test_a_worker_with_another_recipe_refuses_the_order(
     folder = tmp_path / "order"
     folder.mkdir()
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
-    orders.write(folder, order, pipeline_builder(tmp_path), carry=False)
-    with pytest.raises(HostError, match=r"would build another wheel: it differs in .*source"):
-        orders.carry_out(folder, SILENCE)
+    fleets.write(folder, order, pipeline_builder(tmp_path), carry=False)
+    with fails(HostError, "the recipe's [source]"):
+        fleets.carry_out(folder, SILENCE)
 
 
 def test_a_folder_without_an_order_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="holds no build order"):
-        orders.carry_out(tmp_path, SILENCE)
+    with fails(RecipeError, tmp_path):
+        fleets.carry_out(tmp_path, SILENCE)
 
 
 def test_an_order_whose_inputs_were_sent_is_built_offline(
@@ -132,16 +144,16 @@ def test_an_order_whose_inputs_were_sent_is_built_offline(
         order = replace(order, fingerprint=builder.decides(order.target))
         folder = tmp_path / f"order{offline}"
         folder.mkdir()
-        orders.write(folder, order, builder, carry=True, offline=offline)
-        orders.carry_out(folder, SILENCE)
+        fleets.write(folder, order, builder, carry=True, offline=offline)
+        fleets.carry_out(folder, SILENCE)
         shutil.rmtree(tmp_path / "other")
     assert seen == [False, True]
 
 
 def built(folder: Path, **changes: object) -> NightlyBuild:
     """Leave what a worker leaves."""
-    (folder / orders.RESULT).mkdir(parents=True)
-    (folder / orders.RESULT / "a-1-py3-none-any.whl").write_bytes(b"wheel")
+    (folder / fleets.RESULT).mkdir(parents=True)
+    (folder / fleets.RESULT / "a-1-py3-none-any.whl").write_bytes(b"wheel")
     values: dict[str, object] = {
         "id": "id",
         "target": "demo",
@@ -153,45 +165,37 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
         "sha256": "8bde2e6c5bc9ac14c1d9c3b5d6ed3d1a0e3d6d2c2bb1ad1e4ed8c6f8fb77d2b5",
     }
     build = NightlyBuild.model_validate({**values, **changes})
-    (folder / orders.BUILT).write_text(build.model_dump_json(), "utf-8")
+    (folder / fleets.BUILT).write_text(build.model_dump_json(), "utf-8")
     return build
-
-
-def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
-    built(tmp_path / "order")
-    with pytest.raises(HostError, match="other bytes than it was built"):
-        orders.take(tmp_path / "order", tmp_path / "id")
 
 
 def test_a_result_without_its_wheel_or_its_folder_is_refused(tmp_path: Path) -> None:
     build = built(tmp_path / "order")
-    (tmp_path / "order" / orders.RESULT / build.wheel).unlink()
-    with pytest.raises(HostError, match=r"none-any\.whl did not come"):
-        orders.take(tmp_path / "order", tmp_path / "id")
-    (tmp_path / "order" / orders.RESULT).rmdir()
-    with pytest.raises(HostError, match="left no result"):
-        orders.take(tmp_path / "order", tmp_path / "id")
+    (tmp_path / "order" / fleets.RESULT / build.wheel).unlink()
+    with fails(HostError, "none-any.whl"):
+        fleets.take(tmp_path / "order", tmp_path / "id")
+    (tmp_path / "order" / fleets.RESULT).rmdir()
+    with fails(HostError, "build_out/workers/logs"):
+        fleets.take(tmp_path / "order", tmp_path / "id")
 
 
 def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Path) -> None:
     built(tmp_path / "order", wheel="", sha256="")
     (tmp_path / "id").mkdir()
-    assert orders.take(tmp_path / "order", tmp_path / "id").id == "id"
+    assert fleets.take(tmp_path / "order", tmp_path / "id").id == "id"
     assert (tmp_path / "id/a-1-py3-none-any.whl").is_file()
 
 
 @pytest.mark.parametrize("changes", [{"id": "../../id"}, {"wheel": "../a-1-py3-none-any.whl"}])
 def test_the_result_of_another_order_is_refused(changes: dict[str, str], tmp_path: Path) -> None:
     built(tmp_path / "order", **changes)
-    with pytest.raises(HostError, match="result of another order"):
-        orders.take(tmp_path / "order", tmp_path / "id")
+    with fails(HostError, tmp_path / "order"):
+        fleets.take(tmp_path / "order", tmp_path / "id")
     assert not (tmp_path / "id").exists()
 
 
 def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -> None:
-    builder = pipeline_builder(tmp_path)
-    heard: list[str] = []
-    fleet = fleets.SshFleet(tmp_path, HostFile(), builder, heard.append, {})
+    fleet = ssh_fleet(tmp_path, "two")
     settled: list[NightlyBuild] = []
     order = order_of(tmp_path, {})
     given = Assignment("demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8")
@@ -203,18 +207,15 @@ def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -
 
 
 def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
-    builder = pipeline_builder(tmp_path)
     for place, table in (("workers", "[[workers]]"), ("slurm", "[slurm]")):
-        nightly = NightlyFile.model_validate({"directory": str(tmp_path), "on": place})
-        with pytest.raises(HostError) as caught:
-            fleets.of(nightly, HostFile(), builder, lambda _: None)
-        assert table in caught.value.remedy or table in caught.value.what
+        with fails(HostError, table):
+            fleets.fleet_of(pipeline_builder(tmp_path, place), print)
 
 
 def test_an_order_is_plain_json_that_a_person_can_read(tmp_path: Path) -> None:
     order = order_of(tmp_path, {"the commit": "a" * 40})
-    orders.write(tmp_path, order, pipeline_builder(tmp_path), carry=True)
-    document = json.loads((tmp_path / orders.ORDER).read_text("utf-8"))
+    fleets.write(tmp_path, order, pipeline_builder(tmp_path), carry=True)
+    document = json.loads((tmp_path / fleets.ORDER).read_text("utf-8"))
     assert document["target"]["name"] == "demo"
     assert document["fingerprint"] == {"the commit": "a" * 40}
 
@@ -242,34 +243,32 @@ def test_a_wheel_is_built_again_where_wheels_are_built(tmp_path: Path) -> None:
     assert night.run(host).difference == "1 file differs"
 
 
-def ssh_fleet(tmp_path: Path, *names: str) -> fleets.SshFleet:
+def ssh_fleet(tmp_path: Path, *names: str) -> fleets.NightFleet:
     """Return a fleet of workers that see this host's directories."""
-    settings = HostFile(build_out=tmp_path / "out")
-    hosts = {name: RemoteHost(name, f"{name}.example", "/srv/tfwright") for name in names}
-    builder = pipeline_builder(tmp_path)
-    return fleets.SshFleet(tmp_path, settings, builder, print, hosts)
+    hosts = [a_host(name, f"{name}.example", "/srv/tfwright") for name in names]
+    return fleets.NightFleet(pipeline_builder(tmp_path, "workers", *hosts), print)
 
 
 def order_again(tmp_path: Path, worker: str) -> BuildOrder:
     """Return the order to build again what a worker built."""
     last = built(tmp_path / "last", worker=worker)
-    wheel = tmp_path / "last" / orders.RESULT / last.wheel
+    wheel = tmp_path / "last" / fleets.RESULT / last.wheel
     order = order_of(tmp_path, {})
     return replace(order, again=True, last_good=last, last_wheel=wheel)
 
 
 def rebuilding(
     found: Mapping[str, str], asked: list[str]
-) -> Callable[[RemoteHost, Sequence[str], Path], RemoteBuild]:
+) -> Callable[[WorkerTable, Sequence[str], Path], RemoteBuild]:
     """Return workers, by name, that find such differences; all others are lost."""
 
-    def run(host: RemoteHost, program: Sequence[str], _: Path) -> RemoteBuild:
+    def run(host: WorkerTable, program: Sequence[str], _: Path) -> RemoteBuild:
         asked.append(host.name)
         if host.name not in found:
             return RemoteBuild(1.0, ssh.LOST, "no answer")
-        rebuilt = orders.Rebuilt(target="demo", difference=found[host.name])
+        rebuilt = fleets.Rebuilt(target="demo", difference=found[host.name])
         text = rebuilt.model_dump_json()
-        Path(program[-1], orders.REBUILT).write_text(text, "utf-8")
+        Path(program[-1], fleets.REBUILT).write_text(text, "utf-8")
         return RemoteBuild(1.0)
 
     return run
@@ -296,7 +295,7 @@ def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
     fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
     assert sorted(asked) == ["one", "two"]
     again = order_again(tmp_path, "two")
-    with pytest.raises(HostError, match="no worker was left"):
+    with fails(HostError):
         fleet.reproduce(again)
     assert len(asked) == len(fleet.hosts)
     monkeypatch.setattr(ssh, "run", rebuilding({"two": ""}, asked))
@@ -310,7 +309,7 @@ def test_a_wheel_that_no_worker_could_build_again_is_not_called_the_same(
 ) -> None:
     monkeypatch.setattr(ssh, "run", rebuilding({}, []))
     fleet = ssh_fleet(tmp_path, "one", "two")
-    with pytest.raises(HostError, match="no answer"):
+    with fails(HostError, "no answer"):
         fleet.reproduce(order_again(tmp_path, "one"))
 
 
@@ -320,7 +319,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
     done: list[str] = []
 
-    def fetch(job: BuildRequest) -> None:
+    def fetch(job: RecipeJob) -> None:
         done.append(f"{job.name} fetched")
 
     def rebuild(_: PipelineBuilder, target: Target, wheel: Path) -> str:
@@ -334,10 +333,10 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     order = replace(order, fingerprint=builder.decides(order.target))
     folder = tmp_path / "order"
     folder.mkdir()
-    orders.write(folder, order, builder, carry=True)
-    orders.carry_out(folder, SILENCE)
+    fleets.write(folder, order, builder, carry=True)
+    fleets.carry_out(folder, SILENCE)
     assert done == ["demo fetched", "demo against a-1-py3-none-any.whl"]
-    assert orders.difference(folder) == "2 differences"
+    assert fleets.difference(folder) == "2 differences"
 
 
 def test_orders_that_a_cut_off_night_left_are_removed(
@@ -360,9 +359,9 @@ def test_a_worker_removes_orders_whose_night_lost_it_a_week_ago(
     eight_days_ago = time.time() - 8 * 24 * 60 * 60
     os.utime(old, (eight_days_ago, eight_days_ago))
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
-    orders.write(new, order, pipeline_builder(tmp_path), carry=False)
+    fleets.write(new, order, pipeline_builder(tmp_path), carry=False)
     with pytest.raises(HostError):
-        orders.carry_out(new, SILENCE)
+        fleets.carry_out(new, SILENCE)
     assert (old.exists(), new.exists()) == (False, True)
 
 
@@ -372,19 +371,17 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     seen: list[bool] = []
 
     def submit(
-        _: HostFile, begun: WorkSchedule, program_of: Callable[[str], Sequence[str]], *__: object
+        _: HostFile, schedule: WorkSchedule, program_of: Callable[[str], Sequence[str]], *__: object
     ) -> None:
-        for program in map(program_of, begun.assignments):
-            written = Path(program[-1], orders.ORDER).read_text("utf-8")
+        for program in map(program_of, schedule.assignments):
+            written = Path(program[-1], fleets.ORDER).read_text("utf-8")
             document = json.loads(written)
             seen.append(document["offline"])
 
     monkeypatch.setattr(bundle, "fetched", lambda _: None)
     monkeypatch.setattr(hand_out, "by_slurm", submit)
     for inputs in (False, True):
-        table = SlurmTable(directory=tmp_path, inputs=inputs)
-        settings = HostFile(build_out=tmp_path / "out", slurm=table)
-        fleet = fleets.SlurmFleet(tmp_path, settings, pipeline_builder(tmp_path), print)
+        fleet = slurm_fleet(tmp_path, inputs=inputs)
         fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
     assert seen == [False, True]
 
@@ -392,7 +389,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
 def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fetch(_: BuildRequest) -> None:
+    def fetch(_: RecipeJob) -> None:
         raise SupplyError("Eigen could not be found", remedy="Copy it.")
 
     sbatch = tmp_path / "sbatch"
@@ -400,15 +397,10 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(bundle, "fetched", fetch)
-    table = SlurmTable(directory=tmp_path, inputs=True)
-    settings = HostFile(build_out=tmp_path / "out", slurm=table)
-    fleet = fleets.SlurmFleet(tmp_path, settings, pipeline_builder(tmp_path), print)
-    settled: list[NightlyBuild] = []
-    order = order_of(tmp_path, {})
-    fleet.build([order], {}, lambda _, made: settled.append(made()))
-    assert settled[0].result == "blocked"
-    assert settled[0].broken
-    assert "Eigen could not be found" in settled[0].broken.line
+    build = settled_by(slurm_fleet(tmp_path, inputs=True), order_of(tmp_path, {}))
+    assert build.result == "blocked"
+    assert build.broken
+    assert "Eigen could not be found" in build.broken.line
     assert not (tmp_path / "sbatch.ran").exists()
 
 
@@ -420,16 +412,10 @@ def test_a_slurm_that_takes_no_job_blocks_targets_and_ends_no_night(
     sbatch.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n", "utf-8")
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    table = SlurmTable(directory=tmp_path)
-    settings = HostFile(build_out=tmp_path / "out", slurm=table)
-    builder = pipeline_builder(tmp_path)
-    fleet = fleets.SlurmFleet(tmp_path, settings, builder, print)
-    settled: list[NightlyBuild] = []
-    order = order_of(tmp_path, {})
-    fleet.build([order], {}, lambda _, made: settled.append(made()))
-    assert settled[0].result == "blocked"
-    assert settled[0].broken
-    assert said in settled[0].broken.line
+    build = settled_by(slurm_fleet(tmp_path), order_of(tmp_path, {}))
+    assert build.result == "blocked"
+    assert build.broken
+    assert said in build.broken.line
 
 
 # What a worker's `nightly --order` leaves, without a build: its wheel is made of the order.
@@ -461,19 +447,16 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def with_own_disk(tmp_path: Path, heard: list[str], *hosts: RemoteHost) -> fleets.SshFleet:
+def with_own_disk(tmp_path: Path, heard: list[str], *hosts: WorkerTable) -> fleets.NightFleet:
     """Return a fleet of workers that share no directory with this host."""
-    settings = HostFile(build_out=tmp_path / "out")
-    builder = pipeline_builder(tmp_path)
-    named = {host.name: host for host in hosts}
-    return fleets.SshFleet(tmp_path, settings, builder, heard.append, named)
+    return fleets.NightFleet(pipeline_builder(tmp_path, "workers", *hosts), heard.append)
 
 
-def a_worker(checkout: Path, name: str = "one") -> RemoteHost:
-    return RemoteHost(name, name, str(checkout), sys.executable, build_out="~/o")
+def a_worker(checkout: Path, name: str = "one") -> WorkerTable:
+    return a_host(name, name, str(checkout), python=sys.executable, build_out="~/o")
 
 
-def settled_by(fleet: fleets.SshFleet, order: BuildOrder) -> NightlyBuild:
+def settled_by(fleet: fleets.NightFleet, order: BuildOrder) -> NightlyBuild:
     """Let a fleet build an order; return the build."""
     settled: list[NightlyBuild] = []
     fleet.build([order], {}, lambda _, made: settled.append(made()))
@@ -500,6 +483,7 @@ def test_an_order_goes_to_a_worker_with_a_disk_of_its_own_and_its_wheel_comes_ba
 
 
 @pytest.mark.medium
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
 def test_the_order_of_a_lost_worker_goes_to_the_next_and_blocks_behind_the_last(
     tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -522,9 +506,9 @@ def test_a_target_whose_inputs_cannot_be_sent_is_sent_nowhere(
     tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = SupplyError("Eigen could not be found", remedy="Copy it.")
-    monkeypatch.setattr(supply, "send", lambda *_: ssh.refused(fault))
+    monkeypatch.setattr(supply, "send", lambda *_: supply.refused(fault))
     ssh_that(tmp_path, f"touch {tmp_path}/asked", monkeypatch)
-    host = replace(a_worker(checkout), inputs=True)
+    host = a_worker(checkout).changed(inputs=True)
     build = settled_by(with_own_disk(tmp_path, [], host), order_of(tmp_path, {}))
     assert build.broken
     assert build.broken.cause == "no worker can build it"
@@ -540,7 +524,7 @@ def test_a_result_for_which_this_host_has_no_room_blocks_its_target(
 
     ssh_that(tmp_path, "exit 0", monkeypatch)
     monkeypatch.setattr(ssh, "send_folder", lambda *_: None)
-    monkeypatch.setattr(ssh, "fetch_folder", fetch)
+    monkeypatch.setattr(ssh, "fetch", fetch)
     fleet = with_own_disk(tmp_path, [], a_worker(checkout))
     build = settled_by(fleet, order_of(tmp_path, {}))
     assert build.broken
@@ -555,26 +539,18 @@ def test_slurm_carries_out_the_orders_of_a_night(
     task = "SLURM_ARRAY_TASK_ID=0 SLURMD_NODENAME=n1"
     script = f'for script; do :; done; {task} sh "$script"; echo 17'
     slurm_that(tmp_path, monkeypatch, sbatch=script, squeue="true")
-    table = SlurmTable(directory=checkout, python=sys.executable, most=3)
-    settings = HostFile(build_out=tmp_path / "out", slurm=table)
-    nightly = NightlyFile.model_validate({"directory": tmp_path, "on": "slurm"})
-    fleet = fleets.of(nightly, settings, pipeline_builder(tmp_path), print)
-    assert fleet
+    fleet = slurm_fleet(tmp_path, directory=checkout, python=sys.executable, most=3)
     assert fleet.width == 3
     if again:
         order = order_again(tmp_path, "n1")
         assert fleet.reproduce(order) == "1 difference"
         return
-    settled: list[NightlyBuild] = []
-    order = replace(order_of(tmp_path, {}), work=tmp_path / "id")
-    fleet.build([order], {}, lambda _, made: settled.append(made()))
-    assert [(build.result, build.worker) for build in settled] == [("built", "n1")]
+    build = settled_by(fleet, replace(order_of(tmp_path, {}), work=tmp_path / "id"))
+    assert (build.result, build.worker) == ("built", "n1")
 
 
 def test_a_night_on_this_host_has_no_fleet(tmp_path: Path) -> None:
-    nightly = NightlyFile(directory=tmp_path)
-    builder = pipeline_builder(tmp_path)
-    assert fleets.of(nightly, HostFile(), builder, print) is None
+    assert fleets.fleet_of(pipeline_builder(tmp_path), print) is None
 
 
 def test_the_lock_file_of_an_axis_goes_with_its_order(
@@ -588,7 +564,7 @@ def test_the_lock_file_of_an_axis_goes_with_its_order(
     order = replace(order_of(tmp_path, {}), target=target)
     folder = tmp_path / "order"
     folder.mkdir()
-    orders.write(folder, order, pipeline_builder(tmp_path), carry=True)
+    fleets.write(folder, order, pipeline_builder(tmp_path), carry=True)
     # The worker looks for it next to a nightly.toml of the order's folder.
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(folder / "nightly.toml"))
     assert targets.lock_of(target).read_text("utf-8") == "pins"
@@ -607,20 +583,18 @@ def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
     order = replace(order, fingerprint=builder.decides(order.target))
     folder = tmp_path / "order"
     folder.mkdir()
-    orders.write(folder, order, builder, carry=False)
-    with pytest.raises(HostError, match="no gcc") as caught:
-        orders.carry_out(folder, SILENCE)
-    assert caught.value.remedy == "Install gcc."
-    assert orders.take(folder, tmp_path / "id").result == "blocked"
+    fleets.write(folder, order, builder, carry=False)
+    with fails(HostError, "no gcc", "Install gcc."):
+        fleets.carry_out(folder, SILENCE)
+    assert fleets.take(folder, tmp_path / "id").result == "blocked"
 
 
 @pytest.mark.parametrize("left", ["", "{", '{"id": "id"}'])
 def test_a_worker_that_left_no_result_points_to_its_log(tmp_path: Path, left: str) -> None:
-    for name in (orders.BUILT, orders.REBUILT):
+    for name in (fleets.BUILT, fleets.REBUILT):
         if left:
             (tmp_path / name).write_text(left, "utf-8")
-    with pytest.raises(HostError, match="left no result") as caught:
-        orders.take(tmp_path, tmp_path / "id")
-    assert "build_out/workers/logs" in caught.value.remedy
-    with pytest.raises(HostError, match="left no result"):
-        orders.difference(tmp_path)
+    with fails(HostError, "build_out/workers/logs"):
+        fleets.take(tmp_path, tmp_path / "id")
+    with fails(HostError, "build_out/workers/logs"):
+        fleets.difference(tmp_path)

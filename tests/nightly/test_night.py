@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from tests.failing import fails
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 
 from tfwright.documents.recipe import ROOT
@@ -40,8 +41,11 @@ BROKEN = Breakage(
 )
 
 
-def pass_night(host: BuildHost, **options: object) -> NightOutcome:
+def pass_night(host: BuildHost, a: object = None, **options: object) -> NightOutcome:
+    """Run a night and let the day pass; with `a`, the recipe a has changed to that."""
     clock = builder_of(host).clock
+    if a is not None:
+        builder_of(host).parts["a"] = {"recipe": str(a), "commit": "a" * 40}
     outcome = night.run(host, **options)  # type: ignore[arg-type]  # a test's own words
     clock.next_night()
     return outcome
@@ -238,8 +242,7 @@ def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Pat
 def test_retention_hides_first_and_deletes_later(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 3})
     for number in range(4):
-        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
-        pass_night(host)
+        pass_night(host, a=number)
     assert len(listed(host, "tf-a")) == 2
     assert len(list((host.site / "packages").glob("*.whl"))) == 4
     page = (host.site / "recipes/a.html").read_text()
@@ -265,8 +268,7 @@ def test_retention_never_takes_the_last_good_wheel(tmp_path: Path) -> None:
 def test_nights_that_fail_hide_no_wheel(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 0})
     for number in range(3):
-        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
-        pass_night(host)
+        pass_night(host, a=number)
     wheels = listed(host, "tf-a")
     assert len(wheels) == 2
     builder_of(host).broken["a"] = BROKEN
@@ -310,8 +312,7 @@ def test_retention_respects_a_keep_file(tmp_path: Path) -> None:
     (first,) = host.builds.glob("*")
     (first / builds.KEEP).touch()
     for number in range(3):
-        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
-        pass_night(host)
+        pass_night(host, a=number)
     assert first.exists()
     assert "kept by hand" in (host.site / "recipes/a.html").read_text()
 
@@ -351,8 +352,7 @@ def test_hidden_builds_make_room_before_their_day(tmp_path: Path) -> None:
     host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 5)
     kept = []
     for number in range(8):
-        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
-        outcome = pass_night(host)
+        outcome = pass_night(host, a=number)
         assert outcome.verdicts == {"a": "good"}
         kept.append(len(list(host.builds.iterdir())))
         assert dead_links(host.site) == []
@@ -373,10 +373,8 @@ def test_no_build_that_the_index_lists_makes_room(tmp_path: Path) -> None:
     limits = {"count": 9, "hidden_days": 30, "free": 100}
     host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 3)
     for number in range(3):
-        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
-        pass_night(host)
-    builder_of(host).parts["a"] = {"recipe": "4", "commit": "a" * 40}
-    outcome = pass_night(host)
+        pass_night(host, a=number)
+    outcome = pass_night(host, a="4")
     assert outcome.verdicts == {"a": "blocked"}
     assert "in the host's directory" in outcome.details["a"]
     assert len(listed(host, "tf-a")) == 3
@@ -385,8 +383,7 @@ def test_no_build_that_the_index_lists_makes_room(tmp_path: Path) -> None:
 def test_pages_link_no_build_that_was_deleted(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
     for number in range(3):
-        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
-        pass_night(host)
+        pass_night(host, a=number)
         assert dead_links(host.site) == []
         assert_site_is_whole(host.site)
     assert len(list(host.builds.iterdir())) == 1
@@ -397,8 +394,7 @@ def test_a_deletion_that_was_cut_off_leaves_no_wheel(tmp_path: Path) -> None:
     pass_night(host)
     (first,) = listed(host, "tf-a")
     with without_sweep():
-        builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
-        pass_night(host)
+        pass_night(host, a="2")
     assert (host.site / "packages" / first).exists()
     pass_night(host)
     assert not list((host.site / "packages").glob(f"{first}*"))
@@ -479,9 +475,8 @@ def test_a_night_that_is_cut_off_twice_keeps_its_newest_verdict(tmp_path: Path) 
 def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
-    builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
     builder_of(host).broken["a"] = BROKEN
-    pass_night(host)
+    pass_night(host, a="2")
     (tmp_path / states.FILE).unlink()
     # It is found to have failed, and then tried again every night.
     verdicts = [pass_night(host).verdicts["a"] for _ in range(3)]
@@ -673,8 +668,7 @@ def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) 
     for _ in range(2):
         pass_night(host)
     for number in range(4):
-        builder_of(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
-        pass_night(host)
+        pass_night(host, a=number)
     with states.opened(tmp_path) as state:
         kept = state.builds("a")
         # The wheels alone would fit; with their pages and logs the builds do not.
@@ -729,7 +723,7 @@ def test_a_second_host_says_who_holds_the_directory(tmp_path: Path) -> None:
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=own_path()) as other:
         assert other.stdout
         other.stdout.readline()
-        with pytest.raises(HostError, match=rf"Another night runs .*process {other.pid}"):
+        with fails(HostError, tmp_path, other.pid):
             night.run(host)
         other.kill()
     assert pass_night(host).verdicts == {"a": "good"}

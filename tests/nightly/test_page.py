@@ -7,15 +7,15 @@ import pytest
 from tfwright.documents.nightly import Target
 from tfwright.nightly import page
 from tfwright.nightly.builds import Breakage, NightlyBuild
-from tfwright.nightly.due import DueTarget
+from tfwright.nightly.fleets import Rebuilt
 from tfwright.nightly.night import NightOutcome, NightPlan
-from tfwright.nightly.orders import Rebuilt
+from tfwright.nightly.plan import PlannedTarget
 from tfwright.terminal.answer import plain
 
 
-def due(name: str, why: str, **keys: object) -> DueTarget:
+def due(name: str, why: str, **keys: object) -> PlannedTarget:
     known = {"target": Target(name=name, recipe=name), "fingerprint": {}}
-    return DueTarget(**{**known, "why": why, **keys})  # type: ignore[arg-type]
+    return PlannedTarget(**{**known, "why": why, **keys})  # type: ignore[arg-type]
 
 
 CHANGED = due("changed", "changed", changed=("commit", "patches"), seconds=3600.0)

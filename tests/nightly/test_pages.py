@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 from tests.nightly.fake import builder_of, changed_after_a_night, host_with
 
+from tfwright.documents import account
 from tfwright.errors import HostError
 from tfwright.nightly import night, site
+from tfwright.nightly import pages as words
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost
 from tfwright.nightly.pages import build as pages
-from tfwright.nightly.pages import drawing, log, timeline, words, write_pages
-from tfwright.nightly.pages.drawing import Curves
-from tfwright.nightly.pages.redaction import redacted
-from tfwright.nightly.pages.timeline import TimedAction, Timeline
+from tfwright.nightly.pages import charts, log
+from tfwright.nightly.pages import site as site_pages
+from tfwright.nightly.pages.charts import Curves, TimedAction, Timeline
+from tfwright.nightly.pages.log import redacted
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
 VOID = {"meta", "link", "br", "img", "path", "rect"}
@@ -224,7 +226,7 @@ def test_two_hundred_recipes_after_four_hundred_nights_stay_light(tmp_path: Path
     with states.opened(tmp_path) as state:
         for _ in range(400):
             state.judge_unchanged(names, state.begin_night(host.clock()))
-        write_pages(host.nightly, state, host.site, host.clock(), {})
+        site_pages.write(host.nightly, state, host.clock(), {})
     assert (host.site / "index.html").stat().st_size < 1_000_000
 
 
@@ -347,9 +349,9 @@ def profile(path: Path, seconds: dict[str, float]) -> Path:
 
 
 def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
-    before = timeline.read(profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0}))
-    now = timeline.read(profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}))
-    changes = timeline.difference(before, now)
+    before = charts.read(profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0}))
+    now = charts.read(profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}))
+    changes = charts.Comparison(now, before).differences
     assert [(change.name, change.seconds) for change in changes] == [
         ("Compiling a.cc", 80.0),
         ("Linking", -5.0),
@@ -360,12 +362,10 @@ def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
 def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
     actions = [("a", 0.0, 10.0), ("b", 1.0, 2.0), ("c", 4.0, 2.0), ("d", 5.0, 1.0)]
     now = Timeline(tuple(TimedAction(*action) for action in actions))
-    drawn = ET.fromstring(timeline.lanes(now))  # noqa: S314 our own text
-    boxes = {box[0].text: box.attrib for box in drawn.iter("rect")}
-    lanes = {str(name)[0]: int(box["y"]) // timeline.LANE for name, box in boxes.items()}
+    boxes = {box.said: box for box in charts.lanes(now)}
     # "c" takes the lane that "b" has left, and "d" needs a third one.
-    assert lanes == {"a": 0, "b": 1, "c": 1, "d": 2}
-    assert boxes["b, 2.0 s"]["x"] == "100.0"
+    assert {said[0]: box.lane for said, box in boxes.items()} == {"a": 0, "b": 1, "c": 1, "d": 2}
+    assert boxes["b, 2.0 s"].left == 100
 
 
 def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
@@ -380,9 +380,7 @@ def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
             TimedAction("<b>", 0, 1),
         )
     )
-    drawn = ET.fromstring(timeline.lanes(now, before))  # noqa: S314 our own text
-    kinds = {group.attrib["class"]: group[0][0].text for group in drawn}
-    assert kinds == {
+    assert {box.kind: box.said for box in charts.lanes(now, before)} == {
         "slower": "slow, 4.0 s, before 2.0 s",
         "faster": "fast, 3.0 s, before 9.0 s",
         "same": "x, 5.1 s, before 5.0 s",
@@ -394,28 +392,32 @@ def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
     "curves", [{}, {"CPU": []}, {"CPU": [(0.0, 5.0)]}, {"CPU": [(64.0, float("nan"))]}]
 )
 def test_a_sweep_without_a_point_draws_nothing(curves: Curves) -> None:
-    assert drawing.sweep(curves) == ""
+    assert charts.sweep(curves) is None
 
 
-def test_a_sweep_has_a_line_for_each_device() -> None:
+def test_a_sweep_has_a_line_for_each_device(tmp_path: Path) -> None:
     curves = {"CPU": [(64.0, 5.0), (128.0, 20.0)], "GPU": [(64.0, 50.0), (128.0, 900.0)]}
-    drawn = ET.fromstring(drawing.sweep(curves))  # noqa: S314 our own text
-    assert [group.attrib["class"] for group in drawn.iter("g")] == ["cpu", "gpu"]
+    plot = charts.sweep(curves)
+    assert plot
+    assert [curve.name for curve in plot.curves] == ["CPU", "GPU"]
     # The last point of the faster device is the highest one, near the upper edge.
-    assert drawn.findall("g")[1][0].attrib["d"].endswith("13.2")
-    assert drawing.sweep({"CPU": [(64.0, 5.0)]})
+    assert plot.curves[1].points[-1][1] == 13.2
+    assert charts.sweep({"CPU": [(64.0, 5.0)]})
+    text = pages.page(a_build(sweep=curves), tmp_path, None, tmp_path)
+    Checked(text)
+    assert '<g class="gpu"><path d="M60.0 ' in text
 
 
 def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     path = profile(tmp_path / "a.gz", {f"Compiling {number}": 1.0 for number in range(5000)})
     whole = path.read_bytes()
     path.write_bytes(whole[:-200])
-    assert 0 < len(timeline.read(path).actions) < 5000
+    assert 0 < len(charts.read(path).actions) < 5000
     middle = len(whole) // 2
     path.write_bytes(whole[:middle] + b"\xff" * 99 + whole[middle + 99 :])
-    assert len(timeline.read(path).actions) < 5000
+    assert len(charts.read(path).actions) < 5000
     (tmp_path / "plain.json").write_text('{"cat": "action processing", "name": 1}\nnot json\n[1,')
-    assert timeline.read(tmp_path / "plain.json").actions == ()
+    assert charts.read(tmp_path / "plain.json").actions == ()
 
 
 def a_build(**keys: object) -> NightlyBuild:
@@ -444,9 +446,9 @@ def test_the_actions_that_changed_most_since_the_last_good_build_are_listed(tmp_
     profile(tmp_path / "good/p.gz", before)
     build = a_build(profile="p.gz")
     good = a_build(id="good", profile="p.gz")
-    view = pages.compared(tmp_path / "p.gz", tmp_path / "good/p.gz")
+    view = charts.compared(tmp_path / "p.gz", tmp_path / "good/p.gz")
     assert view is not None
-    rows = [(row.name, row.value, row.change) for row in view.differences]
+    rows = [(row.name, row.value, row.happened) for row in view.differences]
     assert rows == [
         ("Compiling a.cc", "+1 min 20 s", ""),
         ("Linking", "\N{MINUS SIGN}5.0 s", "gone or cached"),
@@ -479,7 +481,38 @@ def test_times_are_said_in_the_units_that_matter(seconds: float, said: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (612_000_000, "612 MB")]
+    ("count", "written"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.0 kB"),
+        (131_849_591, "132 MB"),
+        (2_870_000_000, "2.9 GB"),
+        (5_000_000_000_000, "5000 GB"),
+    ],
 )
-def test_sizes_are_said_with_two_to_four_digits(count: int, said: str) -> None:
-    assert words.size(count) == said
+def test_a_size_has_two_to_four_digits(count: int, written: str) -> None:
+    assert words.size(count) == written
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "written"),
+    [(100, 103.1, "+3.1 %"), (100, 90, "\N{MINUS SIGN}10.0 %"), (100, 100.05, ""), (0, 5, "")],
+)
+def test_a_change_is_written_if_there_is_one(before: float, now: float, written: str) -> None:
+    assert words.change(before, now) == written
+
+
+@pytest.mark.parametrize(
+    ("user", "shown"),
+    [
+        ("annabel", "built by user in /srv/user/x, not annabelle"),
+        ("root", "built by annabel in /srv/annabel/x, not annabelle"),
+        ("1000", "built by annabel in /srv/annabel/x, not annabelle"),
+    ],
+)
+def test_the_name_of_who_built_it_is_not_published(
+    user: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account, "name", lambda: user)
+    assert redacted("built by annabel in /srv/annabel/x, not annabelle") == shown

@@ -10,7 +10,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
 from tfwright.patch import writing as patches
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import toml_editing
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
@@ -25,13 +25,13 @@ def path(tmp_path: Path) -> Path:
     return Path(shutil.copy(recipes.find("demo"), tmp_path / "mine.toml"))
 
 
-def job_of(path: Path, tmp_path: Path) -> BuildRequest:
+def job_of(path: Path, tmp_path: Path) -> RecipeJob:
     host_file = HostFile(build_out=tmp_path / "build_out")
-    return BuildRequest(recipe=recipes.read(str(path)), host_file=host_file, until="source")
+    return RecipeJob(recipe=recipes.read(str(path)), host_file=host_file, until="source")
 
 
 @pytest.fixture
-def job(path: Path, tmp_path: Path) -> BuildRequest:
+def job(path: Path, tmp_path: Path) -> RecipeJob:
     """Return a job whose tree is made."""
     made = job_of(path, tmp_path)
     engine.build(made)
@@ -47,7 +47,7 @@ def edit(tree: Path, before: str, after: str) -> None:
 
 @pytest.mark.slow
 def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
-    job: BuildRequest, path: Path, tmp_path: Path
+    job: RecipeJob, path: Path, tmp_path: Path
 ) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
     (job.places.tree / "new.txt").write_text("new\n", "utf-8")
@@ -65,7 +65,7 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
 
 @pytest.mark.slow
 def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
-    job: BuildRequest, path: Path, tmp_path: Path
+    job: RecipeJob, path: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "patches/demo/0002-edited.patch"
     other.parent.mkdir(parents=True)
@@ -76,7 +76,7 @@ def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
 
 
 @pytest.mark.slow
-def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
+def test_the_comments_of_the_recipe_stay(job: RecipeJob, path: Path) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
     before = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
     patches.make(job, path, "edited", HEADER)
@@ -85,7 +85,7 @@ def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_tree_without_edits_gives_no_patch(job: BuildRequest, path: Path) -> None:
+def test_a_tree_without_edits_gives_no_patch(job: RecipeJob, path: Path) -> None:
     with fails(RecipeError):
         patches.make(job, path, "nothing", HEADER)
 
@@ -187,7 +187,7 @@ def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_n
 
 @pytest.mark.slow
 def test_a_deletion_and_a_mode_are_part_of_a_patch(
-    job: BuildRequest, path: Path, tmp_path: Path
+    job: RecipeJob, path: Path, tmp_path: Path
 ) -> None:
     (job.places.tree / "README.md").unlink()
     (job.places.tree / "WORKSPACE").chmod(0o755)
@@ -201,7 +201,7 @@ def test_a_deletion_and_a_mode_are_part_of_a_patch(
 
 @pytest.mark.slow
 def test_what_no_build_would_take_is_not_written(
-    job: BuildRequest, path: Path, tmp_path: Path
+    job: RecipeJob, path: Path, tmp_path: Path
 ) -> None:
     recipe = path.read_text("utf-8")
     edit(job.places.tree, "#include", "// Edited.\n#include")

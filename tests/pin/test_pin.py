@@ -13,7 +13,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.pin import checksums
 from tfwright.pin import packages as pinning
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
 from tfwright.toolkit import sources
 from tfwright.toolkit.sources import Supplier
@@ -316,7 +316,7 @@ def test_what_is_no_requirement_is_refused_before_pip_is_asked(
     text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
     recipe_path.write_text(text, "utf-8")
     recipe = recipes.read(str(recipe_path))
-    job = BuildRequest(recipe=recipe, host_file=host_file(tmp_path))
+    job = RecipeJob(recipe=recipe, host_file=host_file(tmp_path))
     for added, verifying in (([line], []), ([], [line])):
         with pytest.raises(RecipeError, match=says) as caught:
             pinning.pin(job, recipe_path, added, verifying)
@@ -340,7 +340,7 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
     text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
     recipe_path.write_text(text, "utf-8")
     recipe = recipes.read(str(recipe_path))
-    job = BuildRequest(recipe=recipe, host_file=host_file(tmp_path))
+    job = RecipeJob(recipe=recipe, host_file=host_file(tmp_path))
     pinned = pinning.pin(job, recipe_path, ["wheel"])
     assert pinned.bazel == ""
     written = recipes.read(str(recipe_path))

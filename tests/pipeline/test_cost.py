@@ -11,7 +11,7 @@ from tfwright.cost import page
 from tfwright.pipeline import cost as costs
 from tfwright.pipeline import stamps
 from tfwright.pipeline.cost import Action
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
@@ -20,7 +20,7 @@ from tfwright.tools.bazel.client import Spent
 COMPILE = next(stage for stage in PIPELINE if stage.name == "compile")
 
 
-def profiled(job: BuildRequest, **actions: float) -> None:
+def profiled(job: RecipeJob, **actions: float) -> None:
     """Write a profile as Bazel does, cut off as by a kill."""
     events = [
         {
@@ -39,7 +39,7 @@ def profiled(job: BuildRequest, **actions: float) -> None:
 
 
 @pytest.fixture
-def built(job: BuildRequest) -> BuildRequest:
+def built(job: RecipeJob) -> RecipeJob:
     """Return a job whose compile needed two runs of Bazel."""
     profiled(job, small=1.0, large=60.0)
     costs.note(job, Spent(100.0, 180.0, 2**30, 3 * 2**30))
@@ -49,7 +49,7 @@ def built(job: BuildRequest) -> BuildRequest:
     return job
 
 
-def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: BuildRequest) -> None:
+def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: RecipeJob) -> None:
     cost = costs.of(built, PIPELINE)
     assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
     assert cost.slowest == (
@@ -63,7 +63,7 @@ def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: Bu
     "line", [b'{"spent": {"sec', b"\xff\xfe", b"[" * 200_000, b"{}", b"null", b""]
 )
 def test_a_damaged_line_of_a_run_makes_the_table_shorter_and_no_more(
-    line: bytes, built: BuildRequest
+    line: bytes, built: RecipeJob
 ) -> None:
     kept = built.places.logs / "compile.cost.jsonl"
     kept.write_bytes(line + b"\n" + kept.read_bytes())
@@ -71,14 +71,14 @@ def test_a_damaged_line_of_a_run_makes_the_table_shorter_and_no_more(
     assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
 
 
-def test_a_stamp_that_is_a_named_pipe_counts_as_none(built: BuildRequest) -> None:
+def test_a_stamp_that_is_a_named_pipe_counts_as_none(built: RecipeJob) -> None:
     (stamp,) = (built.places.own / "stamps").iterdir()
     stamp.unlink()
     os.mkfifo(stamp)
     assert costs.of(built, PIPELINE).stages == ()
 
 
-def test_events_of_other_types_than_bazels_are_left_out(built: BuildRequest) -> None:
+def test_events_of_other_types_than_bazels_are_left_out(built: RecipeJob) -> None:
     events = [
         {"cat": "action processing", "name": 5, "dur": 1},
         {"cat": "action processing", "name": "a", "dur": "1"},
@@ -91,7 +91,7 @@ def test_events_of_other_types_than_bazels_are_left_out(built: BuildRequest) -> 
 
 
 def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     profiled(job, **{f"action{number}": 100.0 - number for number in range(costs.SLOWEST + 5)})
     path = costs.profile(job)
@@ -102,7 +102,7 @@ def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins
 
 
 def test_people_read_what_bazel_took_and_what_tfwright_added(
-    built: BuildRequest, capsys: pytest.CaptureFixture[str]
+    built: RecipeJob, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page.show_cost(costs.of(built, PIPELINE))
     said = capsys.readouterr().out
@@ -116,7 +116,7 @@ def test_people_read_what_bazel_took_and_what_tfwright_added(
 
 
 def test_a_recipe_that_was_never_built_has_cost_nothing(
-    job: BuildRequest, capsys: pytest.CaptureFixture[str]
+    job: RecipeJob, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cost = costs.of(job, PIPELINE)
     assert (cost.stages, cost.bazel, set(cost.disk.values())) == ((), (), {0})
@@ -125,7 +125,7 @@ def test_a_recipe_that_was_never_built_has_cost_nothing(
 
 
 def test_a_build_whose_bazel_has_not_ended_counts_no_runs(
-    built: BuildRequest, capsys: pytest.CaptureFixture[str]
+    built: RecipeJob, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cost = replace(costs.of(built, PIPELINE), bazel=())
     page.show_cost(cost)
@@ -145,7 +145,7 @@ def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_target
     assert 1 << 20 <= alone <= costs.size(tmp_path / "tree") < 3 << 19
 
 
-def test_stamps_of_earlier_versions_have_no_processor_time(built: BuildRequest) -> None:
+def test_stamps_of_earlier_versions_have_no_processor_time(built: RecipeJob) -> None:
     path = built.places.stamps / "compile.json"
     path.write_text(
         json.dumps(

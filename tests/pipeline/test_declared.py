@@ -8,7 +8,7 @@ import pytest
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
 from tfwright.pipeline import stamps
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stage import Results, Stage
 from tfwright.pipeline.stages import PIPELINE
 
@@ -39,7 +39,7 @@ def keys() -> Iterator[tuple[str, str]]:
             yield from ((name, key) for key in table.model_fields)
 
 
-def depends(stage: Stage, request: BuildRequest) -> dict[str, str]:
+def depends(stage: Stage, request: RecipeJob) -> dict[str, str]:
     results: Results = Anything()  # type: ignore[assignment]
     return stamps.parts(stage, request, results)
 
@@ -55,11 +55,11 @@ def changed(recipe: Recipe, table: str, key: str) -> Recipe:
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize(("table", "key"), list(keys()))
 def test_every_key_wakes_the_stages_that_are_handed_its_table_and_no_other(
-    job: BuildRequest, monkeypatch: pytest.MonkeyPatch, table: str, key: str
+    job: RecipeJob, monkeypatch: pytest.MonkeyPatch, table: str, key: str
 ) -> None:
     monkeypatch.setattr(Stage, "inputs", lambda *_: {})
     object.__setattr__(job.recipe, "verified", None)
-    other = BuildRequest(recipe=changed(job.recipe, table, key), host_file=job.host_file)
+    other = RecipeJob(recipe=changed(job.recipe, table, key), host_file=job.host_file)
     woken = {stage.name for stage in PIPELINE if depends(stage, job) != depends(stage, other)}
     handed = {
         stage.name
@@ -80,6 +80,6 @@ def test_a_hook_is_handed_nothing_that_its_stage_does_not_declare(stage: Stage, 
     assert tables <= set(stage.tables) or Recipe in stage.tables
 
 
-def test_what_a_stage_is_handed_holds_no_recipe(job: BuildRequest) -> None:
+def test_what_a_stage_is_handed_holds_no_recipe(job: RecipeJob) -> None:
     assert not hasattr(job.job, "recipe")
     assert job.job.name == job.recipe.name

@@ -14,7 +14,7 @@ import pytest
 from tfwright.documents.recipe import CompileTable
 from tfwright.errors import HostError, RecipeError, ToolError, invoke
 from tfwright.pipeline import engine, stamps
-from tfwright.pipeline.job import BuildRequest, Job
+from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Artefact, Result, Stage
 from tfwright.progress import Listener
 from tfwright.tools import files
@@ -40,14 +40,14 @@ LOOK = Command(("/bin/readlink", "/proc/self/ns/net"), Path("/"), {})
 SURROUNDINGS = {"the nest": "twigs"}
 
 
-def lay(job: BuildRequest, table: CompileTable) -> Egg:
+def lay(job: RecipeJob, table: CompileTable) -> Egg:
     RUNS.append("lay")
     path = job.places.own / "egg"
     path.write_text("egg", "utf-8")
     return Egg(shell=Artefact.of(path), kind=table.target.rpartition(":")[2])
 
 
-def hatch(job: BuildRequest, egg: Egg) -> Bird:
+def hatch(job: RecipeJob, egg: Egg) -> Bird:
     RUNS.append("hatch")
     if egg.kind == "stone":
         raise ToolError("A stone does not hatch", remedy="Take an egg.")
@@ -75,24 +75,24 @@ def _pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def nest(job: BuildRequest) -> BuildRequest:
+def nest(job: RecipeJob) -> RecipeJob:
     return replace(job, until="hatch")
 
 
-def with_target(job: BuildRequest, target: str) -> BuildRequest:
+def with_target(job: RecipeJob, target: str) -> RecipeJob:
     return replace(
         job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
     )
 
 
-def reasons(job: BuildRequest) -> list[str]:
+def reasons(job: RecipeJob) -> list[str]:
     return [planned.why for planned in engine.plan(job)]
 
 
 def test_a_remedy_names_the_recipe_that_failed(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: BuildRequest, __: CompileTable) -> Egg:
+    def fail(_: RecipeJob, __: CompileTable) -> Egg:
         remedy = f"Use '{invoke('fetch')}', then '{invoke('build --again fetch')}'."
         raise ToolError("It broke", remedy=remedy)
 
@@ -110,41 +110,41 @@ def test_without_a_recipe_a_remedy_names_none() -> None:
     assert fault.remedy == "Use 'invoke fetch'."
 
 
-def test_a_first_build_runs_every_stage_in_order(nest: BuildRequest) -> None:
-    assert isinstance(engine.build(nest), Bird)
+def test_a_first_build_runs_every_stage_in_order(nest: RecipeJob) -> None:
+    assert isinstance(engine.build(nest).last, Bird)
     assert RUNS == ["lay", "hatch"]
 
 
-def test_a_second_build_runs_nothing_and_returns_the_same(nest: BuildRequest) -> None:
+def test_a_second_build_runs_nothing_and_returns_the_same(nest: RecipeJob) -> None:
     first = engine.build(nest)
     RUNS.clear()
     assert engine.build(nest) == first
     assert RUNS == []
 
 
-def test_the_plan_of_a_finished_build_keeps_everything(nest: BuildRequest) -> None:
+def test_the_plan_of_a_finished_build_keeps_everything(nest: RecipeJob) -> None:
     engine.build(nest)
     assert reasons(nest) == ["", ""]
 
 
-def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: BuildRequest) -> None:
+def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: RecipeJob) -> None:
     assert reasons(nest) == ["not done yet", "follows lay"]
     assert RUNS == []
 
 
-def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: BuildRequest) -> None:
+def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: RecipeJob) -> None:
     engine.build(nest)
     changed = with_target(nest, "//egg:duck")
     assert reasons(changed)[0] == "the recipe's [compile] changed"
 
 
-def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: BuildRequest) -> None:
+def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: RecipeJob) -> None:
     engine.build(nest)
     SURROUNDINGS["the nest"] = "feathers"
     assert reasons(nest)[0] == "the nest changed"
 
 
-def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: BuildRequest) -> None:
+def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: RecipeJob) -> None:
     engine.build(nest)
     SURROUNDINGS["the nest"] = "feathers"
     RUNS.clear()
@@ -153,7 +153,7 @@ def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: BuildRequ
 
 
 def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.build(nest)
     RUNS.clear()
@@ -166,7 +166,7 @@ def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
 
 
 def test_the_home_of_programs_holds_neither_settings_nor_an_unpacked_bazel_when_a_stage_begins(
-    nest: BuildRequest,
+    nest: RecipeJob,
 ) -> None:
     home = nest.places.home
     for path in (
@@ -181,7 +181,7 @@ def test_the_home_of_programs_holds_neither_settings_nor_an_unpacked_bazel_when_
     assert [path.name for path in home.iterdir()] == [".gitconfig"]
 
 
-def test_a_home_that_is_a_link_is_left_as_it_is(nest: BuildRequest, tmp_path: Path) -> None:
+def test_a_home_that_is_a_link_is_left_as_it_is(nest: RecipeJob, tmp_path: Path) -> None:
     mine = tmp_path / "mine/.cache/letter"
     mine.parent.mkdir(parents=True)
     mine.write_text("", "utf-8")
@@ -192,32 +192,32 @@ def test_a_home_that_is_a_link_is_left_as_it_is(nest: BuildRequest, tmp_path: Pa
     assert not nest.places.home.is_symlink()
 
 
-def test_a_stage_asked_for_again_runs(nest: BuildRequest) -> None:
+def test_a_stage_asked_for_again_runs(nest: RecipeJob) -> None:
     engine.build(nest)
     RUNS.clear()
-    engine.build(nest, again="hatch")
+    engine.build(replace(nest, again="hatch"))
     assert RUNS == ["hatch"]
 
 
-def test_an_artefact_that_changed_on_disk_is_made_again(nest: BuildRequest) -> None:
+def test_an_artefact_that_changed_on_disk_is_made_again(nest: RecipeJob) -> None:
     engine.build(nest)
     (nest.places.own / "bird").write_text("cat", "utf-8")
     assert reasons(nest) == ["", "bird changed on disk"]
 
 
-def test_an_artefact_that_is_gone_is_made_again(nest: BuildRequest) -> None:
+def test_an_artefact_that_is_gone_is_made_again(nest: RecipeJob) -> None:
     engine.build(nest)
     (nest.places.own / "egg").unlink()
     assert reasons(nest)[0] == "egg is gone"
 
 
-def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: BuildRequest) -> None:
+def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: RecipeJob) -> None:
     engine.build(nest)
     os.utime(nest.places.own / "bird")
     assert reasons(nest) == ["", ""]
 
 
-def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: BuildRequest) -> None:
+def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: RecipeJob) -> None:
     stone = with_target(nest, "//egg:stone")
     with pytest.raises(ToolError) as caught:
         engine.build(stone)
@@ -225,36 +225,36 @@ def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: BuildRequest
     assert reasons(stone) == ["", "not done yet"]
 
 
-def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: BuildRequest) -> None:
+def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: RecipeJob) -> None:
     engine.build(nest)
     with pytest.raises(ToolError):
         engine.build(with_target(nest, "//egg:stone"))
     assert stamps.read(nest, engine.stage_named("hatch")) is None
 
 
-def test_a_stamp_cut_short_counts_as_none(nest: BuildRequest) -> None:
+def test_a_stamp_cut_short_counts_as_none(nest: RecipeJob) -> None:
     engine.build(nest)
     path = nest.places.stamps / "hatch.json"
     path.write_bytes(path.read_bytes()[:40])
     assert reasons(nest) == ["", "not done yet"]
 
 
-def test_only_the_stages_up_to_the_wanted_one_run(nest: BuildRequest) -> None:
-    assert isinstance(engine.build(replace(nest, until="lay")), Egg)
+def test_only_the_stages_up_to_the_wanted_one_run(nest: RecipeJob) -> None:
+    assert isinstance(engine.build(replace(nest, until="lay")).last, Egg)
     assert RUNS == ["lay"]
 
 
-def test_a_fresh_build_runs_everything_again(nest: BuildRequest) -> None:
+def test_a_fresh_build_runs_everything_again(nest: RecipeJob) -> None:
     engine.build(nest)
     RUNS.clear()
-    engine.build(nest, fresh=True)
+    engine.build(replace(nest, fresh=True))
     assert RUNS == ["lay", "hatch"]
 
 
 def test_a_full_disk_is_the_hosts_fault_and_is_told_as_such(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def overflow(job: BuildRequest, table: CompileTable) -> Egg:  # noqa: ARG001 a stage's signature
+    def overflow(job: RecipeJob, table: CompileTable) -> Egg:  # noqa: ARG001 a stage's signature
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/file")
 
     monkeypatch.setattr(engine, "PIPELINE", (Stage(module("lay", overflow)),))
@@ -267,9 +267,7 @@ def test_a_wrong_stage_name_suggests_the_nearest() -> None:
         engine.stage_named("hach")
 
 
-def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
-    nest: BuildRequest,
-) -> None:
+def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(nest: RecipeJob) -> None:
     program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as lock\n"
     program += "with lock.held(Path(sys.argv[1]), 'invoke build --recipe small'): print('held', flush=True); sys.stdin.read()"
     holder = [sys.executable, "-c", program, str(nest.places.lock)]
@@ -285,7 +283,7 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
 
 
 def test_a_plan_looks_for_the_commands_of_a_stage_when_they_are_asked_for(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -301,7 +299,7 @@ def test_a_plan_looks_for_the_commands_of_a_stage_when_they_are_asked_for(
 
 
 def test_a_file_that_was_touched_is_hashed_again_only_once(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.build(nest)
     os.utime(nest.places.own / "egg")
@@ -321,7 +319,7 @@ def test_a_file_that_was_touched_is_hashed_again_only_once(
 
 @pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
 def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look(job: Job) -> Bird:
         path = job.places.own / "bird"
@@ -331,22 +329,21 @@ def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
     monkeypatch.setattr(engine, "PIPELINE", (Stage(module("hatch", look)),))
     seen = []
     for offline in (False, True):
-        made = engine.build(replace(nest, offline=offline), again="hatch")
-        assert isinstance(made, Bird)
+        made = engine.build(replace(nest, offline=offline, again="hatch")).of(Bird)
         seen.append(made.feathers.path.read_text("utf-8").strip())
     ours = str(Path("/proc/self/ns/net").readlink())
     assert [found == ours for found in seen] == [True, False]
 
 
 def test_a_stage_that_keeps_its_network_offline_says_so(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch, listener: Listener, notes: list[str]
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, listener: Listener, notes: list[str]
 ) -> None:
     monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
     engine.build(replace(nest, offline=True, listener=listener))
     assert notes == ["Programs of this stage have a network: this system has none"] * 2
 
 
-def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
+def test_what_is_being_built_cannot_be_cleaned(nest: RecipeJob) -> None:
     engine.build(nest)
     program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock\n"
     program += (
@@ -366,7 +363,7 @@ def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
     assert reasons(nest)[0] == "not done yet"
 
 
-def test_caches_that_another_recipe_uses_are_not_removed(nest: BuildRequest) -> None:
+def test_caches_that_another_recipe_uses_are_not_removed(nest: RecipeJob) -> None:
     nest.places.vault.mkdir(parents=True)
     with (
         file_lock.held(nest.places.build_out / "other/lock", "another build"),
@@ -380,7 +377,7 @@ def test_caches_that_another_recipe_uses_are_not_removed(nest: BuildRequest) -> 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_stamp_that_cannot_be_written_is_the_hosts_fault(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch, number: int
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number), "/some/stamp")

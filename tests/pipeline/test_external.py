@@ -10,7 +10,7 @@ from tests.upstream import commit
 
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
 from tfwright.vault.lock import Lock
@@ -33,7 +33,7 @@ def programs(tmp_path: Path) -> Programs:
 
 
 def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(
-    job: BuildRequest, tmp_path: Path, programs: Programs
+    job: RecipeJob, tmp_path: Path, programs: Programs
 ) -> None:
     upstream = tmp_path / "upstream"
     text = ARCHIVE.format(name="zlib", sha256="1" * 64)

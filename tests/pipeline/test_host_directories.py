@@ -6,7 +6,7 @@ import pytest
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, ImageTable
 from tfwright.pipeline import host_directories
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts
 from tfwright.wheel.inspect.leaks import LeakSearch
 
@@ -23,18 +23,18 @@ def facts(interpreter: str) -> HostFacts:
 
 
 def of_build(
-    job: BuildRequest, interpreter: str = "/usr/bin/python3", **host: object
+    job: RecipeJob, interpreter: str = "/usr/bin/python3", **host: object
 ) -> dict[str, str]:
     wanted: HostTable = job.recipe.host.model_copy(update=host)
     found = host_directories.of_build(job, wanted, facts(interpreter))
     return {directory.path: directory.what for directory in found}
 
 
-def with_host_file(job: BuildRequest, **settings: str) -> BuildRequest:
+def with_host_file(job: RecipeJob, **settings: str) -> RecipeJob:
     return replace(job, host_file=HostFile.model_validate(settings))
 
 
-def test_all_that_a_build_works_in_is_named(job: BuildRequest) -> None:
+def test_all_that_a_build_works_in_is_named(job: RecipeJob) -> None:
     found, places = of_build(job), job.places
     assert found[str(places.tree)] == "the source tree"
     assert found[str(places.bazel)] == "Bazel's output base"
@@ -51,7 +51,7 @@ def test_all_that_a_build_works_in_is_named(job: BuildRequest) -> None:
     } <= set(found)
 
 
-def test_toolkit_compiler_and_python_of_this_host_are_named(job: BuildRequest) -> None:
+def test_toolkit_compiler_and_python_of_this_host_are_named(job: RecipeJob) -> None:
     job = with_host_file(
         job,
         build_out="/srv/out",
@@ -66,7 +66,7 @@ def test_toolkit_compiler_and_python_of_this_host_are_named(job: BuildRequest) -
     assert found["/srv/python/3.8"] == "Python"
 
 
-def test_what_is_in_the_same_place_on_every_host_is_not_named(job: BuildRequest) -> None:
+def test_what_is_in_the_same_place_on_every_host_is_not_named(job: RecipeJob) -> None:
     job = with_host_file(
         job, build_out="/usr/src/out", cuda="/usr/local/cuda-11.8", compiler="/usr/bin/gcc"
     )
@@ -76,7 +76,7 @@ def test_what_is_in_the_same_place_on_every_host_is_not_named(job: BuildRequest)
     assert found["/usr/src/out"] == "the build_out", "only programs are"
 
 
-def test_the_python_of_an_image_is_the_same_on_every_host(job: BuildRequest) -> None:
+def test_the_python_of_an_image_is_the_same_on_every_host(job: RecipeJob) -> None:
     image = ImageTable(name="example.org/image", digest=f"sha256:{'0' * 64}")
     python = "/srv/python/3.8/bin/python3.8"
     assert "/srv/python/3.8" in of_build(job, python)
@@ -84,7 +84,7 @@ def test_the_python_of_an_image_is_the_same_on_every_host(job: BuildRequest) -> 
 
 
 def test_a_directory_behind_a_link_is_named_by_both_of_its_paths(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
@@ -94,7 +94,7 @@ def test_a_directory_behind_a_link_is_named_by_both_of_its_paths(
 
 @pytest.mark.parametrize("build_out", ["/w", "/"])
 def test_below_a_short_build_out_only_longer_directories_are_looked_for(
-    job: BuildRequest, build_out: str
+    job: RecipeJob, build_out: str
 ) -> None:
     job = with_host_file(job, build_out=build_out)
     search = LeakSearch(host_directories.of_build(job, job.recipe.host, facts("/usr/bin/python3")))

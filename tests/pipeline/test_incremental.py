@@ -18,9 +18,8 @@ from tfwright import errors
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import SealedWheel
-from tfwright.pipeline.stage import Result
 
 KEYS = {".".join(part for part in key if part) for key in keys()}
 DEMO = tomllib.loads((recipes.RECIPES / "demo.toml").read_text("utf-8"))
@@ -153,19 +152,17 @@ class Builder:
         recipe = recipes.Recipe.model_validate({"name": "demo", **values})
         # Patches of a test lie where those of a recipe outside the checkout would.
         source = recipe.source.located(self.patches.parent)
-        request = BuildRequest(
+        request = RecipeJob(
             recipe=recipe.model_copy(update={"source": source}),
             host_file=self.incremental,
             until="seal",
         )
         # Without the build cache every action of the second build really runs.
         other = replace(request, host_file=self.fresh).without_cache()
-        return sealed(engine.build(request)), sealed(engine.build(other, fresh=True))
-
-
-def sealed(result: Result) -> str:
-    assert isinstance(result, SealedWheel)
-    return result.wheel.sha256
+        return (
+            engine.build(request).of(SealedWheel).wheel.sha256,
+            engine.build(replace(other, fresh=True)).of(SealedWheel).wheel.sha256,
+        )
 
 
 @pytest.fixture(scope="module")

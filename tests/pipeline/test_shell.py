@@ -11,7 +11,7 @@ import pytest
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import RecipeError
 from tfwright.pipeline.engine import bazel_function, enter
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools.process.command import Command
 
 
@@ -58,7 +58,7 @@ def test_the_shell_of_a_stage_without_bazel_has_no_such_function(tmp_path: Path)
 
 
 @pytest.fixture
-def entered(job: BuildRequest, recipe_file: Path, tmp_path: Path) -> Callable[[str], list[str]]:
+def entered(job: RecipeJob, recipe_file: Path, tmp_path: Path) -> Callable[[str], list[str]]:
     """Return what types a line into the shell of a recipe's stage package."""
     host_file = tmp_path / "host.toml"
     host_file.write_text(f'build_out = "{job.places.build_out}"\n', "utf-8")
@@ -81,7 +81,7 @@ def entered(job: BuildRequest, recipe_file: Path, tmp_path: Path) -> Callable[[s
 
 @pytest.mark.medium
 def test_the_shell_of_a_stage_is_in_its_tree_with_the_environment_of_its_program(
-    entered: Callable[[str], list[str]], job: BuildRequest
+    entered: Callable[[str], list[str]], job: RecipeJob
 ) -> None:
     job.places.tree.mkdir(parents=True)
     shown = entered('pwd; echo "$TMPDIR"; echo "${OWN-unset}"\n')
@@ -90,14 +90,14 @@ def test_the_shell_of_a_stage_is_in_its_tree_with_the_environment_of_its_program
 
 @pytest.mark.medium
 def test_without_a_tree_there_is_no_shell_and_the_error_says_how_to_get_one(
-    entered: Callable[[str], list[str]], job: BuildRequest, recipe_file: Path
+    entered: Callable[[str], list[str]], job: RecipeJob, recipe_file: Path
 ) -> None:
     shown = "\n".join(entered("pwd\n"))
     assert f"{job.places.tree} is not there yet" in shown
     assert f"invoke build --recipe {recipe_file} --until source" in shown
 
 
-def test_a_stage_that_runs_no_program_has_no_shell(job: BuildRequest) -> None:
+def test_a_stage_that_runs_no_program_has_no_shell(job: RecipeJob) -> None:
     with pytest.raises(RecipeError, match="'check' runs no program") as caught:
         enter(job, "check")
     assert caught.value.remedy.startswith("Choose configure")

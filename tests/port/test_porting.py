@@ -7,7 +7,7 @@ from tests.upstream import run_git
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.patch import writing as patching
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives
 from tfwright.port import porting as port
 from tfwright.port.porting import PortedPin
@@ -141,7 +141,7 @@ def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
     check_port(job, path, patches, tmp_path)
 
 
-def upstream(tmp_path: Path) -> tuple[BuildRequest, Path, Path]:
+def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:
     """Return a recipe of 1.8, its file and its patches, and tag a 1.12 in its repository."""
     repository, patches = tmp_path / "upstream", tmp_path / "patches/r1.8"
     repository.mkdir()
@@ -163,14 +163,14 @@ def upstream(tmp_path: Path) -> tuple[BuildRequest, Path, Path]:
     path = tmp_path / "linux-r1.8-cpu.toml"
     text = RECIPE.format(repository=repository, commit=first, old=old, gone=gone)
     path.write_text(text, "utf-8")
-    job = BuildRequest(
+    job = RecipeJob(
         recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
     )
 
     return job, path, patches
 
 
-def check_port(job: BuildRequest, path: Path, patches: Path, tmp_path: Path) -> None:
+def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> None:
     """Port the recipe, and hold the report against what became of each pin."""
     notes = Notes()
     made = port.port(replace(job, listener=notes), path, "v1.12.0")
@@ -206,7 +206,7 @@ def check_port(job: BuildRequest, path: Path, patches: Path, tmp_path: Path) -> 
     assert (patches / "0003-misfit.patch").read_text("utf-8").count("by upstream") == 0
 
 
-def follow_the_remedy(ported: BuildRequest, tmp_path: Path) -> None:
+def follow_the_remedy(ported: RecipeJob, tmp_path: Path) -> None:
     """Merge the patch that did not fit into a tree, edit it there, and write it again."""
     tree = patching.prepare(ported, 3)
     assert patching.waiting(tree) == ["core/op.cc"]

@@ -7,7 +7,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.port import target
 
 RECIPE = """\
@@ -46,7 +46,7 @@ by = "Ada"
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> BuildRequest:
+def job(tmp_path: Path) -> RecipeJob:
     """Return a recipe of a repository with tags and branches of some releases."""
     repository = tmp_path / "upstream"
     setup = repository / "tensorflow/tools/pip_package/setup.py"
@@ -62,12 +62,12 @@ def job(tmp_path: Path) -> BuildRequest:
     text = RECIPE.format(repository=repository, commit=run_git("rev-parse", "HEAD", cwd=repository))
     path = tmp_path / "linux-r1.8-cpu.toml"
     path.write_text(text, "utf-8")
-    return BuildRequest(
+    return RecipeJob(
         recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
     )
 
 
-def ported(job: BuildRequest, to: str, folder: Path) -> tuple[Path, set[str]]:
+def ported(job: RecipeJob, to: str, folder: Path) -> tuple[Path, set[str]]:
     """Port the recipe; return the new file and the names of what was decided."""
     wanted = target.of(job, to)
     path = folder / f"{wanted.recipe_name(job.recipe)}.toml"
@@ -92,7 +92,7 @@ def ported(job: BuildRequest, to: str, folder: Path) -> tuple[Path, set[str]]:
     ],
 )
 def test_a_recipe_says_the_release_that_it_was_ported_to(  # noqa: PLR0913, PLR0917 a table
-    job: BuildRequest, tmp_path: Path, to: str, name: str, branch: str, version: str, release: str
+    job: RecipeJob, tmp_path: Path, to: str, name: str, branch: str, version: str, release: str
 ) -> None:
     path, _ = ported(job, to, tmp_path)
     recipe = recipes.read(str(path))
@@ -102,7 +102,7 @@ def test_a_recipe_says_the_release_that_it_was_ported_to(  # noqa: PLR0913, PLR0
     assert recipe.verified is None
 
 
-def test_only_the_keys_of_the_source_change(job: BuildRequest, tmp_path: Path) -> None:
+def test_only_the_keys_of_the_source_change(job: RecipeJob, tmp_path: Path) -> None:
     path, _ = ported(job, f"v1.12.0@{'3' * 40}", tmp_path)
     text = path.read_text("utf-8")
     recipe = recipes.read(str(path))
@@ -113,7 +113,7 @@ def test_only_the_keys_of_the_source_change(job: BuildRequest, tmp_path: Path) -
     assert "[nccl]" in text
 
 
-def test_what_the_new_release_would_refuse_is_removed(job: BuildRequest, tmp_path: Path) -> None:
+def test_what_the_new_release_would_refuse_is_removed(job: RecipeJob, tmp_path: Path) -> None:
     path, changed = ported(job, "master", tmp_path)
     assert "nccl.rebuild" in changed
     assert recipes.read(str(path)).nccl.rebuild is False
@@ -128,26 +128,26 @@ def test_what_the_new_release_would_refuse_is_removed(job: BuildRequest, tmp_pat
         ("", "is not the name of a tag or a branch"),
     ],
 )
-def test_what_is_no_name_is_refused(job: BuildRequest, to: str, says: str) -> None:
+def test_what_is_no_name_is_refused(job: RecipeJob, to: str, says: str) -> None:
     with pytest.raises(RecipeError, match=says):
         target.of(job, to)
 
 
 @pytest.mark.medium
-def test_a_version_that_the_repository_lacks_is_named(job: BuildRequest) -> None:
+def test_a_version_that_the_repository_lacks_is_named(job: RecipeJob) -> None:
     with fails(SupplyError, "v1.12.0-rc7"):
         target.of(job, "v1.12.0-rc7")
 
 
 def test_a_bundled_tree_has_no_other_release(tmp_path: Path) -> None:
     host_file = HostFile(build_out=tmp_path)
-    job = BuildRequest(recipe=recipes.read("demo"), host_file=host_file)
+    job = RecipeJob(recipe=recipes.read("demo"), host_file=host_file)
     with fails(RecipeError, "invoke new --like"):
         target.of(job, "v1.13.0")
 
 
 @pytest.mark.medium
-def test_no_word_of_the_old_release_stays_unseen(job: BuildRequest, tmp_path: Path) -> None:
+def test_no_word_of_the_old_release_stays_unseen(job: RecipeJob, tmp_path: Path) -> None:
     path, changed = ported(job, "v1.12.0-rc0", tmp_path)
     text = path.read_text("utf-8")
     assert 'summary = "TensorFlow 1.12.0-rc0 for CUDA 11.8"  # why' in text
@@ -158,14 +158,14 @@ def test_no_word_of_the_old_release_stays_unseen(job: BuildRequest, tmp_path: Pa
     assert recipes.read(str(path)).summary == "TensorFlow 1.12 for CUDA 11.8"
 
 
-def test_a_name_that_no_branch_and_no_release_has_is_refused(job: BuildRequest) -> None:
+def test_a_name_that_no_branch_and_no_release_has_is_refused(job: RecipeJob) -> None:
     with fails(SupplyError, "nothing-like-it"):
         target.of(job, "nothing-like-it")
 
 
 @pytest.mark.medium
 def test_a_name_for_the_wheel_goes_where_the_release_takes_none(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     path = tmp_path / "linux-r1.8-cpu.toml"
     text = path.read_text("utf-8").replace("1.8.1", "1.9.0")
@@ -180,7 +180,7 @@ def test_a_name_for_the_wheel_goes_where_the_release_takes_none(
 
 @pytest.mark.medium
 def test_a_tree_that_says_no_release_keeps_that_of_the_recipe_and_says_so(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     upstream = tmp_path / "upstream"
     run_git("checkout", "--quiet", "-b", "fork", cwd=upstream)
@@ -192,7 +192,7 @@ def test_a_tree_that_says_no_release_keeps_that_of_the_recipe_and_says_so(
 
 @pytest.mark.medium
 def test_a_recipe_of_another_project_gets_no_release_of_tensorflow(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     path = tmp_path / "linux-r1.8-cpu.toml"
     text = path.read_text("utf-8").replace("[nccl]\nrebuild = true  # why\n", "")

@@ -17,9 +17,9 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import CompileTable, ConfigureTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import SupplyError, ToolError
-from tfwright.pipeline import invocation
-from tfwright.pipeline.invocation import Invocation
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.compile import invocation
+from tfwright.pipeline.compile.invocation import Invocation
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import compile as compiling
@@ -130,7 +130,7 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 
 
 @pytest.fixture
-def project(job: BuildRequest, tmp_path: Path, upstream: Path) -> BuildRequest:
+def project(job: RecipeJob, tmp_path: Path, upstream: Path) -> RecipeJob:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
     release = job.recipe.model_copy(
         update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})}
@@ -164,14 +164,14 @@ def digest(content: bytes) -> str:
 
 
 @pytest.fixture
-def copied(project: BuildRequest, upstream: Path) -> Copied:
+def copied(project: RecipeJob, upstream: Path) -> Copied:
     """Bring what is cloned."""
     wanted = Clone(REMOTE, git(upstream, "rev-parse", "main~"))
     repository = clones.bring(wanted, project.places.git, Origin.of(str(upstream)), offline=False)
     return Copied(remote=wanted.remote, commit=wanted.commit, repository=repository)
 
 
-def fill(job: BuildRequest) -> None:
+def fill(job: RecipeJob) -> None:
     """Put the archives into the job's store."""
     store = Store(job.places.vault / "repository_cache")
     for content in archives().values():
@@ -179,7 +179,7 @@ def fill(job: BuildRequest) -> None:
             path.write_bytes(content)
 
 
-def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
+def build(job: RecipeJob, binary: Path, *copied: Copied) -> Built:
     facts = HostFacts(
         system="Linux",
         machine="x86_64",
@@ -212,7 +212,7 @@ def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
 
 
 def test_a_build_without_a_network_finds_everything_here(
-    project: BuildRequest, binary: Path, copied: Copied
+    project: RecipeJob, binary: Path, copied: Copied
 ) -> None:
     fill(project)
     built = build(project, binary, copied)
@@ -220,7 +220,7 @@ def test_a_build_without_a_network_finds_everything_here(
 
 
 def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(
-    project: BuildRequest, binary: Path, copied: Copied
+    project: RecipeJob, binary: Path, copied: Copied
 ) -> None:
     with pytest.raises(
         SupplyError, match=r"offline, and Bazel wanted to download https://gone\.invalid/"
@@ -229,7 +229,7 @@ def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(
 
 
 def test_the_same_build_without_the_clone_fails_and_names_the_repository(
-    project: BuildRequest, binary: Path
+    project: RecipeJob, binary: Path
 ) -> None:
     fill(project)
     with pytest.raises(ToolError, match="four"):
@@ -237,7 +237,7 @@ def test_the_same_build_without_the_clone_fails_and_names_the_repository(
 
 
 def test_a_server_that_has_the_network_is_not_used(
-    project: BuildRequest, binary: Path, copied: Copied
+    project: RecipeJob, binary: Path, copied: Copied
 ) -> None:
     fill(project)
     online = replace(project, offline=False)

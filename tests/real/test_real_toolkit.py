@@ -16,7 +16,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import TfwrightError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
@@ -74,7 +74,7 @@ def pinning(bazel: str, **answers: bool) -> Recipe:
 def configured(recipe: Recipe, host: HostFile, bazel: Artefact, folder: Path) -> str:
     """Run the recipe's configure; return what it writes for Bazel."""
     found = host.model_copy(update={"build_out": folder / "out"})
-    job = BuildRequest(recipe=recipe, host_file=found)
+    job = RecipeJob(recipe=recipe, host_file=found)
     job.places.home.mkdir(parents=True)
     python = python_for(recipe.host.python, numpy=False)
     assert host.cuda

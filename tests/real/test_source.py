@@ -9,7 +9,7 @@ import pytest
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.pipeline.stages import source
 from tfwright.progress import Silence
@@ -68,7 +68,7 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
 ) -> None:
     recipe = recipes.read(name)
     table, whole = recipe.source, mirror_of(recipe.source.commit)
-    job = BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path), listener=Printer())
+    job = RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path), listener=Printer())
     pin = Pin(
         table.url, table.branch, table.commit, (*table.exclude, *absent_in(whole, table.commit))
     )

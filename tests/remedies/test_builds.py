@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.commands.test_cost import built
+from tests.cost.test_account import built
 from tests.remedies.following import CommandLine, add, commands, enter, write_recipe
 from tests.upstream import commit
 
@@ -16,7 +16,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
 from tfwright.lint import recipes as linting
 from tfwright.pipeline import cost, engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 
@@ -157,7 +157,7 @@ def test_a_recipe_is_built_before_its_cost_is_shown(
 def test_another_build_is_named_as_is_said(
     shell: CommandLine, named: str, tmp_path: Path, way: str
 ) -> None:
-    job = BuildRequest.of(shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out"))
+    job = RecipeJob.of(shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out"))
     job.places.logs.mkdir(parents=True)
     for _ in range(2):
         built(job, kernel=1.0)
@@ -176,7 +176,7 @@ def test_another_build_is_named_as_is_said(
 def test_a_build_is_compared_with_the_one_before_it_once_there_is_one(
     shell: CommandLine, named: str, tmp_path: Path
 ) -> None:
-    job = BuildRequest.of(shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out"))
+    job = RecipeJob.of(shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out"))
     job.places.logs.mkdir(parents=True)
     built(job, kernel=1.0)
     command = f"invoke cost {named} --against previous"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.configure.test_recording import recorded
 from tests.pipeline.stages.test_configure import (
     ANSWERS,
     END,
@@ -17,6 +16,7 @@ from tests.pipeline.stages.test_configure import (
     Bench,
     own_interface,
 )
+from tests.record.test_recording import recorded
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 
@@ -27,7 +27,7 @@ from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.record import recording
@@ -196,7 +196,7 @@ def test_what_is_not_found_of_cuda_is_answered_or_placed(
     if way == "cuda":
         before = bench.job
 
-        def placed(*given: object) -> BuildRequest:
+        def placed(*given: object) -> RecipeJob:
             made = before(*given)  # type: ignore[arg-type]
             host_file = made.host_file.model_copy(update={"cuda": tmp_path / "new"})
             return replace(made, host_file=host_file)
@@ -361,10 +361,10 @@ def test_a_venv_that_does_not_run_is_made_again_by_the_command(
 
     own = fetched()
     own.write_text("#!/bin/sh\nexit 1\n", "utf-8")
-    fault = failing(lambda: configure._site_packages(job, own), ToolError)
+    fault = failing(lambda: configure.site_packages(job, own), ToolError)
     (command,) = commands(fault.remedy)
     words = command.split()
     assert words[1:3] == ["build", "--again"]
     assert engine.stage_named(words[3]).name == "fetch"
     # What that stage does for the target Python.
-    assert configure._site_packages(job, fetched())
+    assert configure.site_packages(job, fetched())

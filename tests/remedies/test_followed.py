@@ -16,7 +16,7 @@ from tfwright.documents.recipe import Recipe, SourceTable, SubstituteTable
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs
 from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
@@ -197,7 +197,7 @@ FACTS = HostFacts(
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path) -> BuildRequest:
+def job(recipe: Recipe, tmp_path: Path) -> RecipeJob:
     """Return a job whose WORKSPACE loads a file of an archive that no server has."""
     sha256 = files.sha256(dep(tmp_path))
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)})
@@ -206,7 +206,7 @@ def job(recipe: Recipe, tmp_path: Path) -> BuildRequest:
     mirrors = {recipe.source.url: str(tmp_path / "upstream")}
     host_file = HostFile(build_out=tmp_path / "build_out", mirrors=mirrors)
     changed = recipe.model_copy(update={"source": table, "host": foreign})
-    return BuildRequest(recipe=changed, host_file=host_file)
+    return RecipeJob(recipe=changed, host_file=host_file)
 
 
 def dep(tmp_path: Path) -> Path:
@@ -215,7 +215,7 @@ def dep(tmp_path: Path) -> Path:
     return path
 
 
-def fetched(job: BuildRequest) -> Inputs:
+def fetched(job: RecipeJob) -> Inputs:
     made = Stage(fetch).run(job, {HostFacts: FACTS})
     assert isinstance(made, Inputs)
     return made
@@ -223,7 +223,7 @@ def fetched(job: BuildRequest) -> Inputs:
 
 @pytest.mark.parametrize("already", [True, False], ids=["a drop folder", "no drop folder"])
 def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
-    job: BuildRequest, tmp_path: Path, *, already: bool
+    job: RecipeJob, tmp_path: Path, *, already: bool
 ) -> None:
     drop = tmp_path / "drop"
     drop.mkdir()

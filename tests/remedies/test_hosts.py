@@ -14,6 +14,7 @@ import pytest
 from tests.remedies.following import CommandLine, failing
 from tests.tools.bazel.test_binary import VERSION, fake
 
+from tfwright.documents.host_file import WorkerTable
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.tools import disk
 from tfwright.tools.bazel import binary
@@ -21,7 +22,6 @@ from tfwright.tools.http import server
 from tfwright.tools.process import crontab
 from tfwright.tools.python import venv
 from tfwright.tools.remote import ssh
-from tfwright.tools.remote.ssh import RemoteHost
 
 pytestmark = pytest.mark.medium
 
@@ -102,7 +102,9 @@ def test_a_bazel_is_named_in_the_host_file_as_is_shown(tmp_path: Path) -> None:
 def test_a_machine_that_was_lost_is_tried_by_the_command_that_is_shown(
     programs: Callable[..., None], tmp_path: Path
 ) -> None:
-    host = RemoteHost("one", "build@one.example", "/srv", config=tmp_path / "a b")
+    host = WorkerTable(
+        name="one", address="build@one.example", directory="/srv", config=tmp_path / "a b"
+    )
     seen = tmp_path / "seen"
     programs(ssh=f'printf "%s\\n" "$@" > {seen}; exit 255')
     done = ssh.run(host, ("build",), tmp_path / "log")

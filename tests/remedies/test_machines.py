@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,13 +10,12 @@ import pytest
 from tests.remedies.following import failing
 from tests.workers.test_remote import HOST, LOCAL_SSH
 
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import HostFile, SlurmTable
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, ToolError
 from tfwright.tools.remote import slurm, ssh
-from tfwright.tools.remote.slurm import SlurmSite
 
-NAMED = replace(HOST, address="one")
+NAMED = HOST.changed(address="one")
 
 
 def linked(folder: Path, *names: str) -> None:
@@ -122,8 +120,8 @@ def submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., lis
 
     def submitted(*options: str) -> list[int]:
         room, ended = tmp_path / "room", list[int]()
-        site = SlurmSite(tmp_path, room, "python3", options=options)
-        slurm.run(site, [("build",)], lambda task: ended.append(task.status), print)
+        table = SlurmTable(directory=tmp_path, options=options)
+        slurm.run(table, room, [("build",)], lambda task: ended.append(task.status), print)
         return ended
 
     return submitted

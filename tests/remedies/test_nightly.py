@@ -24,8 +24,9 @@ from tfwright.documents.nightly import FollowTable, NightlyFile
 from tfwright.documents.recipe import ROOT
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.index import catalog, nginx, write
-from tfwright.nightly import channels, night, site
+from tfwright.index import serving, wheels, write
+from tfwright.index.serving import IndexPlace
+from tfwright.nightly import night, notices, site
 from tfwright.nightly import state as states
 from tfwright.nightly.notices import Notice
 from tfwright.tools.cache import seal
@@ -256,7 +257,7 @@ def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(tmp_path: Pat
 def test_a_catalog_that_cannot_be_read_is_deleted(
     shell: CommandLine, of_demo: Path, published: str
 ) -> None:
-    file = of_demo / "site/packages" / catalog.FILE
+    file = of_demo / "site/packages" / wheels.FILE
     file.write_bytes(b"no database, but long enough to be looked at " * 99)
     remedy = shell.remedy("invoke index")
     assert remedy.startswith(f"Delete {file};")
@@ -281,10 +282,12 @@ def test_a_state_that_cannot_be_used_is_moved_away(
 
 @pytest.mark.parametrize("wrong", ["a b", "a'b", "a;b", "a$b", "a{b", "a\\b"], ids=list("b';$z\\"))
 def test_what_nginx_cannot_quote_is_named(tmp_path: Path, wrong: str) -> None:
-    fault = failing(lambda: nginx.configuration(tmp_path, 80, wrong), RecipeError)
+    fault = failing(
+        lambda: serving.nginx_configuration(IndexPlace(tmp_path, ""), 80, wrong), RecipeError
+    )
     named = {" ": "blanks", "'": "quotes", "\\": "backslashes", "{": "braces", "$": "$", ";": ";"}
     assert named[wrong[1]] in fault.remedy
-    assert nginx.configuration(tmp_path, 80, "ab")
+    assert serving.nginx_configuration(IndexPlace(tmp_path, ""), 80, "ab")
 
 
 def test_an_index_is_asked_at_the_address_that_is_described(
@@ -307,10 +310,10 @@ def test_a_secret_that_others_can_read_is_closed_by_the_command(tmp_path: Path) 
     path.parent.mkdir()
     path.write_text("token", "utf-8")
     path.chmod(0o644)
-    fault = failing(lambda: channels.secret(path), HostError)
+    fault = failing(lambda: notices.secret(path), HostError)
     (command,) = re.findall(r"'(chmod .*)'", fault.remedy)
     subprocess.run(shlex.split(command), check=True)
-    assert channels.secret(path) == "token"
+    assert notices.secret(path) == "token"
 
 
 def test_a_short_secret_of_the_cache_is_deleted(tmp_path: Path) -> None:
@@ -408,7 +411,7 @@ def test_a_notice_that_was_not_taken_comes_in_the_next_night(tmp_path: Path) -> 
     program.chmod(0o755)
     table = {"program": [{"command": [str(program)]}]}
     before = host_with(tmp_path / "host", "a", notices=table)
-    host = replace(before, channels=channels.of(before.nightly.notices))
+    host = replace(before, channels=notices.channels_of(before.nightly.notices))
     night.run(host)
     builder = builder_of(host)
     builder.raises["a"] = HostError("no gcc", remedy="Install it.")

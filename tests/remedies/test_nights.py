@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.nightly import test_fleet, test_schedule, test_units
+from tests.nightly import test_fleet, test_timer
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, commands, failing
@@ -20,14 +20,14 @@ from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
-from tfwright.index import labels, matching
+from tfwright.index import matching
 from tfwright.match.ranking import Wish
-from tfwright.nightly import channels, night, orders, schedule, targets, units
+from tfwright.nightly import fleets, night, notices, targets, timer, versions
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
-from tfwright.nightly.units import Schedule
+from tfwright.nightly.timer import Schedule
 from tfwright.progress import SILENCE
 from tfwright.tools.process import environment
 
@@ -36,7 +36,7 @@ from tfwright.tools.process import environment
 
 def test_what_came_damaged_or_from_elsewhere_is_built_again(tmp_path: Path) -> None:
     folder, work = tmp_path / "order", tmp_path / "id"
-    take = partial(orders.take, folder, work)
+    take = partial(fleets.take, folder, work)
     test_fleet.built(folder)
     fault = failing(take, HostError)
     assert fault.remedy.startswith("Build it again")
@@ -63,14 +63,14 @@ def test_a_worker_is_brought_to_the_recipe_of_the_order(
     newer = {**builder.decides(order.target), "the recipe's [source]": "new"}
     folder = tmp_path / "order"
     folder.mkdir()
-    fault = failing(lambda: orders.carry_out(folder, SILENCE), RecipeError)
+    fault = failing(lambda: fleets.carry_out(folder, SILENCE), RecipeError)
     assert commands(fault.remedy) == ["invoke nightly"]
     # What the command writes.
-    orders.write(folder, replace(order, fingerprint=newer), builder, carry=False)
-    fault = failing(lambda: orders.carry_out(folder, SILENCE), HostError)
+    fleets.write(folder, replace(order, fingerprint=newer), builder, carry=False)
+    fault = failing(lambda: fleets.carry_out(folder, SILENCE), HostError)
     assert fault.remedy.startswith("Update its checkout of tfwright")
     monkeypatch.setattr(PipelineBuilder, "decides", lambda *_: newer)
-    assert orders.carry_out(folder, SILENCE) == built
+    assert fleets.carry_out(folder, SILENCE) == built
 
 
 @pytest.mark.parametrize("wrong", ["9999.9", "1234.5,8.6"])
@@ -95,16 +95,16 @@ def test_what_a_recipe_is_built_for_is_corrected(tmp_path: Path, wrong: str) -> 
 # The timer
 
 
-host, add_program = test_schedule.host, test_schedule.add_program
+host, add_program = test_timer.host, test_timer.add_program
 
 
 @pytest.mark.usefixtures("host")
 def test_a_timer_is_started_by_the_command_that_is_shown(
-    add_program: test_schedule.AddProgram,
+    add_program: test_timer.AddProgram,
 ) -> None:
     calls = add_program("systemctl", "exit 1")
-    wanted = schedule.planned("user", "02:00", remove=False)
-    fault = failing(lambda: schedule.install(wanted), HostError)
+    wanted = timer.planned("user", "02:00", remove=False)
+    fault = failing(lambda: timer.install(wanted), HostError)
     (command,) = re.findall(r"Run '(systemctl [^']*)' yourself", fault.remedy)
     add_program("systemctl", "exit 0")
     calls.unlink()
@@ -113,7 +113,7 @@ def test_a_timer_is_started_by_the_command_that_is_shown(
     assert command == f"systemctl {calls.read_text('utf-8').strip()}"
 
 
-unit = test_units.schedule
+unit = test_timer.schedule
 
 
 @pytest.mark.parametrize("kind", ["systemd", "cron"])
@@ -126,8 +126,8 @@ def test_a_path_that_no_timer_can_hold_is_moved(
         if where == "environment":
             own = replace(unit, environment=(("TFWRIGHT_HOST_FILE", path),))
         if kind == "cron":
-            return units.cron_lines(own)
-        return units.systemd(own, tmp_path)
+            return timer.cron_lines(own)
+        return timer.systemd(own, tmp_path)
 
     fault = failing(lambda: lines("/srv/a\x07b"), RecipeError)
     assert repr("/srv/a\x07b")[1:-1] in fault.what
@@ -142,12 +142,12 @@ def test_a_secret_that_cannot_be_read_is_put_where_it_is_named(tmp_path: Path, w
         if content:
             place.write_bytes(content)
             place.chmod(0o600)
-        fault = failing(lambda: channels.secret(tmp_path / "token"), RecipeError)
+        fault = failing(lambda: notices.secret(tmp_path / "token"), RecipeError)
         assert fault.remedy == "Correct the path in nightly.toml, or the file."
     right = tmp_path / ("token" if way == "file" else "right")
     right.write_text("secret", "utf-8")
     right.chmod(0o600)
-    assert channels.secret(right) == "secret"
+    assert notices.secret(right) == "secret"
 
 
 # The index
@@ -169,7 +169,7 @@ def test_a_list_that_contradicts_itself_is_written_again(
 
 def test_a_wheel_of_two_versions_is_built_again(tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path, requires_python=">=3\nVersion: 2.0")
-    relabel = partial(labels.relabel, wheel, tmp_path / "out", "1.0+cpu")
+    relabel = partial(versions.with_version, wheel, tmp_path / "out", "1.0+cpu")
     fault = failing(relabel, WheelError)
     assert fault.remedy == "Build the wheel again."
     write_wheel(tmp_path)

@@ -14,7 +14,9 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline import engine
+from tfwright.pipeline.job import RecipeJob
+from tfwright.pipeline.stage import Result, Results
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.record import page
@@ -70,13 +72,14 @@ def configured(
     bench.commit(ASKING)
     of_bench = bench.job
 
-    def job(*_: object) -> BuildRequest:
+    def job(*_: object) -> RecipeJob:
         made = of_bench(ANSWERS)
         read = recipes.read(str(path))
-        return BuildRequest(recipe=read, host_file=made.host_file, listener=listener)
+        return RecipeJob(recipe=read, host_file=made.host_file, listener=listener)
 
-    def run(job: BuildRequest, _: Recipe, *parts: object) -> object:
-        monkeypatch.setattr(recording, "_before_configure", lambda *_: parts)
+    def run(job: RecipeJob, _: Recipe, *parts: Result) -> object:
+        made = Results({type(part): part for part in parts})
+        monkeypatch.setattr(engine, "build", lambda _: made)
         return stage(job, job.recipe, *parts)  # type: ignore[arg-type]
 
     stage = configure.run
@@ -88,7 +91,7 @@ def configured(
 def record(path: Path, ask: Ask) -> object:
     """Do what `invoke record` does."""
     host_file = HostFile(build_out=path.parent / "build_out")
-    request = BuildRequest.of(str(path), host_file)
+    request = RecipeJob.of(str(path), host_file)
     return recording.record(request, path, ask)
 
 

@@ -38,9 +38,10 @@ from tfwright.errors import (
     ToolError,
     WheelError,
 )
-from tfwright.pipeline import attempts, engine, failure, remote_execution, rivals
-from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.results import Built, Check, HostFacts, Inputs, Tree, Unpinned
+from tfwright.pipeline import engine
+from tfwright.pipeline.compile import attempts, failure, invocation
+from tfwright.pipeline.job import Job, RecipeJob
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, HostFacts, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
@@ -56,7 +57,7 @@ pytestmark = pytest.mark.medium
 # Bazel
 
 
-def refused(job: BuildRequest, *errors: str, status: int = 1) -> TfwrightError:
+def refused(job: RecipeJob, *errors: str, status: int = 1) -> TfwrightError:
     """Return the error for a Bazel that ended with some lines."""
     job.log("compile").parent.mkdir(parents=True, exist_ok=True)
     job.log("compile").touch()
@@ -66,7 +67,7 @@ def refused(job: BuildRequest, *errors: str, status: int = 1) -> TfwrightError:
 
 
 def test_a_tag_that_only_a_network_gives_is_to_be_pinned_and_nothing_is_to_be_dropped(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     said = "ERROR: An error occurred during the fetch of repository 'dep':"
     why = "WORKSPACE:1: dep: git_repository takes v1"
@@ -112,7 +113,7 @@ def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # 
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": text})
     recipe = write_recipe(tmp_path / "recipes/small.toml", tmp_path / "upstream", pinned)
     monkeypatch.setattr(recipes, "RECIPES", recipe.parent)
-    job = BuildRequest.of("small", HostFile(build_out=tmp_path / "build_out"))
+    job = RecipeJob.of("small", HostFile(build_out=tmp_path / "build_out"))
     line = "ERROR: Error downloading [http://127.0.0.1:9/dep.zip] to /x/dep.zip: refused"
     fault = refused(replace(job, offline=offline), line)
     assert isinstance(fault, SupplyError)
@@ -134,7 +135,7 @@ def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # 
 def test_remote_execution_is_removed_or_left_to_another_host_file(tmp_path: Path) -> None:
     def flags(*given: str) -> tuple[str, ...]:
         host_file = HostFile(build_out=tmp_path, remote_execution=given)
-        return remote_execution.flags(Job(name="a", host_file=host_file), "0.26.1")
+        return invocation.remote_execution(Job(name="a", host_file=host_file), "0.26.1")
 
     executor = "--remote_executor=grpcs://build.example"
     fault = failing(lambda: flags(executor), HostError)
@@ -144,7 +145,7 @@ def test_remote_execution_is_removed_or_left_to_another_host_file(tmp_path: Path
 
 @pytest.mark.parametrize("way", ["package.project_name", "build_out"])
 def test_two_wheels_of_one_name_get_two_names_or_two_places(
-    job: BuildRequest, recipe_file: Path, monkeypatch: pytest.MonkeyPatch, way: str
+    job: RecipeJob, recipe_file: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     folder = recipe_file.parent / "recipes"
     folder.mkdir()
@@ -154,21 +155,21 @@ def test_two_wheels_of_one_name_get_two_names_or_two_places(
         (folder / f"{name}.toml").write_text(text, "utf-8")
     monkeypatch.setattr(recipes, "RECIPES", folder)
 
-    def request(name: str) -> BuildRequest:
+    def request(name: str) -> RecipeJob:
         return replace(job, recipe=recipes.read(name))
 
-    published = request("one").places.own / rivals.STAMP
+    published = request("one").places.own / engine.PUBLISHED
     published.parent.mkdir(parents=True)
     published.touch()
-    fault = failing(lambda: rivals.insist_on_own_name(request("two")), RecipeError)
+    fault = failing(lambda: engine.insist_on_own_wheel(request("two")), RecipeError)
     assert way in fault.remedy
     if way == "build_out":
         other = HostFile(build_out=job.places.build_out.with_name("other"))
-        rivals.insist_on_own_name(replace(request("two"), host_file=other))
+        engine.insist_on_own_wheel(replace(request("two"), host_file=other))
     else:
         table, key = way.split(".")
         add(folder / "two.toml", f'\n[{table}]\n{key} = "another"\n')
-        rivals.insist_on_own_name(request("two"))
+        engine.insist_on_own_wheel(request("two"))
 
 
 def test_programs_that_do_not_run_here_are_not_needed_up_to_the_stage_that_is_named(
@@ -214,14 +215,12 @@ def test_the_advice_under_each_finding_is_followed(shell: CommandLine, tmp_path:
 
 
 @pytest.fixture
-def built(job: BuildRequest, listener: Listener) -> BuildRequest:
+def built(job: RecipeJob, listener: Listener) -> RecipeJob:
     return test_nccl.built.__wrapped__(job, listener)  # type: ignore[attr-defined,no-any-return]
 
 
 @pytest.mark.parametrize("way", ["nccl.flags", "nccl.rebuild", "CXX"])
-def test_a_library_that_does_not_compile_is_corrected_or_kept(
-    built: BuildRequest, way: str
-) -> None:
+def test_a_library_that_does_not_compile_is_corrected_or_kept(built: RecipeJob, way: str) -> None:
     wrong = NcclTable(rebuild=True, flags=("-nonsense",))
     env = {"CXX": "no-such-c++"} if way == "CXX" else {}
     table = NcclTable(rebuild=True) if way == "CXX" else wrong
@@ -237,18 +236,18 @@ def test_a_library_that_does_not_compile_is_corrected_or_kept(
 
 @pytest.mark.parametrize("why", ["release", "no library"])
 def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
-    built: BuildRequest, why: str
+    built: RecipeJob, why: str
 ) -> None:
     release = "1.13" if why == "release" else "1.12"
-    (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
+    (built.places.tree / "bazel-bin" / NCCL_LIBRARY).unlink()
     table = NcclTable(rebuild=True)
     fault = failing(lambda: test_nccl.run(built, table, release), RecipeError)
     assert fault.remedy == "Take nccl.rebuild out of the recipe."
     assert not test_nccl.run(built, NcclTable(), release).library
 
 
-def test_the_target_is_named_that_builds_the_library(built: BuildRequest) -> None:
-    place = built.places.tree / "bazel-bin" / nccl.LIBRARY
+def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
+    place = built.places.tree / "bazel-bin" / NCCL_LIBRARY
     place.unlink()
 
     def library(target: str) -> object:
@@ -368,7 +367,7 @@ HERE = f"cp{sys.version_info.major}{sys.version_info.minor}"
 PLATFORM = next(platform_tags())
 
 
-def read(job: BuildRequest, wheel: Path, table: VerifyTable) -> Sequence[Check]:
+def read(job: RecipeJob, wheel: Path, table: VerifyTable) -> Sequence[Check]:
     """Read a wheel as the stage does before it installs it."""
     host = HostFacts(
         system="Linux",
@@ -393,7 +392,7 @@ def read(job: BuildRequest, wheel: Path, table: VerifyTable) -> Sequence[Check]:
     ],
 )
 def test_a_floor_of_the_recipe_is_set_to_what_the_wheel_needs(
-    job: BuildRequest, tmp_path: Path, key: str, wrong: object, library: str
+    job: RecipeJob, tmp_path: Path, key: str, wrong: object, library: str
 ) -> None:
     import _ctypes
 
@@ -427,7 +426,7 @@ def test_a_floor_of_the_recipe_is_set_to_what_the_wheel_needs(
 
 @pytest.mark.parametrize("what", ["RECORD", "tags"])
 def test_what_puts_the_wheel_together_is_corrected(
-    job: BuildRequest, make_wheel: Callable[..., Path], what: str
+    job: RecipeJob, make_wheel: Callable[..., Path], what: str
 ) -> None:
     right = make_wheel(folder="right")
     wrong = make_wheel()
@@ -442,7 +441,7 @@ def test_what_puts_the_wheel_together_is_corrected(
 
 
 @pytest.mark.parametrize("way", ["lie in the pinned commit", "do not exclude"])
-def test_a_test_is_named_as_it_is_in_the_tree(job: BuildRequest, way: str) -> None:
+def test_a_test_is_named_as_it_is_in_the_tree(job: RecipeJob, way: str) -> None:
     tests = job.places.tree / "tests"
     tests.mkdir(parents=True)
     named = "tests/a_test.py" if way.startswith("do not") else "a_test.py"
@@ -523,7 +522,7 @@ KILLED = "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:a' failed (Exit 1)\n{
 
 
 def test_a_memory_that_was_too_small_is_made_larger(
-    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "gcc: fatal error: Killed signal terminated program cc1plus"
     log = job.log("compile")

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.commands.test_cost import built
-from tests.commands.test_cost import job as cost_job
+from tests.cost.test_account import built
+from tests.cost.test_account import job as cost_job
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
 
@@ -21,17 +21,17 @@ from tfwright.develop import checks as develop
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.errors import RecipeError, SupplyError, ToolError, WheelError
-from tfwright.nightly import inputs, report
+from tfwright.nightly import builds as nightly_builds
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.inputs import KeptInputs
-from tfwright.nightly.report import FoundBuild
+from tfwright.nightly.builds import KeptInputs, NightlyBuild
+from tfwright.nightly.pages import build as report
+from tfwright.nightly.pages.build import FoundBuild
 from tfwright.pipeline import cost
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.smoking import Request
 from tfwright.tools import files
 from tfwright.tools.remote import ssh
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.wheel.seal import statement
 from tfwright.workers import dispatch as builds
 
@@ -165,7 +165,7 @@ def test_a_build_whose_inputs_are_gone_gives_way_to_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = {"good": KeptInputs(recipes.read("demo"))}
-    monkeypatch.setattr(inputs, "read", lambda path: kept.get(path.name))
+    monkeypatch.setattr(nightly_builds, "read_inputs", lambda path: kept.get(path.name))
 
     def made_from(name: str) -> object:
         return bisecting._inputs_of(night_of(name, "built"), tmp_path)
@@ -184,7 +184,7 @@ def test_a_build_that_failed_without_a_change_is_built_again(
         state.add_build(night_of("bad", "failed", 2, broken=broken))
     demo = recipes.read("demo")
     kept = {name: KeptInputs(demo) for name in ("good", "bad")}
-    monkeypatch.setattr(inputs, "read", lambda path: kept[path.name])
+    monkeypatch.setattr(nightly_builds, "read_inputs", lambda path: kept[path.name])
     monkeypatch.setattr(bisecting, "_commits", lambda *_: [])
     fault = failing(lambda: bisecting.prepare("demo"), RecipeError)
     assert fault.remedy.startswith("Read the log of the failed build; ")
@@ -203,7 +203,7 @@ def test_a_build_that_failed_without_a_change_is_built_again(
 # A wheel from a worker
 
 
-HOST = RemoteHost("one", "one.example", "/srv/tfwright")
+HOST = WorkerTable(name="one", address="one.example", directory="/srv/tfwright")
 
 
 def test_a_wheel_without_its_provenance_is_built_again(tmp_path: Path) -> None:
@@ -246,11 +246,10 @@ def test_a_worker_that_prints_something_else_is_updated(
     suffix = statement.SUFFIX
     wheel.with_name(wheel.name + suffix).write_text(json.dumps(said), "utf-8")
 
-    def fetch(_: object, folder: str, ___: object, to: Path, ____: Path) -> None:
+    def fetch(_: object, folder: str, to: Path, *__: object) -> None:
         shutil.copytree(folder, to, dirs_exist_ok=True)
 
-    monkeypatch.setattr(ssh, "fetch_files", fetch)
-    monkeypatch.setattr(builds, "_publish", lambda *_: None)
+    monkeypatch.setattr(ssh, "fetch", fetch)
     collect(str(wheel))
 
 

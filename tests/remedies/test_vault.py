@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from tests.bundle import test_bundle as bundles
-from tests.commands import test_supply
 from tests.remedies.following import CommandLine, commands, failing
 from tests.toolkit import test_providing as toolkits
 from tests.toolkit import test_tree
 from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
+from tests.workers import test_supply
 
 from tfwright.bundle import packing, unpacking
 from tfwright.documents import recipe as recipes
@@ -24,7 +24,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SilentServerError, SupplyError, TfwrightError
 from tfwright.lock import inputs as locks
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
 from tfwright.progress import SILENCE
@@ -101,7 +101,7 @@ def test_what_another_archive_declares_is_replaced_there_or_declared_in_the_tree
 
 
 @pytest.fixture
-def cudnn(job: BuildRequest) -> BuildRequest:
+def cudnn(job: RecipeJob) -> RecipeJob:
     """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
     return toolkits.job.__wrapped__(job)  # type: ignore[attr-defined,no-any-return]
 
@@ -133,7 +133,7 @@ def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(tmp_path: Pat
     layout.settle(folder)
 
 
-def test_an_archive_that_differs_is_downloaded_again(cudnn: BuildRequest, tmp_path: Path) -> None:
+def test_an_archive_that_differs_is_downloaded_again(cudnn: RecipeJob, tmp_path: Path) -> None:
     right = toolkits.CUDNNS["7, Linux"]
     sha256 = hashlib.sha256(right).hexdigest()
 
@@ -147,7 +147,7 @@ def test_an_archive_that_differs_is_downloaded_again(cudnn: BuildRequest, tmp_pa
 
 @pytest.mark.parametrize("wants", ["neither", "cuDNN"])
 def test_a_recipe_or_a_file_is_named_for_a_toolkit(
-    shell: CommandLine, cudnn: BuildRequest, tmp_path: Path, wants: str
+    shell: CommandLine, cudnn: RecipeJob, tmp_path: Path, wants: str
 ) -> None:
     bare = recipes.read("demo")
     recipe = bare if wants == "neither" else cudnn.recipe
@@ -168,7 +168,7 @@ def test_a_recipe_or_a_file_is_named_for_a_toolkit(
 
 @pytest.mark.parametrize("way", ["Take another way", "differs"])
 def test_other_files_come_another_way_or_their_difference_is_stated(
-    cudnn: BuildRequest, tmp_path: Path, way: str
+    cudnn: RecipeJob, tmp_path: Path, way: str
 ) -> None:
     contents = {"cudnn.tgz": "7, Linux", toolkits.CUDNN_WHEEL: "wheel"}
     pins = dict[str, str]()
@@ -198,7 +198,7 @@ def test_other_files_come_another_way_or_their_difference_is_stated(
 
 @pytest.mark.parametrize("why", ["no apt", "no archive", "another build"])
 def test_each_way_that_failed_says_what_opens_it(
-    cudnn: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+    cudnn: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     name, content = "libcudnn7_7.6.5_amd64.deb", b"a package"
     pin = hashlib.sha256(content).hexdigest()
@@ -246,7 +246,7 @@ def test_each_way_that_failed_says_what_opens_it(
 
 
 def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
-    cudnn: BuildRequest, tmp_path: Path
+    cudnn: RecipeJob, tmp_path: Path
 ) -> None:
     job, pin = toolkits.dropped(
         cudnn, tmp_path / "drop", toolkits.CUDNN_WHEEL, toolkits.CUDNNS["wheel"]
@@ -524,7 +524,7 @@ def test_a_toolkit_is_downloaded_once_the_network_is_there(
 
 
 def test_packages_are_locked_on_the_system_that_is_named(
-    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes = {"requirements": ("six==1.11.0",), "system": "Linux"}
     host = job.recipe.host.model_copy(update=changes)

@@ -8,7 +8,7 @@ from tests.failing import fails
 
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, WheelError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.run import ORDER, TrialOutcome
 from tfwright.smoke.smoking import Request
@@ -66,7 +66,7 @@ def test_the_wheels_tag_says_which_python_it_is_for(request_for: Callable[..., R
     ],
 )
 def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
-    job: BuildRequest,
+    job: RecipeJob,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     requirements: tuple[str, ...],

@@ -21,7 +21,7 @@ from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda, probes
 from tfwright.pipeline import host_facts
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Silence
 from tfwright.toolkit import nvcc, sources, tree
 from tfwright.toolkit import providing as toolkit
@@ -147,21 +147,21 @@ CUDNNS = {
 
 
 @pytest.fixture
-def job(job: BuildRequest) -> BuildRequest:
+def job(job: RecipeJob) -> RecipeJob:
     """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
     values = {**job.recipe.model_dump(), "configure": {"answers": {"TF_NEED_CUDA": True}}}
     host = HostTable(system="any", machine="any", python="any", cuda="10.1", cudnn="7.6")
     return replace(job, recipe=Recipe.model_validate({**values, "host": host.model_dump()}))
 
 
-def installer(job: BuildRequest, *, accepted: bool = True) -> Installer:
+def installer(job: RecipeJob, *, accepted: bool = True) -> Installer:
     store = sources.store(job.places.vault)
     supplier = Supplier(store, job.host_file, job.listener, job.log("toolkit"), job.offline)
     return Installer(job.recipe, supplier, job.locked, accepted)
 
 
 def install(
-    job: BuildRequest, folder: Path, name: str, content: bytes, sha256: str | None = None
+    job: RecipeJob, folder: Path, name: str, content: bytes, sha256: str | None = None
 ) -> tuple[Path, InstalledPart]:
     archive = folder / f"downloaded-{name}"
     archive.write_bytes(content)
@@ -172,7 +172,7 @@ def install(
 
 @pytest.mark.parametrize("content", CUDAS.values(), ids=CUDAS)
 def test_every_layout_of_cuda_ends_in_one_prefix(
-    job: BuildRequest, tmp_path: Path, content: bytes
+    job: RecipeJob, tmp_path: Path, content: bytes
 ) -> None:
     prefix, record = install(job, tmp_path, "cuda", content)
     assert prefix == job.host_file.build_out / "toolkits/cuda-10.1-cudnn-7.6"
@@ -189,7 +189,7 @@ def test_every_layout_of_cuda_ends_in_one_prefix(
 
 @pytest.mark.parametrize("content", CUDNNS.values(), ids=CUDNNS)
 def test_every_layout_of_cudnn_ends_in_one_prefix(
-    job: BuildRequest, tmp_path: Path, content: bytes
+    job: RecipeJob, tmp_path: Path, content: bytes
 ) -> None:
     prefix, record = install(job, tmp_path, "cudnn", content)
     assert (prefix.name, record.version) == ("cuda-10.1-cudnn-7.6", "7.6.5")
@@ -197,7 +197,7 @@ def test_every_layout_of_cudnn_ends_in_one_prefix(
 
 
 def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     places = [
         install(job, tmp_path, "cuda", CUDAS["10.1, whole"])[0],
@@ -211,7 +211,7 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
     assert elsewhere.of(job.recipe).cuda == Path("/opt/cuda")
 
 
-def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: BuildRequest) -> None:
+def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: RecipeJob) -> None:
     values = {
         **job.recipe.model_dump(),
         "configure": {
@@ -233,7 +233,7 @@ def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: BuildRequest
 
 
 def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_shown(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     archive = tmp_path / "cuda.run"
     archive.write_bytes(CUDAS["10.1, whole"])
@@ -249,7 +249,7 @@ def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_sh
 
 
 def test_who_accepted_the_licence_is_written_down(
-    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     prefix, record = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
@@ -258,7 +258,7 @@ def test_who_accepted_the_licence_is_written_down(
 
 
 def test_without_a_digest_it_is_refused_and_told_what_to_compare(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     with fails(SupplyError, hashlib.sha256(CUDAS["macOS"]).hexdigest(), "--cuda-sha256") as caught:
         install(job, tmp_path, "cuda", CUDAS["macOS"], sha256="")
@@ -266,7 +266,7 @@ def test_without_a_digest_it_is_refused_and_told_what_to_compare(
 
 
 def test_the_recipes_digest_is_enough_and_another_is_refused(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     content = CUDNNS["7, Linux"]
     pinned = {
@@ -299,22 +299,20 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(
     ids=["another version", "something else", "a link out of a part", "no archive"],
 )
 def test_what_is_not_the_wanted_toolkit_is_refused_and_leaves_nothing(
-    job: BuildRequest, tmp_path: Path, content: bytes, what: str
+    job: RecipeJob, tmp_path: Path, content: bytes, what: str
 ) -> None:
     with pytest.raises(SupplyError, match=what):
         install(job, tmp_path, "cuda", content)
     assert list((job.host_file.build_out / "toolkits").iterdir()) == []
 
 
-def test_another_archive_takes_the_place_of_the_one_before(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_another_archive_takes_the_place_of_the_one_before(job: RecipeJob, tmp_path: Path) -> None:
     install(job, tmp_path, "cudnn", CUDNNS["macOS"])
     prefix, _ = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
     assert not (prefix / "lib/libcudnn.7.dylib").exists()
 
 
-def test_a_recipe_without_cuda_needs_no_toolkit(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_recipe_without_cuda_needs_no_toolkit(job: RecipeJob, tmp_path: Path) -> None:
     bare = replace(
         job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")})
     )
@@ -324,20 +322,20 @@ def test_a_recipe_without_cuda_needs_no_toolkit(job: BuildRequest, tmp_path: Pat
         toolkit.insist(bare.recipe, [])
 
 
-def test_a_file_that_is_not_there_is_said_so(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_said_so(job: RecipeJob, tmp_path: Path) -> None:
     with fails(SupplyError, "none.run"):
         installer(job).install(Download(KINDS["cuda"], tmp_path / "none.run", "0" * 64))
 
 
-def pinned(job: BuildRequest, **parts: object) -> BuildRequest:
+def pinned(job: RecipeJob, **parts: object) -> RecipeJob:
     """Return the job with packages pinned for its toolkit."""
     recipe = Recipe.model_validate({**job.recipe.model_dump(), "toolkit": parts})
     return replace(job, recipe=recipe)
 
 
 def dropped(
-    job: BuildRequest, folder: Path, name: str, content: bytes
-) -> tuple[BuildRequest, dict[str, str]]:
+    job: RecipeJob, folder: Path, name: str, content: bytes
+) -> tuple[RecipeJob, dict[str, str]]:
     """Put a package into the drop folder; return the job that looks there, and the pin."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_bytes(content)
@@ -350,7 +348,7 @@ CUDNN_WHEEL = "nvidia_cudnn_cu10-7.6.5.32-py3-none-manylinux1_x86_64.whl"
 
 
 def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
@@ -360,7 +358,7 @@ def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
     assert job.host_file.of(job.recipe).cudnn == provided.root
 
 
-def test_a_part_that_is_there_already_is_left_alone(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_part_that_is_there_already_is_left_alone(job: RecipeJob, tmp_path: Path) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"wheels": pin})
     (first,) = installer(job, accepted=False).provide([])
@@ -371,7 +369,7 @@ def test_a_part_that_is_there_already_is_left_alone(job: BuildRequest, tmp_path:
 
 
 def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"wheels": pin})
@@ -388,7 +386,7 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
 
 
 def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same_pin(
-    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = {"cuda/bin/nvcc": "", "cuda/nvvm/bin/cicc": "", "cuda/include/cuda.h": CUDA_H}
     job, pin = dropped(job, tmp_path / "drop", "cuda.tar.xz", tar(whole, "w:xz"))
@@ -407,7 +405,7 @@ def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same
 
 
 def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
@@ -417,7 +415,7 @@ def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
     assert job.host_file.of(job.recipe).cudnn is None
 
 
-def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
+def test_every_way_that_failed_is_listed(job: RecipeJob) -> None:
     job = pinned(
         replace(job, offline=True),
         cudnn={
@@ -431,14 +429,14 @@ def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
     assert ways == ["wheels", "debian"]
 
 
-def test_a_part_without_a_version_in_host_is_refused(job: BuildRequest) -> None:
+def test_a_part_without_a_version_in_host_is_refused(job: RecipeJob) -> None:
     values = {**job.recipe.model_dump(), "toolkit": {"nccl": {"wheels": {}}}}
     with pytest.raises(ValueError, match=r"name its version as well: \[host\] nccl"):
         Recipe.model_validate(values)
 
 
 def test_a_lock_refuses_other_packages_than_it_was_written_for(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"wheels": pin})
@@ -455,7 +453,7 @@ def test_a_lock_refuses_other_packages_than_it_was_written_for(
 
 
 def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
     root, _ = install(job, tmp_path, "cudnn", CUDNNS["wheel"])
@@ -465,7 +463,7 @@ def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
     assert len(facts.toolkit) == len(tree.read(root).tree)
 
 
-def test_the_cuda_of_an_image_is_known_by_the_image(job: BuildRequest, tmp_path: Path) -> None:
+def test_the_cuda_of_an_image_is_known_by_the_image(job: RecipeJob, tmp_path: Path) -> None:
     root, _ = install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
     table = job.recipe.configure
     answers = {**table.answers, "CUDA_TOOLKIT_PATH": str(root)}
@@ -498,7 +496,7 @@ REDISTRIBUTED = {
 
 
 def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     pins: dict[str, str] = {}
     for name, files_inside in REDISTRIBUTED.items():
@@ -511,9 +509,7 @@ def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
     assert found == ["LICENSE", "bin/nvcc", "include/cuda.h", "lib64/libcudart.so.10.1"]
 
 
-def test_ways_are_tried_in_the_order_that_the_recipe_states(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_ways_are_tried_in_the_order_that_the_recipe_states(job: RecipeJob, tmp_path: Path) -> None:
     job, archive = dropped(job, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"])
     job, wheel_pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     archives = {f"https://example.com/{name}": pin for name, pin in archive.items()}
@@ -525,7 +521,7 @@ def test_ways_are_tried_in_the_order_that_the_recipe_states(
     assert [first.part.way, second.part.way] == ["wheels", "archives"]
 
 
-def test_files_that_the_recipe_does_not_pin_are_refused(job: BuildRequest, tmp_path: Path) -> None:
+def test_files_that_the_recipe_does_not_pin_are_refused(job: RecipeJob, tmp_path: Path) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     wanting = pinned(job, cudnn={"wheels": pin, "tree": "0" * 64})
     with fails(RecipeError, "cuDNN", "wheels", "[toolkit.cudnn.differs] wheels") as refused:
@@ -544,7 +540,7 @@ class Notes(Silence):
         self.shown.append(text)
 
 
-def test_a_stated_difference_is_shown_and_accepted(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_stated_difference_is_shown_and_accepted(job: RecipeJob, tmp_path: Path) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     listener = Notes()
     job = replace(
@@ -564,7 +560,7 @@ def test_a_stated_difference_is_shown_and_accepted(job: BuildRequest, tmp_path: 
     reason="pip takes no wheel of another system",
 )
 def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
-    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel_file = tmp_path / CUDNN_WHEEL
     wheel_file.write_bytes(CUDNNS["wheel"])
@@ -580,7 +576,7 @@ def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_of_archives_whose_server_is_gone_it_is_said_why(job: BuildRequest) -> None:
+def test_of_archives_whose_server_is_gone_it_is_said_why(job: RecipeJob) -> None:
     listener = Notes()
     gone = {f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64 for number in "12"}
     job = replace(pinned(job, cudnn={"archives": gone}), listener=listener)
@@ -594,7 +590,7 @@ def test_of_archives_whose_server_is_gone_it_is_said_why(job: BuildRequest) -> N
 
 
 def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     installed = tmp_path / "cuda-10.1"
     for name, content in {"include/cuda.h": CUDA_H, "bin/nvcc": ""}.items():
@@ -606,14 +602,14 @@ def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
     assert job.host_file.of(job.recipe).cuda == provided.root
 
 
-def test_a_directory_with_another_version_is_refused(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_directory_with_another_version_is_refused(job: RecipeJob, tmp_path: Path) -> None:
     files.write(tmp_path / "cuda/include/cuda.h", CUDA_H.replace("10010", "9020"))
     with fails(SupplyError, "CUDA 9.2", "10.1"):
         installer(job, accepted=False).install(Download(KINDS["cuda"], tmp_path / "cuda", ""))
 
 
 def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_line(
-    job: BuildRequest, tmp_path: Path
+    job: RecipeJob, tmp_path: Path
 ) -> None:
     content = CUDNNS["8, Linux"]
     archive = tmp_path / "cudnn-8.tar.xz"

@@ -16,7 +16,7 @@ from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.lock import inputs as pinning
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.tools import files
 from tfwright.vault import lock
@@ -44,16 +44,15 @@ def tarred(path: Path, texts: Mapping[str, str]) -> Path:
 class Chain:
     """A tree whose WORKSPACE leads through an archive to a second and to a third one."""
 
-    job: BuildRequest
+    job: RecipeJob
     drop: Path
     lock: Path
 
     def fetched(self, **changes: object) -> Inputs:
-        made = engine.build(replace(self.job, until="fetch", **changes))  # type: ignore[arg-type]
-        assert isinstance(made, Inputs)
-        return made
+        job = replace(self.job, until="fetch", **changes)  # type: ignore[arg-type]
+        return engine.build(job).of(Inputs)
 
-    def locked(self) -> BuildRequest:
+    def locked(self) -> RecipeJob:
         """Write the lock with everything at hand, as one that asked Bazel does."""
         found = pinning.write(self.job, self.lock)
         known = tuple(archive.model_copy(update={"needed": False}) for archive in found.archives)
@@ -134,7 +133,7 @@ def make(recipe: Recipe, tmp_path: Path) -> Make:
             }
         )
         host_file = HostFile(build_out=tmp_path / "build_out", drop=drop, mirrors=mirrors)
-        job = BuildRequest(recipe=mine, host_file=host_file)
+        job = RecipeJob(recipe=mine, host_file=host_file)
         return Chain(job, drop, tmp_path / "small.lock")
 
     return chain

@@ -15,7 +15,7 @@ DONE = (
 def test_what_was_not_built_is_explained_by_worker_reason_and_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_schedule(DONE)
+    page.show_assignments(DONE)
     said = capsys.readouterr().err
     assert "1 built, 1 failed, 1 lost" in said
     assert "two: failed on blue" in said
@@ -25,5 +25,5 @@ def test_what_was_not_built_is_explained_by_worker_reason_and_remedy(
 
 
 def test_the_table_alone_explains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_schedule(DONE, explain=False)
+    page.show_assignments(DONE, explain=False)
     assert "why:" not in capsys.readouterr().err

@@ -10,24 +10,32 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.nightly.wheels import write_wheel
 
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError, SupplyError, ToolError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
-from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.tools.remote.slurm import SlurmResult
+from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.wheel.seal import statement
 from tfwright.workers import dispatch as builds
-from tfwright.workers import hand_out, schedule, supply
+from tfwright.workers import hand_out, supply
 from tfwright.workers import page as workers_page
 from tfwright.workers.dispatch import RemoteOptions
-from tfwright.workers.schedule import Assignment
+from tfwright.workers.schedule import Assignment, WorkSchedule
 
-HOST = RemoteHost("one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml")
+
+def a_host(name: str, address: str, directory: str, **keys: object) -> WorkerTable:
+    """Return a worker of a host file."""
+    values = {"name": name, "address": address, "directory": directory}
+    return WorkerTable.model_validate({**values, **keys})
+
+
+HOST = a_host("one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml")
 
 
 OPTIONS = RemoteOptions(("--until=source",))
@@ -40,7 +48,7 @@ def remote(recipe: str) -> tuple[str, ...]:
 def test_a_build_asks_nothing_and_ends_with_the_connection() -> None:
     argv = remote("demo")
     assert argv[0] == "ssh"
-    assert "BatchMode=yes" in argv
+    assert "-oBatchMode=yes" in argv
     assert "-tt" in argv
     variables = "TERM=dumb TFWRIGHT_HOST_FILE=/etc/tfwright.toml"
     program = "python3 tasks.py build --recipe demo --wait --until=source"
@@ -52,7 +60,7 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "tasks.py").write_text("import sys; print(sys.argv)\n", "utf-8")
-    host = replace(HOST, directory=str(tmp_path), python=sys.executable)
+    host = HOST.changed(directory=str(tmp_path), python=sys.executable)
     script = ssh.command(host, OPTIONS.program(name)).argv[-1]
     said = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=True)
     words = ["tasks.py", "build", "--recipe", name, "--wait", "--until=source"]
@@ -67,8 +75,8 @@ def test_a_path_below_the_home_of_the_other_user_is_found_there(
     (tmp_path / "my checkout/tasks.py").write_text(
         "import os, sys; print(os.environ['TFWRIGHT_HOST_FILE'], sys.argv[1:])", "utf-8"
     )
-    host = replace(
-        HOST, directory="~/my checkout", host_file="~/$x/host.toml", python=sys.executable
+    host = HOST.changed(
+        directory="~/my checkout", host_file="~/$x/host.toml", python=sys.executable
     )
     program = ("bundle", "--lacking", "~/out/inputs", "a~b")
     script = ssh.command(host, program).argv[-1]
@@ -100,17 +108,17 @@ def test_files_go_to_a_folder_below_the_home_of_the_other_user_and_back(
     for name in ("a b", "c"):
         (source / name).write_text(name, "utf-8")
     ssh_that(tmp_path, LOCAL_SSH.format(home=home), monkeypatch)
-    host = replace(HOST, address="one")
+    host = HOST.changed(address="one")
     log = tmp_path / "log"
     ssh.send_files(host, source, ["a b", "linked"], folder, log)
     there = home / folder.removeprefix("~/")
     assert sorted(path.name for path in there.iterdir()) == ["a b", "linked"]
     assert not (there / "linked").is_symlink()
     (tmp_path / "back").mkdir()
-    ssh.fetch_files(host, folder, ["a*"], tmp_path / "back", log)
+    ssh.fetch(host, folder, tmp_path / "back", log, ["a*"])
     assert [path.name for path in (tmp_path / "back").iterdir()] == ["a b"]
     ssh.send_folder(host, source, f"{folder}/more", log)
-    ssh.fetch_folder(host, f"{folder}/more", tmp_path / "back", log)
+    ssh.fetch(host, f"{folder}/more", tmp_path / "back", log)
     assert (tmp_path / "back/c").is_file()
     ssh.remove(host, folder)
     assert not there.exists()
@@ -118,7 +126,7 @@ def test_files_go_to_a_folder_below_the_home_of_the_other_user_and_back(
 
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
-        script = ssh.command(replace(HOST, directory=str(folder)), ("build",)).argv[-1]
+        script = ssh.command(HOST.changed(directory=str(folder)), ("build",)).argv[-1]
         ran = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=False)
         assert RemoteBuild(0.0, ran.returncode).refused
 
@@ -133,8 +141,8 @@ def test_a_lost_worker_is_replaced_and_the_rest_is_built() -> None:
         lost = given.worker == "dying"
         return RemoteBuild(1.0, ssh.LOST if lost else 0, "no answer" if lost else "")
 
-    begun = schedule.planned(["a", "b", "c"], ["dying", "steady"], {})
-    done = hand_out.run(begun, build, lambda _: None)
+    done = WorkSchedule(["a", "b", "c"], ["dying", "steady"], {})
+    hand_out.run(done, build, lambda _: None)
     assert {each.worker for each in done.assignments.values()} == {"steady"}
     assert {each.state for each in done.assignments.values()} == {"built"}
     assert done.assignments["a"].lost == ("dying",)
@@ -145,17 +153,17 @@ def test_what_one_worker_cannot_build_another_one_does() -> None:
         cannot = given.worker == "old" and given.recipe == "modern"
         return RemoteBuild(1.0, 3 if cannot else 0, "no CUDA 11.8" if cannot else "")
 
-    begun = schedule.planned(["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1})
-    done = hand_out.run(begun, build, lambda _: None)
+    done = WorkSchedule(["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1})
+    hand_out.run(done, build, lambda _: None)
     assert done.assignments["modern"].refused == ("old",)
     assert done.assignments["modern"].worker == "new"
-    assert done.gone == frozenset()
+    assert done.gone == set()
 
 
 def test_what_no_worker_can_build_is_refused_with_the_reason() -> None:
-    begun = schedule.planned(["modern"], ["old", "older"], {})
+    done = WorkSchedule(["modern"], ["old", "older"], {})
     refusal = RemoteBuild(1.0, 3, "no CUDA 11.8")
-    done = hand_out.run(begun, lambda _: refusal, lambda _: None)
+    hand_out.run(done, lambda _: refusal, lambda _: None)
     assert done.assignments["modern"].state == "refused"
     assert done.assignments["modern"].detail == "no CUDA 11.8"
 
@@ -172,7 +180,7 @@ def test_a_lost_machine_is_named_with_the_reason_and_how_to_try_it(
 ) -> None:
     said = "ssh: connect to host one.example port 22: Connection refused"
     ssh_that(tmp_path, f"echo '{said}' >&2; exit 255", monkeypatch)
-    host = replace(HOST, config=Path("/etc/builders"))
+    host = HOST.changed(config=Path("/etc/builders"))
     done = ssh.run(host, OPTIONS.program("demo"), tmp_path / "log")
     assert (done.lost, done.failure) == (True, said)
     assert "one" in done.remedy
@@ -231,9 +239,9 @@ def test_a_worker_that_names_no_wheel_has_not_built_it(
     )
     settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
     options = RemoteOptions(("--until=publish",))
-    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
-    assert done.assignments["demo"].state == "lost"
-    assert "one named no wheel" in done.assignments["demo"].detail
+    (given,) = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    assert given.state == "lost"
+    assert "one named no wheel" in given.detail
 
 
 def test_every_recipe_that_was_not_built_is_explained_with_worker_remedy_and_log(
@@ -248,25 +256,22 @@ def test_every_recipe_that_was_not_built_is_explained_with_worker_remedy_and_log
     def hear(given: Assignment) -> None:
         workers_page.show_assignment(given)
 
-    begun = schedule.planned(["a", "b"], ["dying", "steady"], {})
-    done = hand_out.run(begun, build, hear)
-    workers_page.show_schedule([*done.assignments.values()])
+    done = WorkSchedule(["a", "b"], ["dying", "steady"], {})
+    hand_out.run(done, build, hear)
+    given = [*done.assignments.values()]
+    workers_page.show_assignments(given)
     said = capsys.readouterr().err
     assert "a: dying was lost; another worker takes it\n    why:  no answer" in said
     assert "b: failed on steady\n    why:  wheel too big\n    do:   Read it" in said
     assert "log:  b.log" in said
-    assert builds.exit_status(done) == 6
+    assert builds.exit_status(given) == 6
 
 
 def test_failures_of_several_kinds_have_the_status_of_an_outside_tool() -> None:
-    failed = {
-        name: Assignment(name, "failed", status=status) for name, status in (("a", 2), ("b", 6))
-    }
-    assert builds.exit_status(schedule.WorkSchedule(failed, ())) == 5
-    lost = {"a": Assignment("a", "lost")}
-    assert builds.exit_status(schedule.WorkSchedule(lost, ())) == 5
-    good = {"a": Assignment("a", "built")}
-    assert builds.exit_status(schedule.WorkSchedule(good, ())) == 0
+    failed = [Assignment(name, "failed", status=status) for name, status in (("a", 2), ("b", 6))]
+    assert builds.exit_status(failed) == 5
+    assert builds.exit_status([Assignment("a", "lost")]) == 5
+    assert builds.exit_status([Assignment("a", "built")]) == 0
 
 
 def worker_that_asks(tmp_path: Path) -> HostFile:
@@ -300,9 +305,8 @@ def test_a_worker_is_not_lost_for_inputs_that_this_host_lacks(
 
     monkeypatch.setattr(supply, "gather", gather)
     settings = worker_that_asks(tmp_path)
-    done = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
-    given = done.assignments["demo"]
-    assert (given.state, done.gone) == ("refused", frozenset())
+    (given,) = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
+    assert (given.state, given.lost) == ("refused", ())
     assert given.detail == ("this host has not all its inputs: libxsmm could not be found")
     assert given.remedy == "Copy it."
 
@@ -319,39 +323,41 @@ def test_a_fault_of_ours_in_a_thread_ends_the_run_and_hangs_nothing() -> None:
         raise LookupError(given.recipe)
 
     with pytest.raises(LookupError, match="a"):
-        hand_out.run(schedule.planned(["a"], ["one"], {}), build, lambda _: None)
+        hand_out.run(WorkSchedule(["a"], ["one"], {}), build, lambda _: None)
 
 
-def site(tmp_path: Path) -> SlurmSite:
+def table_of(tmp_path: Path, **keys: object) -> SlurmTable:
     (tmp_path / "tasks.py").write_text("import sys; print(sys.argv); sys.exit(4)\n", "utf-8")
-    (tmp_path / "room").mkdir()
-    return SlurmSite(tmp_path, tmp_path / "room", sys.executable, most=3, options=("--mem=1G",))
+    (tmp_path / "room").mkdir(exist_ok=True)
+    values = {"directory": str(tmp_path), "python": sys.executable, "most": 3}
+    return SlurmTable.model_validate({**values, **keys})
 
 
 def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(tmp_path: Path) -> None:
-    given = site(tmp_path)
+    given, room = table_of(tmp_path), tmp_path / "room"
     second = OPTIONS.program("second $x")
-    (given.room / "1.program").write_text(shlex.join(second) + "\n", "utf-8")
-    script = given.room / "job.sh"
-    script.write_text(slurm.script_of(given), "utf-8")
+    (room / "1.program").write_text(shlex.join(second) + "\n", "utf-8")
+    script = room / "job.sh"
+    script.write_text(slurm.script_of(given, room), "utf-8")
     env = {"SLURM_ARRAY_TASK_ID": "1", "SLURMD_NODENAME": "n1", "PATH": "/usr/bin:/bin"}
     subprocess.run(("/bin/sh", script), env=env, check=True)
-    result = json.loads((given.room / "1.json").read_text("utf-8"))
+    result = json.loads((room / "1.json").read_text("utf-8"))
     assert result["status"] == 4
-    assert (given.room / "1.nodes").read_text("utf-8") == "n1\n"
-    said = (given.room / "1.log").read_text("utf-8")
+    assert (room / "1.nodes").read_text("utf-8") == "n1\n"
+    said = (room / "1.log").read_text("utf-8")
     assert said.strip() == str(["tasks.py", *second])
 
 
 def test_the_array_has_a_task_for_each_recipe(tmp_path: Path) -> None:
-    argv = slurm.submission(site(tmp_path), Path("job.sh"), range(40)).argv
+    given = table_of(tmp_path, options=["--mem=1G"])
+    argv = slurm.submission(given, tmp_path / "room", range(40)).argv
     assert "--array=0-39" in argv
     assert "--requeue" in argv
-    assert argv[-2:] == ("--mem=1G", "job.sh")
+    assert argv[-2:] == ("--mem=1G", str(tmp_path / "room/job.sh"))
 
 
 def test_only_lost_tasks_are_submitted_again(tmp_path: Path) -> None:
-    argv = slurm.submission(site(tmp_path), Path("job.sh"), [3, 7]).argv
+    argv = slurm.submission(table_of(tmp_path), tmp_path / "room", [3, 7]).argv
     assert "--array=3,7" in argv
 
 
@@ -374,7 +380,7 @@ echo 17
 def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = replace(site(tmp_path), most=0, options=())
+    given = table_of(tmp_path, most=0)
     programs = {"sbatch": SBATCH, "squeue": "#!/bin/sh\n", "scancel": "#!/bin/sh\n"}
     for name, content in programs.items():
         (tmp_path / name).write_text(content, "utf-8")
@@ -385,7 +391,11 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     results: dict[int, SlurmResult] = {}
     tasks = [OPTIONS.program(name) for name in ("a", "b", "c")]
     slurm.run(
-        given, [tasks], lambda result: results.update({result.number: result}), lambda _: None
+        given,
+        tmp_path / "room",
+        [tasks],
+        lambda result: results.update({result.number: result}),
+        lambda _: None,
     )
     assert {result.status for result in results.values()} == {4}
     assert results[1].nodes == ("dead", "n1")
@@ -401,7 +411,7 @@ def test_a_task_that_failed_is_told_by_its_own_words(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = site(tmp_path)
+    given, room = table_of(tmp_path), tmp_path / "room"
     programs = {"sbatch": "echo 17", "squeue": "echo 17", "scancel": f"echo $1 > {tmp_path}/ended"}
     for name, line in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
@@ -416,7 +426,7 @@ def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(slurm, "_queued", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        slurm.run(given, [[OPTIONS.program("a")]], lambda _: None, print)
+        slurm.run(given, room, [[OPTIONS.program("a")]], lambda _: None, print)
     assert (tmp_path / "ended").read_text("utf-8") == "17\n"
 
 
@@ -439,14 +449,13 @@ RSYNC_FAULTS = {
 def test_a_worker_that_takes_no_files_is_lost_only_if_it_is_not_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    def send(host: RemoteHost, *_: object) -> None:
+    def send(host: WorkerTable, *_: object) -> None:
         ssh.send_folder(host, tmp_path, "/local/out/inputs", tmp_path / "log")
 
     monkeypatch.setattr(supply, "send", send)
     ssh_that(tmp_path, script, monkeypatch)
     settings = worker_that_asks(tmp_path)
-    done = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
-    given = done.assignments["demo"]
+    (given,) = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
     assert (given.state, given.detail) == RSYNC_FAULTS[script]
     assert "one" in given.remedy or "there" in given.remedy
 
@@ -460,11 +469,9 @@ def test_a_recipe_that_cannot_be_read_loses_no_worker(
     bad.write_text("[source]\nurl = 1\n", "utf-8")
     settings = worker_that_asks(tmp_path)
     recipes = [str(bad), "demo"]
-    done = builds.on_workers(settings, recipes, OPTIONS, lambda _: None)
-    assert done.assignments[str(bad)].state == "failed"
-    assert done.assignments[str(bad)].status == 2
-    assert done.assignments["demo"].state == "built"
-    assert done.gone == frozenset()
+    first, second = builds.on_workers(settings, recipes, OPTIONS, lambda _: None)
+    assert (first.state, first.status, first.lost) == ("failed", 2, ())
+    assert second.state == "built"
 
 
 def test_no_second_worker_builds_what_this_host_has_no_room_for(
@@ -473,7 +480,7 @@ def test_no_second_worker_builds_what_this_host_has_no_room_for(
     def fetch(*_: object) -> None:
         raise HostError("The disk of this host is full", remedy="Free some space.")
 
-    monkeypatch.setattr(ssh, "fetch_files", fetch)
+    monkeypatch.setattr(ssh, "fetch", fetch)
     said = (f"{ssh.PRINTED}a-1-py3-none-any.whl", ssh.PRINTED_END)
     ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
     tables = [
@@ -482,11 +489,9 @@ def test_no_second_worker_builds_what_this_host_has_no_room_for(
     ]
     settings = HostFile(build_out=tmp_path / "out", workers=tuple(tables))
     options = RemoteOptions(("--until=publish",))
-    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
-    given = done.assignments["demo"]
+    (given,) = builds.on_workers(settings, ["demo"], options, lambda _: None)
     assert (given.state, given.detail) == ("failed", "The disk of this host is full")
-    assert given.refused == ()
-    assert done.gone == frozenset()
+    assert (given.refused, given.lost) == ((), ())
 
 
 def slurm_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
@@ -518,14 +523,14 @@ fi
 def test_a_cancelled_task_is_submitted_again_while_the_others_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = replace(site(tmp_path), options=())
+    given, room = table_of(tmp_path), tmp_path / "room"
     queue = "echo '1 RUNNING None'"
     slurm_that(tmp_path, monkeypatch, sbatch=CANCELLING, squeue=queue)
     ended: list[SlurmResult] = []
     tasks = [OPTIONS.program(name) for name in ("a", "b")]
-    slurm.run(given, [tasks], ended.append, print)
+    slurm.run(given, room, [tasks], ended.append, print)
     assert [(result.number, result.status) for result in ended] == [(0, 0), (1, 0)]
-    arrays = (given.room / "submitted").read_text("utf-8").splitlines()
+    arrays = (room / "submitted").read_text("utf-8").splitlines()
     assert ["--array=0-1 " in arrays[0], "--array=0-0 " in arrays[1]] == [True, True]
 
 
@@ -533,7 +538,7 @@ def test_a_cancelled_task_is_submitted_again_while_the_others_run(
 def test_a_user_reads_why_slurm_lets_tasks_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = replace(site(tmp_path), options=())
+    given, room = table_of(tmp_path), tmp_path / "room"
     queue = """\
 cd "$(dirname "$0")/room"
 if [ -e asked ]; then
@@ -549,7 +554,7 @@ fi
     slurm_that(tmp_path, monkeypatch, sbatch="echo 17", squeue=queue)
     said: list[str] = []
     tasks = [OPTIONS.program(name) for name in ("a", "b")]
-    slurm.run(given, [tasks], lambda _: None, said.append)
+    slurm.run(given, room, [tasks], lambda _: None, said.append)
     assert said == ["Slurm: waiting tasks: 2 (PartitionTimeLimit)"]
 
 
@@ -561,7 +566,7 @@ def test_nodes_build_offline_what_this_host_has_fetched(
     settings = HostFile(build_out=tmp_path / "out", slurm=table)
     fetched: list[str] = []
 
-    def fetch(job: BuildRequest) -> None:
+    def fetch(job: RecipeJob) -> None:
         submitted = list(settings.build_out.glob("workers/slurm/*.json"))
         assert len(submitted) == len(set(fetched) - {"demo-cuda"})
         fetched.append(job.name)
@@ -588,9 +593,8 @@ echo 17
         f"build --recipe {recipe} --wait --until=source --offline\n"
         for recipe in ("demo", "linux-custom-op")
     ]
-    states = [done.assignments[recipe].state for recipe in recipes]
-    assert states == ["built", "refused", "built"]
-    refused = done.assignments["demo-cuda"]
+    assert [given.state for given in done] == ["built", "refused", "built"]
+    refused = done[1]
     assert "Bazel could not be found" in refused.detail
     assert refused.remedy == "Copy it."
 
@@ -598,10 +602,10 @@ echo 17
 def test_a_sbatch_that_names_no_job_is_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = replace(site(tmp_path), options=())
+    given, room = table_of(tmp_path), tmp_path / "room"
     slurm_that(tmp_path, monkeypatch, sbatch="echo sbatch: queued somehow")
-    with pytest.raises(ToolError, match="named no job: 'sbatch: queued somehow'"):
-        slurm.run(given, [[OPTIONS.program("a")]], lambda _: None, print)
+    with fails(ToolError, "sbatch: queued somehow"):
+        slurm.run(given, room, [[OPTIONS.program("a")]], lambda _: None, print)
 
 
 # The queue is a folder, with a file for each task.
@@ -633,20 +637,20 @@ for number in $(ls queue); do echo "$number RUNNING None"; done
 def test_no_more_tasks_than_the_limit_are_submitted_also_after_one_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = replace(site(tmp_path), options=())
+    given, room = table_of(tmp_path), tmp_path / "room"
     slurm_that(tmp_path, monkeypatch, sbatch=QUEUE, squeue=ENDING)
     ended: list[SlurmResult] = []
     tasks = [OPTIONS.program(name) for name in "abcd"]
-    slurm.run(given, [tasks], ended.append, print)
+    slurm.run(given, room, [tasks], ended.append, print)
     assert sorted(result.number for result in ended) == [0, 1, 2, 3]
-    assert not (given.room / "exceeded").exists()
+    assert not (room / "exceeded").exists()
 
 
 @pytest.mark.medium
 def test_a_slurm_that_takes_no_more_is_asked_again_while_tasks_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = replace(site(tmp_path), options=())
+    given, room = table_of(tmp_path), tmp_path / "room"
     submit = """\
 cd "$(dirname "$0")/room"
 echo x >> asked
@@ -659,7 +663,7 @@ esac
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue="echo '0 RUNNING None'")
     ended: list[SlurmResult] = []
     tasks = [[OPTIONS.program(name)] for name in ("a", "b")]
-    slurm.run(given, tasks, ended.append, print)
+    slurm.run(given, room, tasks, ended.append, print)
     assert [result.status for result in ended] == [0, 0]
 
 
@@ -667,19 +671,16 @@ esac
 def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submit = 'cd "$(dirname "$0")/room"; echo n1 >> 0.nodes; echo x >> submitted; echo 17'
+    submit = 'cd "$(dirname "$0")/workers/slurm"; echo n1 >> 0.nodes; echo x >> submitted; echo 17'
     forgets = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=forgets)
-    table = SlurmTable(directory=tmp_path)
-    settings = HostFile(build_out=tmp_path, slurm=table)
-    monkeypatch.setattr(hand_out, "_site", lambda *_: replace(site(tmp_path), options=()))
+    settings = HostFile(build_out=tmp_path, slurm=table_of(tmp_path))
     heard: list[Assignment] = []
-    done = hand_out.by_slurm(
-        settings, schedule.planned(["a"], (), {}), OPTIONS.program, heard.append, print
-    )
+    done = WorkSchedule(["a"], (), {})
+    hand_out.by_slurm(settings, done, OPTIONS.program, heard.append, print)
     assert done.assignments["a"].state == "lost"
     assert "each time before it left a result" in done.assignments["a"].detail
-    submitted = (tmp_path / "room/submitted").read_text("utf-8").splitlines()
+    submitted = (tmp_path / "workers/slurm/submitted").read_text("utf-8").splitlines()
     assert len(submitted) == slurm.ATTEMPTS
     assert [given.recipe for given in heard] == ["a"]
 
@@ -695,21 +696,21 @@ echo x >> asked
 echo slurm_load_jobs error: Unable to contact slurm controller >&2
 exit 1
 """
-    given = replace(site(tmp_path), options=())
+    given, room = table_of(tmp_path), tmp_path / "room"
     submit = 'cd "$(dirname "$0")/room"; echo x >> submitted; echo 17'
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=away)
     monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.0)
     ended: list[SlurmResult] = []
-    slurm.run(given, [[OPTIONS.program("a")]], ended.append, print)
+    slurm.run(given, room, [[OPTIONS.program("a")]], ended.append, print)
     assert [result.status for result in ended] == [0]
-    assert (given.room / "submitted").read_text("utf-8") == "x\n"
+    assert (room / "submitted").read_text("utf-8") == "x\n"
 
 
 def test_without_slurm_in_the_host_file_nothing_is_submitted(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=r"The host file has no \[slurm\]"):
+    with fails(HostError, "[slurm]"):
         hand_out.by_slurm(
             HostFile(build_out=tmp_path),
-            schedule.planned([], (), {}),
+            WorkSchedule([], (), {}),
             OPTIONS.program,
             lambda _: None,
             print,
@@ -762,8 +763,8 @@ def built_by_worker(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
     )
     settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
     options = RemoteOptions(("--until=publish",))
-    done = builds.on_workers(settings, ["demo"], options, lambda _: None)
-    return done.assignments["demo"]
+    (given,) = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    return given
 
 
 @pytest.mark.medium

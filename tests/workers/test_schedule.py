@@ -8,67 +8,77 @@ from typing import Any
 
 import pytest
 
-from tfwright.workers import schedule
-from tfwright.workers.schedule import ATTEMPTS, Trouble, WorkSchedule
+from tfwright.tools.remote import ssh
+from tfwright.tools.remote.ssh import RemoteBuild
+from tfwright.workers.schedule import ATTEMPTS, WorkSchedule
+
+LOST = RemoteBuild(1, ssh.LOST, "no answer", remedy="Log in", log="a.log")
+REFUSED = RemoteBuild(1, 3, "no CUDA")
+
+
+def begun(schedule: WorkSchedule) -> list[tuple[str, str]]:
+    """Start what can be started; return recipes and workers."""
+    return [(each.recipe, each.worker) for each in schedule.start()]
 
 
 def test_the_longest_recipe_starts_first_and_an_unknown_one_before_it() -> None:
-    planned = schedule.planned(["short", "long", "new"], ["one"], {"short": 1, "long": 100})
-    assert planned.waiting == ("new", "long", "short")
+    schedule = WorkSchedule(["short", "long", "new"], ["one"], {"short": 1, "long": 100})
+    assert list(schedule.assignments) == ["new", "long", "short"]
 
 
 def test_each_idle_worker_gets_one_recipe() -> None:
-    current, begun = schedule.planned(["a", "b", "c"], ["one", "two"], {}).started()
-    assert [(each.recipe, each.worker) for each in begun] == [("a", "one"), ("b", "two")]
-    assert current.started()[1] == ()
+    schedule = WorkSchedule(["a", "b", "c"], ["one", "two"], {})
+    assert begun(schedule) == [("a", "one"), ("b", "two")]
+    assert begun(schedule) == []
 
 
 def test_a_failed_build_leaves_its_worker_at_work() -> None:
-    current, _ = schedule.planned(["a", "b"], ["one"], {}).started()
-    current, begun = current.ended("a", 5, Trouble("no compiler")).started()
-    assert current.assignments["a"].state == "failed"
-    assert begun[0].worker == "one"
+    schedule = WorkSchedule(["a", "b"], ["one"], {})
+    schedule.start()
+    assert schedule.end("a", RemoteBuild(5, 2, "no compiler")).state == "failed"
+    assert begun(schedule) == [("b", "one")]
 
 
 def test_the_recipe_of_a_lost_worker_goes_to_another_one() -> None:
-    current, _ = schedule.planned(["a"], ["one", "two"], {}).started()
-    current, begun = current.lost("a", 5, Trouble("no answer")).started()
-    assert (begun[0].recipe, begun[0].worker) == ("a", "two")
-    assert "one" not in current.idle
+    schedule = WorkSchedule(["a", "b"], ["one", "two"], {})
+    schedule.start()
+    assert schedule.end("a", LOST).state == "waiting"
+    # The lost one takes nothing any more.
+    assert begun(schedule) == []
+    schedule.end("b", RemoteBuild(1))
+    assert begun(schedule) == [("a", "two")]
 
 
 def test_a_recipe_waits_for_no_worker_that_is_gone_or_refused_it() -> None:
-    current = schedule.planned(["a"], ["one", "two"], {})
-    current, _ = current.started()
-    current, _ = current.refused("a", 1, Trouble("no CUDA")).started()
-    last = current.lost("a", 1, Trouble("no answer", "Log in", "a.log"))
-    given = last.assignments["a"]
+    schedule = WorkSchedule(["a"], ["one", "two"], {})
+    schedule.start()
+    schedule.end("a", REFUSED)
+    assert begun(schedule) == [("a", "two")]
+    given = schedule.end("a", LOST)
     assert (given.state, given.detail) == ("lost", "no answer")
-    assert (given.remedy, given.log) == ("Log in", "a.log")
+    assert (given.remedy, given.log, given.status) == ("Log in", "a.log", 0)
 
 
 def test_what_never_started_says_that_no_worker_was_left() -> None:
-    current, _ = schedule.planned(["a", "b"], ["one"], {}).started()
-    done = current.lost("a", 1, Trouble("gone")).closed()
-    assert done.assignments["a"].detail == "gone"
-    assert "no worker was left" in done.assignments["b"].detail
-    assert done.assignments["b"].remedy
+    schedule = WorkSchedule(["a", "b"], ["one"], {})
+    schedule.start()
+    schedule.end("a", LOST)
+    assert begun(schedule) == []
+    schedule.close()
+    assert {each.state for each in schedule.assignments.values()} == {"lost"}
+    assert schedule.assignments["a"].detail == "no answer"
+    assert "no worker was left" in schedule.assignments["b"].detail
+    assert schedule.assignments["b"].remedy
 
 
 def test_a_recipe_that_loses_every_worker_fails() -> None:
-    current = schedule.planned(["a"], [f"w{number}" for number in range(9)], {})
+    schedule = WorkSchedule(["a"], [f"w{number}" for number in range(9)], {})
     for _ in range(ATTEMPTS):
-        current, _ = current.started()
-        current = current.lost("a", 1, Trouble("gone"))
-    assert current.assignments["a"].state == "failed"
-    assert current.over
-
-
-def test_without_workers_the_rest_is_named_as_lost() -> None:
-    current, _ = schedule.planned(["a", "b"], ["one"], {}).started()
-    current = current.lost("a", 1, Trouble("gone"))
-    assert current.over
-    assert {each.state for each in current.closed().assignments.values()} == {"lost"}
+        assert begun(schedule)
+        schedule.end("a", LOST)
+    assert schedule.assignments["a"].state == "failed"
+    assert begun(schedule) == []
+    assert not schedule.running
 
 
 def simulated(
@@ -78,20 +88,18 @@ def simulated(
     chance = random.Random(1)
     doomed = {f"w{number}" for number in chance.sample(range(workers), losses)}
     names = [f"w{number}" for number in range(workers)]
-    current, now = schedule.planned(list(recipes), names, recipes), 0.0
+    schedule, now = WorkSchedule(list(recipes), names, recipes), 0.0
     events: list[Any] = []
-    while not current.over:
-        current, begun = current.started()
-        for given in begun:
+    while True:
+        for given in schedule.start():
             length = recipes[given.recipe]
             ends = now + (length / 2 if given.worker in doomed else length)
             heapq.heappush(events, (ends, given.recipe, given.worker))
+        if not events:
+            schedule.close()
+            return schedule, now
         now, recipe, worker = heapq.heappop(events)
-        if worker in doomed:
-            current = current.lost(recipe, 0, Trouble("died"))
-        else:
-            current = current.ended(recipe, recipes[recipe])
-    return current.closed(), now
+        schedule.end(recipe, LOST if worker in doomed else RemoteBuild(recipes[recipe]))
 
 
 @pytest.mark.medium

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.documents.host_file import SlurmTable
 from tfwright.tools.remote import slurm
-from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
+from tfwright.tools.remote.slurm import SlurmResult
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 pytestmark = [
@@ -128,10 +129,9 @@ def test_slurm_gives_results_takes_back_what_was_cancelled_and_says_what_waits(
 ) -> None:
     monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 3.0)
     (room / "checkout/tasks.py").write_text(TASKS, "utf-8")
-    site = SlurmSite(
-        room / "checkout",
-        room / "results",
-        sys.executable,
+    table = SlurmTable(
+        directory=room / "checkout",
+        python=sys.executable,
         # More than the partition gives.
         options=("--time=20",),
         most=2,
@@ -152,7 +152,7 @@ def test_slurm_gives_results_takes_back_what_was_cancelled_and_says_what_waits(
 
     results: dict[int, SlurmResult] = {}
     programs = [("build", word) for word in ("good", "cancelled", "bad")]
-    slurm.run(site, [programs], hear, note)
+    slurm.run(table, room / "results", [programs], hear, note)
     assert said[0] == "Slurm: waiting tasks: 2 (PartitionTimeLimit)"
     statuses = {number: each.status for number, each in results.items()}
     assert statuses == {0: 0, 1: 0, 2: 4}

@@ -16,12 +16,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.failing import fails
 
+from tfwright.documents.host_file import WorkerTable
 from tfwright.errors import HostError, ToolError
 from tfwright.tools.remote import ssh
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
-from tfwright.workers import hand_out, schedule
-from tfwright.workers.schedule import Assignment
+from tfwright.tools.remote.ssh import RemoteBuild
+from tfwright.workers import hand_out
+from tfwright.workers.schedule import Assignment, WorkSchedule
 
 SSHD = Path("/usr/sbin/sshd")
 PRIVILEGES = Path("/run/sshd")
@@ -59,7 +61,7 @@ GlobalKnownHostsFile /dev/null
 class Machine:
     """An sshd, and a checkout whose tasks.py is a few lines of Python."""
 
-    host: RemoteHost
+    host: WorkerTable
     daemon: subprocess.Popen[bytes]
 
     def kill(self) -> None:
@@ -93,8 +95,12 @@ def machine(folder: Path, tasks: str, more: str = "") -> Iterator[Machine]:
     (folder / "client").write_text(CLIENT.format(**values), "utf-8")
     (folder / "server").write_text(SERVER.format(**values), "utf-8")
     (folder / "tasks.py").write_text(tasks, "utf-8")
-    host = RemoteHost(
-        folder.name, "127.0.0.1", str(folder), python=sys.executable, config=folder / "client"
+    host = WorkerTable(
+        name=folder.name,
+        address="127.0.0.1",
+        directory=str(folder),
+        python=sys.executable,
+        config=folder / "client",
     )
     with subprocess.Popen((SSHD, "-D", "-f", folder / "server")) as daemon:
         try:
@@ -148,8 +154,9 @@ def test_the_build_of_a_machine_that_dies_ends_there_and_begins_elsewhere(tmp_pa
             dying.kill()
 
         threading.Thread(target=kill, daemon=True).start()
-        begun = schedule.planned(["demo"], ["dying", "steady"], {})
-        done = hand_out.run(begun, build, hear).assignments["demo"]
+        schedule = WorkSchedule(["demo"], ["dying", "steady"], {})
+        hand_out.run(schedule, build, hear)
+        done = schedule.assignments["demo"]
         assert heard == ["running dying", "waiting dying", "running steady", "built steady"]
         assert done.lost == ("dying",)
         pid = int((tmp_path / "dying/pid").read_text("utf-8"))
@@ -169,7 +176,7 @@ def test_files_and_the_last_line_of_a_program_come_over_a_real_connection(tmp_pa
         assert (ran.status, ran.printed) == (0, "b build")
         back = tmp_path / "back"
         back.mkdir()
-        ssh.fetch_folder(one.host, there, back, log)
+        ssh.fetch(one.host, there, back, log)
         assert (back / "a b").read_text("utf-8") == "content"
         ssh.remove(one.host, there)
         assert not Path(there).exists()
@@ -182,9 +189,9 @@ def test_a_machine_without_rsync_is_told_from_one_that_is_away(tmp_path: Path) -
     source, log = tmp_path / "source", tmp_path / "log"
     source.mkdir()
     with machine(tmp_path / "one", "", f"SetEnv PATH={programs}") as one:
-        with pytest.raises(HostError, match="one has no rsync"):
+        with fails(HostError, "one", "rsync"):
             ssh.send_folder(one.host, source, f"{tmp_path}/there", log)
         one.daemon.send_signal(signal.SIGKILL)
         one.daemon.wait()
-        with pytest.raises(ToolError, match="Connection refused"):
+        with fails(ToolError, "Connection refused"):
             ssh.send_folder(one.host, source, f"{tmp_path}/there", log)

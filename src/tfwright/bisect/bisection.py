@@ -3,26 +3,25 @@
 Both ends are read from the directories of two builds, which hold the inputs as they were.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from tfwright.bisect import halving
-from tfwright.bisect.halving import Culprits, TrialAnswer
 from tfwright.bisect.steps import BisectStep, steps_between
-from tfwright.bisect.trial import FOLDER, Symptom, TrialResult, Trials
+from tfwright.bisect.trial import FOLDER, Symptom, TrialAnswer, TrialResult, Trials
 from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError
-from tfwright.nightly import due, inputs, targets
+from tfwright.nightly import builds, plan, targets
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import CommitLine, NightlyBuild
-from tfwright.nightly.inputs import KeptInputs
-from tfwright.nightly.state import KeptBuild, State
+from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
+from tfwright.nightly.state import State
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools.git.remote import Remote
+
+Step = TypeVar("Step")
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,16 @@ class Bisection:
 
 
 @dataclass(frozen=True)
+class Culprits(Generic[Step]):
+    """Where the halving ended."""
+
+    first_bad: Step
+    """The first step that is known to be bad."""
+    suspects: tuple[Step, ...]
+    """All steps that may be at fault: more than one only where trials were skipped."""
+
+
+@dataclass(frozen=True)
 class BisectOutcome:
     """What the trials say."""
 
@@ -65,31 +74,31 @@ class BisectOutcome:
     """Trials whose result an interrupted run had left."""
 
 
-def _insist_on_target(wanted: NightlyFile, name: str) -> None:
+def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
+    """Read the two builds and list the steps between them.
+
+    Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
+    """
+    wanted, host = nightly.read(), host_file.read()
     listed = [target.name for target in nightly.targets(wanted)]
     if name not in listed:
         raise RecipeError(
             f"nightly.toml has no recipe {name!r}",
             remedy=f"Choose one of: {', '.join(listed) or 'none'}.",
         )
-
-
-def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
-    """Read the two builds and list the steps between them.
-
-    Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
-    """
-    wanted = nightly.read()
-    host = host_file.read()
-    _insist_on_target(wanted, name)
     with states.opened(wanted.directory) as state:
         first, last = _ends(state, name, good, bad)
-    home = wanted.directory / "site" / "builds"
+    home = wanted.site / "builds"
     start, end = _inputs_of(first, home), _inputs_of(last, home)
     commits = _commits(start.recipe, end.recipe, host)
     folder = host.build_out / FOLDER / f"{name}.patches"
     steps = tuple(steps_between(start, end, commits, folder))
-    of_host = tuple(_host_changes(first, last))
+    before, after = first.fingerprint, last.fingerprint
+    of_host = tuple(
+        HostChange(part, before.get(part, ""), after.get(part, ""))
+        for part in plan.differing(before, after)
+        if part in targets.OF_HOST
+    )
     if not steps and not of_host:
         raise RecipeError(
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",
@@ -97,15 +106,16 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
             f"'invoke nightly --recipe {name} --now' builds it again.",
             evidence=Evidence(where=str(home / last.id)),
         )
-    symptom = Symptom.of(last)
-    return Bisection(first, last, start, steps, symptom, of_host, home)
+    return Bisection(first, last, start, steps, Symptom.of(last), of_host, home)
 
 
 def _ends(state: State, name: str, good: str, bad: str) -> tuple[NightlyBuild, NightlyBuild]:
     """Return the builds to start from: the newest failed one, and the newest good one before it."""
     kept = state.builds(name)
     # A build that the host blocked, or whose name was taken, says nothing about the recipe.
-    failed = [item for item in kept if _failed(item)]
+    failed = [
+        item for item in kept if not item.good and item.result != "blocked" and not item.unpublished
+    ]
     last = state.build(bad or (failed[-1].id if failed else ""))
     order = [item.id for item in kept]
     # By their order, not by their dates: a host's clock may have been wrong.
@@ -117,36 +127,28 @@ def _ends(state: State, name: str, good: str, bad: str) -> tuple[NightlyBuild, N
             f"{name} has no {'failed' if last is None else 'good'} build to start from",
             remedy="Name one with --good and --bad; the page lists the identifiers.",
         )
-    _require_symptom(last)
+    # A build that shows nothing that a trial could look for.
+    if last.good or last.unpublished:
+        raise RecipeError(
+            f"{last.id} gave a wheel that failed no test",
+            remedy=last.unpublished or "Name a failed build with --bad.",
+        )
+    if last.broken and last.broken.stage == "tfwright":
+        raise RecipeError(
+            f"{last.id} failed by {last.broken.cause}, not by a change of the recipe",
+            remedy=f"Report it: 'invoke report --build {last.id}' prints what is needed.",
+        )
     return first, last
-
-
-def _failed(build: KeptBuild) -> bool:
-    return not build.good and build.result != "blocked" and not build.unpublished
-
-
-def _require_symptom(build: NightlyBuild) -> None:
-    """Raise RecipeError if a failed build shows nothing that a trial could look for."""
-    if build.good or build.unpublished:
-        raise RecipeError(
-            f"{build.id} gave a wheel that failed no test",
-            remedy=build.unpublished or "Name a failed build with --bad.",
-        )
-    if build.broken and build.broken.stage == "tfwright":
-        raise RecipeError(
-            f"{build.id} failed by {build.broken.cause}, not by a change of the recipe",
-            remedy=f"Report it: 'invoke report --build {build.id}' prints what is needed.",
-        )
 
 
 def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
     """Return what a build was made from. Raises RecipeError if that cannot be read."""
-    kept = inputs.read(home / build.id)
+    kept = builds.read_inputs(home / build.id)
     if kept is None:
         raise RecipeError(
             f"What {build.id} was made from cannot be read",
             remedy="Choose another build with --good or --bad; the page lists the identifiers.",
-            evidence=Evidence(where=str(home / build.id / inputs.FOLDER)),
+            evidence=Evidence(where=str(home / build.id / builds.INPUTS)),
         )
     return kept
 
@@ -165,11 +167,33 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
     return found[::-1] or [CommitLine(commit=now, subject="and all before it")]
 
 
-def _host_changes(first: NightlyBuild, last: NightlyBuild) -> list[HostChange]:
-    """Return what of the host decides a wheel and differs between two builds."""
-    before, after = first.fingerprint, last.fingerprint
-    changed = [name for name in due.differing(before, after) if name in targets.OF_HOST]
-    return [HostChange(name, before.get(name, ""), after.get(name, "")) for name in changed]
+def first_bad(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> Culprits[Step]:
+    """Find the first bad one of `steps`, which come after a good state; the last one is bad.
+
+    A step that cannot be tried is left out, and its neighbours are tried instead, nearest first.
+    """
+    # Everything up to `low` is good, -1 being the good state; `high` is always bad.
+    low, high = -1, len(steps) - 1
+    skipped: set[int] = set()
+    while True:
+        # `high` itself is left out: its answer is known.
+        candidates = [index for index in range(low + 1, high) if index not in skipped]
+        if not candidates:
+            return Culprits(steps[high], tuple(steps[low + 1 : high + 1]))
+        middle = (low + high) // 2
+        index = min(candidates, key=lambda candidate: abs(candidate - middle))
+        answer = tried(steps[index])
+        if answer == "skip":
+            skipped.add(index)
+        elif answer == "bad":
+            high = index
+        else:
+            low = index
+
+
+def expected_trials(count: int) -> int:
+    """Return about how many trials a halving of so many steps takes."""
+    return max(0, count - 1).bit_length()
 
 
 def bisect(
@@ -195,7 +219,7 @@ def bisect(
     culprits = None
     # What was good before has to be good now; else the host is what changed.
     if tried(start) == "good" and wanted.steps:
-        culprits = halving.first_bad(wanted.steps, tried)
+        culprits = first_bad(wanted.steps, tried)
         # The last step is taken for bad, as the night found it: blame it only after a trial.
         untried = culprits.first_bad.key not in results
         if untried and tried(culprits.first_bad) != "bad":

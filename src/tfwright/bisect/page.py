@@ -3,12 +3,12 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from tfwright.bisect import halving
-from tfwright.nightly.inputs import FOLDER
+from tfwright.bisect.bisection import expected_trials
+from tfwright.nightly.builds import INPUTS
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
-    from tfwright.bisect.bisection import Bisection, BisectOutcome, HostChange
+    from tfwright.bisect.bisection import Bisection, BisectOutcome, Culprits, HostChange
     from tfwright.bisect.steps import BisectStep
     from tfwright.bisect.trial import TrialResult
 
@@ -18,7 +18,7 @@ def show_start(wanted: "Bisection") -> None:
     stage, count = wanted.symptom.stage, len(wanted.steps)
     # One more: the good build is tried first, to see whether this host still builds it. A single
     # change is tried as well, before it is blamed.
-    trials = max(min(count, 1), halving.expected_trials(count)) + 1
+    trials = max(min(count, 1), expected_trials(count)) + 1
     text.tell(f"{wanted.good.id} is good, {wanted.bad.id} fails in {stage}.")
     if count:
         changes, expected = text.counted(count, "change"), text.counted(trials, "trial")
@@ -56,7 +56,7 @@ def show_outcome(wanted: "Bisection", outcome: "BisectOutcome") -> None:
 
 
 def _show_culprits(
-    wanted: "Bisection", culprits: "halving.Culprits[BisectStep]", result: "TrialResult"
+    wanted: "Bisection", culprits: "Culprits[BisectStep]", result: "TrialResult"
 ) -> None:
     """Name the change that broke the recipe, or those among which it is."""
     # Trials that fail in another way say nothing, and leave several changes.
@@ -75,7 +75,7 @@ def _show_culprits(
         text.line(f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree.")
         text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
     else:
-        both = [wanted.home / build.id / FOLDER for build in (wanted.good, wanted.bad)]
+        both = [wanted.home / build.id / INPUTS for build in (wanted.good, wanted.bad)]
         command = shlex.join(["diff", "-r", *map(str, both)])
         text.line(f"Read what changed with '{command}'.")
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.documents.recipe import Recipe, SourceTable
-from tfwright.nightly.builds import CommitLine
-from tfwright.nightly.inputs import PATCHES, KeptInputs
+from tfwright.nightly.builds import PATCHES, CommitLine, KeptInputs
 from tfwright.tools import files
 
 UNTRIED = {"name", "summary", "verified", "source"}
@@ -42,39 +41,25 @@ def steps_between(
     `commits` are those after the good one up to the bad one, oldest first. Patches are assembled in
     `folder`, since a step may need some of the good build and some of the bad one.
     """
-    relocked = _digest(good.locked) != _digest(bad.locked)
+    digests = [files.sha256(each.locked) if each.locked else "" for each in (good, bad)]
+    relocked = digests[0] != digests[1]
     # A lock file pins what one recipe downloads. Neither lock fits a recipe between the two, so
     # the trials between them go without one.
     locked = None if relocked else good.locked
     now = good.recipe.changed(name=bad.recipe.name)
-    for step in _recipes(now, bad.recipe, commits, folder):
-        now = step.inputs.recipe
-        yield replace(step, inputs=KeptInputs(now, locked))
+    for table in Recipe.model_fields:
+        if table not in UNTRIED and getattr(now, table) != getattr(bad.recipe, table):
+            now = now.model_copy(update={table: getattr(bad.recipe, table)})
+            yield BisectStep(f"the recipe's [{table}]", KeptInputs(now, locked))
+    for said, source in _sources(now.source, bad.recipe.source, folder):
+        now = now.changed(source=source)
+        yield BisectStep(said, KeptInputs(now, locked))
+    for line in commits:
+        now = now.changed(source=now.source.changed(commit=line.commit))
+        said = f"commit {line.commit[:12]} {line.subject}"
+        yield BisectStep(said, KeptInputs(now, locked), line.commit)
     if relocked:
         yield BisectStep("the lock file", replace(bad, recipe=now))
-
-
-def _recipes(
-    now: Recipe, bad: Recipe, commits: Sequence[CommitLine], folder: Path
-) -> Iterator[BisectStep]:
-    """Yield the changes of the recipe itself."""
-    for table in type(bad).model_fields:
-        if table in UNTRIED or getattr(now, table) == getattr(bad, table):
-            continue
-        now = now.model_copy(update={table: getattr(bad, table)})
-        yield _step(f"the recipe's [{table}]", now)
-    for said, source in _sources(now.source, bad.source, folder):
-        now = now.changed(source=source)
-        yield _step(said, now)
-    for line in commits:
-        source = now.source.changed(commit=line.commit)
-        now = now.changed(source=source)
-        said = f"commit {line.commit[:12]} {line.subject}"
-        yield replace(_step(said, now), commit=line.commit)
-
-
-def _step(said: str, recipe: Recipe) -> BisectStep:
-    return BisectStep(said, KeptInputs(recipe))
 
 
 def _sources(now: SourceTable, bad: SourceTable, folder: Path) -> Iterator[tuple[str, SourceTable]]:
@@ -83,22 +68,23 @@ def _sources(now: SourceTable, bad: SourceTable, folder: Path) -> Iterator[tuple
     others = bad.model_copy(update=kept)
     # Compared without the folders in which the two look for their patches.
     if others.model_dump() != now.model_dump():
-        now = _located_like(others, now)
+        # It looks for its patches where the good one does.
+        values = {name: getattr(others, name) for name in SourceTable.model_fields}
+        now = now.model_copy(update=values)
         yield "the recipe's [source]", now
     paths = {name: now.file(name) for name in now.named_files}
     for number, (said, source) in enumerate(_patched(now, bad)):
+        place = folder / str(number)
+        files.remove(place)
         for name in source.named_files:
             # A patch that is in both builds changes its content in a step of its own.
             if said == _content_of(name) or name not in paths:
                 paths[name] = bad.file(name)
-        now = _assembled(source, paths, folder / str(number))
+            target = place / PATCHES / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(paths[name], target)
+        now = source.located(place)
         yield said, now
-
-
-def _located_like(source: SourceTable, other: SourceTable) -> SourceTable:
-    """Return a source that looks for its patches where another one does."""
-    values = {name: getattr(source, name) for name in type(source).model_fields}
-    return other.model_copy(update=values)
 
 
 def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTable]]:
@@ -130,17 +116,3 @@ def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTa
 
 def _content_of(name: str) -> str:
     return f"patches/{name}, whose content changed"
-
-
-def _assembled(source: SourceTable, paths: dict[str, Path], folder: Path) -> SourceTable:
-    """Copy the patches of a step together; return the source that uses the copies."""
-    files.remove(folder)
-    for name in source.named_files:
-        target = folder / PATCHES / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(paths[name], target)
-    return source.located(folder)
-
-
-def _digest(path: Path | None) -> str:
-    return files.sha256(path) if path else ""

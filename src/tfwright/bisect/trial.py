@@ -2,21 +2,21 @@
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from tfwright.bisect.halving import TrialAnswer
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import targets
-from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.inputs import KeptInputs
+from tfwright.nightly.builds import KeptInputs, NightlyBuild
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
 from tfwright.progress import SILENCE, Listener
 from tfwright.smoke import smoking
@@ -25,7 +25,8 @@ from tfwright.wheel.inspect import inspection
 
 FOLDER = "bisect"
 """Below build_out: trials share the vault and the caches, and leave the recipe's own tree alone."""
-LAST = NAMES[-1]
+TrialAnswer = Literal["good", "bad", "skip"]
+"""What a trial gave; ``skip`` where something else is broken, so that it says nothing."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Symptom:
     @property
     def until(self) -> str:
         """The last stage of the pipeline that a trial runs."""
-        return self.stage if self.stage in NAMES else LAST
+        return self.stage if self.stage in NAMES else NAMES[-1]
 
 
 @dataclass(frozen=True)
@@ -74,70 +75,47 @@ class Trials:
     def __init__(self, target: str, symptom: Symptom, listener: Listener = SILENCE) -> None:
         """Work for one target; its earlier trials are read from the disk."""
         self._host_file = _host_file()
-        self._target = target
         self._symptom = symptom
         self._listener = listener
-        self._known = _read(self._journal)
+        self.place = self._host_file.build_out / target
+        """The directory of this target's trials."""
+        self._journal = self._host_file.build_out / f"{target}.trials.json"
+        self._known: dict[str, TrialResult] = {}
+        # Without a file that can be read, every trial runs.
+        with suppress(OSError, ValidationError):
+            self._known = _JOURNAL.validate_json(files.content(self._journal))
         self.ran = 0
         """Trials that were built."""
         self.remembered = 0
         """Trials whose result an earlier run left."""
-
-    @property
-    def place(self) -> Path:
-        """The directory of this target's trials."""
-        return self._host_file.build_out / self._target
-
-    @property
-    def _journal(self) -> Path:
-        return self._host_file.build_out / f"{self._target}.trials.json"
 
     def __call__(self, inputs: KeptInputs) -> TrialResult:
         """Return what a trial of these inputs gives, from an earlier run if there was one.
 
         Raises HostError if this host cannot build the recipe at all.
         """
-        request = self._request(inputs)
-        key = self._key(request)
-        if key in self._known:
-            self.remembered += 1
-            return self._known[key]
-        result = _tried(request, self._symptom)
-        self.ran += 1
-        self._known[key] = result
-        self._write()
-        return result
-
-    def _request(self, inputs: KeptInputs) -> BuildRequest:
-        """Return the request to build from some inputs, up to the stage that failed."""
-        return BuildRequest(
+        request = RecipeJob(
             recipe=inputs.recipe,
             host_file=self._host_file.of(inputs.recipe),
             listener=self._listener,
             until=self._symptom.until,
             locked=inputs.locked,
         )
-
-    def _key(self, request: BuildRequest) -> str:
-        """Return what a result holds for: the inputs, this host's toolchain, and the symptom."""
+        # A result holds for the inputs, this host's toolchain, and the symptom.
         decides = [targets.fingerprint(request), asdict(self._symptom)]
-        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
-
-    def _write(self) -> None:
+        key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+        if key in self._known:
+            self.remembered += 1
+            return self._known[key]
+        self._known[key] = result = _tried(request, self._symptom)
+        self.ran += 1
         files.write(self._journal, _JOURNAL.dump_json(self._known, indent=1))
+        return result
 
     def clear(self) -> None:
         """Remove the tree of the trials; what they gave stays."""
         # A tree of TensorFlow with Bazel's output takes tens of gigabytes.
         files.remove(self.place)
-
-
-def _read(journal: Path) -> dict[str, TrialResult]:
-    """Return the results of earlier runs; none if their file cannot be read."""
-    try:
-        return _JOURNAL.validate_json(files.content(journal))
-    except (OSError, ValidationError):
-        return {}
 
 
 def _host_file() -> HostFile:
@@ -147,19 +125,15 @@ def _host_file() -> HostFile:
     place.mkdir(parents=True, exist_ok=True)
     # Stages look for both below build_out; the links let trials share downloads and clones.
     for name in ("vault", "git"):
-        _share(host.build_out / name, place / name)
+        shared, link = host.build_out / name, place / name
+        shared.mkdir(parents=True, exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(shared, target_is_directory=True)
     cache = host.cache.changed(directory=host.cache_directory)
     return host.changed(build_out=place, cache=cache)
 
 
-def _share(shared: Path, link: Path) -> None:
-    """Make a link to a directory, which need not exist yet."""
-    shared.mkdir(parents=True, exist_ok=True)
-    if not link.is_symlink():
-        link.symlink_to(shared, target_is_directory=True)
-
-
-def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:
+def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
     """Build up to the stage that failed, then look for the symptom."""
     try:
         made = engine.build(request)
@@ -170,12 +144,12 @@ def _tried(request: BuildRequest, symptom: Symptom) -> TrialResult:
         # A failure in another stage is another fault, and says nothing about this one.
         same = fault.stage == symptom.stage
         return TrialResult("bad" if same else "skip", fault.stage or "", _line(fault))
-    if isinstance(made, Published) and symptom.stage not in NAMES:
-        return _looked_at(request, made.wheel.path, symptom)
+    if Published in made and symptom.stage not in NAMES:
+        return _looked_at(request, made.of(Published).wheel.path, symptom)
     return TrialResult("good")
 
 
-def _looked_at(request: BuildRequest, wheel: Path, symptom: Symptom) -> TrialResult:
+def _looked_at(request: RecipeJob, wheel: Path, symptom: Symptom) -> TrialResult:
     """Do to a trial's wheel what a night does after the pipeline."""
     try:
         inspection.insist(inspection.inspect(wheel))

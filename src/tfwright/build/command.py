@@ -77,9 +77,10 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
     until, again, by = options["until"], options["again"], options["verified_by"]
     # A mistyped stage is refused before the recipe is read.
     engine.insist(until, again)
-    jobs = engine.jobs_asked(options["jobs"])
-    job = job_of(recipe, until=until, offline=options["offline"], jobs=jobs)
-    job = job if options["cache"] else job.without_cache()
+    asked = {
+        name: options[name] for name in ("until", "again", "fresh", "offline", "wait", "cache")
+    }
+    job = job_of(recipe, jobs=engine.jobs_asked(options["jobs"]), **asked)
     built: dict[str, str] = {}
     if by:
         verified.insist_on_name(by)
@@ -87,7 +88,7 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
         lock = recipes.find(recipe).with_suffix(".lock")
         built = verified.parts(job.recipe, lock)
     page.announce(job)
-    result = engine.build(job, again=again, fresh=options["fresh"], wait=options["wait"])
+    result = engine.build(job).last
     if by:
         # After the build: a recipe must not claim what was not seen.
         verified.write(recipes.find(recipe), built, until=until, by=by)
@@ -130,8 +131,8 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
     else:
         done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear, tell)
     # A build on this host has said why it failed.
-    show = partial(page.show_schedule, explain=place != "here")
-    return Answer([*done.assignments.values()], show, status=builds.exit_status(done))
+    show = partial(page.show_assignments, explain=place != "here")
+    return Answer(done, show, status=builds.exit_status(done))
 
 
 @task(
@@ -161,11 +162,11 @@ def plan(
     from tfwright.pipeline import engine
 
     engine.insist(until, again)
-    job = job_of(recipe, until=until, offline=offline)
+    job = job_of(recipe, until=until, again=again, offline=offline)
     # Text as it is, so that it can be sent into a file and compared.
     if bazelrc:
         return Answer(plans.bazelrc(job), sys.stdout.write)
-    planned, findings = plans.plan(job, again=again)
+    planned, findings = plans.plan(job)
     planned = [*planned]
     doubled = tuple(plans.doubled(job))
     show = partial(page.show_plan, findings=findings, doubled=doubled, recipe=job.argument)
@@ -242,8 +243,7 @@ def fetch(
 
     # In turn: inputs that recipes share are then downloaded once.
     for name in recipes.names() if everything else (recipe,):
-        job = job_of(name, until="fetch", offline=offline)
+        # Again, also where a stamp holds: a mirror may have been added for what was missing.
+        job = job_of(name, until="fetch", again="fetch", offline=offline)
         page.announce(job)
-        # Again, also where a stamp holds: a mirror may
-        # have been added for what was missing.
-        page.conclude(job, engine.build(job, again="fetch"))
+        page.conclude(job, engine.build(job).last)

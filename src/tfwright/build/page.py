@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from tfwright.build.reproduce import Reproduction
     from tfwright.doctor.findings import Finding
     from tfwright.pipeline.engine import Planned
-    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.job import RecipeJob
     from tfwright.pipeline.stage import Result, Step
 
 REASON = 16
 """Characters in front of the reason why a stage runs."""
 
 
-def announce(job: "BuildRequest") -> None:
+def announce(job: "RecipeJob") -> None:
     """Say what is going to be built."""
     name = text.bold(job.recipe.name)
     text.line(name, f": {job.recipe.summary}", to=sys.stderr)
 
 
-def conclude(job: "BuildRequest", result: "Result") -> None:
+def conclude(job: "RecipeJob", result: "Result") -> None:
     """Say what was made: the wheel's path on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:
@@ -35,7 +35,7 @@ def conclude(job: "BuildRequest", result: "Result") -> None:
         text.tell(f"  stopped after {job.until}, as requested")
 
 
-def built_data(job: "BuildRequest", result: "Result") -> dict[str, object]:
+def built_data(job: "RecipeJob", result: "Result") -> dict[str, object]:
     """Return what was made, for machines; the wheel is null before the stage package."""
     wheel = getattr(result, "wheel", None)
     return {"recipe": job.recipe.name, "until": job.until, "wheel": wheel}

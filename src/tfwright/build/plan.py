@@ -9,7 +9,7 @@ from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET
 from tfwright.host import probes, versions
 from tfwright.pipeline import engine
 from tfwright.pipeline.engine import Planned
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.rules import configurations
 
@@ -19,20 +19,20 @@ HOST_IS_EXEC = "6"
 """From this Bazel on, --distinct_host_configuration has no effect."""
 
 
-def plan(job: BuildRequest, *, again: str = "") -> tuple[Iterable[Planned], list[Finding]]:
+def plan(job: RecipeJob) -> tuple[Iterable[Planned], list[Finding]]:
     """Return the plan, and what keeps this host from building the recipe up to the last stage."""
     findings = requirements.examine(job.recipe, job.host_file, probes.here())
     blocking = [finding for finding in findings if finding.stops(job.until)]
     # A host that cannot build still gets the plan: it shows what another host would do.
-    return engine.plan(job, again=again, blocked=bool(blocking)), blocking
+    return engine.plan(job, blocked=bool(blocking)), blocking
 
 
-def bazelrc(job: BuildRequest) -> str:
+def bazelrc(job: RecipeJob) -> str:
     """Return the .tf_configure.bazelrc that the recipe's answers give; no tree is needed."""
     return configure.rendered(job.recipe, job.host_file)
 
 
-def doubled(job: BuildRequest) -> Iterator[str]:
+def doubled(job: RecipeJob) -> Iterator[str]:
     """Yield what makes Bazel compile the same sources twice, as far as the tree on disk shows it.
 
     Nothing is known before the source stage has made the tree.

@@ -3,15 +3,15 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, WheelError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import containers, engine, host_facts, stamps
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Published, SealedWheel
 from tfwright.tools import files
 from tfwright.tools.process import randomisation
@@ -61,7 +61,7 @@ class Reproduction:
     """Why they differ, as far as the differences and the control builds tell."""
 
 
-def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool) -> Reproduction:
+def reproduce(job: RecipeJob, original: Path, *, cached: bool, control: bool) -> Reproduction:
     """Build the job's recipe again elsewhere, under another umask, and compare it with `original`.
 
     Nothing is downloaded. With `cached`, the build cache takes part, which proves less and takes
@@ -87,7 +87,7 @@ def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool)
     return Reproduction(original, rebuilt, found, tuple(causes))
 
 
-def rebuild(job: BuildRequest) -> Path:
+def rebuild(job: RecipeJob) -> Path:
     """Build the job's recipe again elsewhere, without the cache; return the wheel.
 
     Without a wheel to compare with: another host may have built it. Raises what a build raises.
@@ -95,7 +95,7 @@ def rebuild(job: BuildRequest) -> Path:
     return _build(_elsewhere(job, cached=False), "rebuilt", fixed=False)
 
 
-def published(job: BuildRequest) -> Path:
+def published(job: RecipeJob) -> Path:
     """Return the wheel that the recipe's last build put into the wheelhouse.
 
     Raises RecipeError if the wheelhouse has none.
@@ -127,7 +127,7 @@ def recipe_named(wheel: str) -> str:
     return record.recipe.name
 
 
-def insist(job: BuildRequest, original: Path) -> None:
+def insist(job: RecipeJob, original: Path) -> None:
     """Raise RecipeError naming all that changed in this checkout since the wheel was made.
 
     A wheel without a record is compared as it is.
@@ -145,7 +145,7 @@ def insist(job: BuildRequest, original: Path) -> None:
         raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
 
 
-def host_changes(job: BuildRequest, original: Path) -> list[str]:
+def host_changes(job: RecipeJob, original: Path) -> list[str]:
     """Say in what this host and its programs differ from those that the wheel's record names.
 
     That may explain a later difference. Empty for a wheel without a record, and where the target
@@ -161,20 +161,9 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
             return []
         facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
     here = host_facts.found(job.recipe, job.host_file, facts)
-    changes = []
-    for name, (then, now) in _then_and_now(job, record, here).items():
-        if then != now:
-            changes.append(f"{name}: {then or 'none'} then, {now or 'none'} here")
-    return changes
-
-
-def _then_and_now(
-    job: BuildRequest, record: BuildRecord, here: Found
-) -> dict[str, tuple[object, object]]:
-    """Return each property of host and programs: as recorded, and as it is here."""
-    pairs: dict[str, tuple[object, object]] = {}
-    for name in Found.model_fields:
-        pairs[name] = getattr(record.found, name), getattr(here, name)
+    pairs: dict[str, tuple[object, object]] = {
+        name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields
+    }
     sealer = sealing.sealer()
     # Another version of the compressor packs the same files into other bytes.
     pairs[sealing.COMPRESSOR] = record.sealer.deflate, sealer.deflate
@@ -183,7 +172,11 @@ def _then_and_now(
     # Only a fetch on this host knows which Bazel binary it would run.
     if inputs and inputs.programs:
         pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
-    return pairs
+    return [
+        f"{name}: {then or 'none'} then, {now or 'none'} here"
+        for name, (then, now) in pairs.items()
+        if then != now
+    ]
 
 
 def _record(wheel: Path) -> BuildRecord | None:
@@ -193,17 +186,25 @@ def _record(wheel: Path) -> BuildRecord | None:
         return build_record.read(content)
 
 
-def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
+def _disagreements(job: RecipeJob, record: BuildRecord) -> Iterator[str]:
     """Say in which parts of the recipe, which patches and assets, and whether in the lock."""
     before = record.recipe.content
     now = build_record.recipe_content(job.recipe).content
     for table in sorted(before.keys() | now.keys()):
-        keys = _keys(before.get(table), now.get(table))
-        if before.get(table) != now.get(table):
+        old, new = before.get(table), now.get(table)
+        if old != new:
+            # A part such as `summary` is not a table, and has no keys to name.
+            tables = [part if isinstance(part, dict) else {} for part in (old, new)]
+            keys = sorted(
+                key
+                for key in tables[0].keys() | tables[1].keys()
+                if tables[0].get(key) != tables[1].get(key)
+            )
             listed = f" ({', '.join(keys)})" if keys else ""
             yield f"the recipe's {table}{listed}"
+    source = job.recipe.source
     made = {file.path: file.sha256 for file in record.files}
-    here = _files(job)
+    here = {path: files.sha256(source.file(path)) for path in source.named_files}
     for path in sorted(made.keys() | here.keys()):
         if made.get(path) != here.get(path):
             yield f"patches/{path}"
@@ -212,24 +213,7 @@ def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
         yield "the recipe's lock"
 
 
-def _keys(before: object, now: object) -> list[str]:
-    """Return the keys of two tables that differ."""
-    old, new = _table(before), _table(now)
-    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-
-
-def _table(part: object) -> dict[str, object]:
-    # A part such as `summary` is not a table, and has no keys to name.
-    return part if isinstance(part, dict) else {}
-
-
-def _files(job: BuildRequest) -> dict[str, str]:
-    """Return the digests of the recipe's patches and assets."""
-    source = job.recipe.source
-    return {path: files.sha256(source.file(path)) for path in source.named_files}
-
-
-def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
+def _elsewhere(job: RecipeJob, *, cached: bool) -> RecipeJob:
     """Return the job that builds elsewhere, with the same inputs and without a network."""
     place = job.places.build_out / FOLDER
     host_file = job.host_file
@@ -250,19 +234,19 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     return elsewhere
 
 
-def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
+def _build(job: RecipeJob, name: str, *, fixed: bool) -> Path:
     """Build from nothing, under another umask; return a copy of the wheel that stays.
 
     `fixed` turns address-space randomisation off.
     """
     how = ", with address-space randomisation off" if fixed else ""
     job.listener.note(f"building in {job.places.own}{how}")
-    with ExitStack() as stack:
-        stack.enter_context(_umask(UMASK))
-        if fixed:
-            stack.enter_context(randomisation.off())
-        made = engine.build(job, fresh=True)
-    assert isinstance(made, SealedWheel)  # noqa: S101 what the job's last stage makes
+    before = os.umask(UMASK)
+    try:
+        with randomisation.off() if fixed else nullcontext():
+            made = engine.build(replace(job, fresh=True)).of(SealedWheel)
+    finally:
+        os.umask(before)
     # The next build of this job writes over the wheel, so keep a copy of it.
     folder = job.places.build_out / "wheels" / name
     files.remove(folder)
@@ -270,16 +254,7 @@ def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
     return Path(shutil.copyfile(made.wheel.path, folder / made.wheel.path.name))
 
 
-@contextmanager
-def _umask(mask: int) -> Iterator[None]:
-    before = os.umask(mask)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
+def _controlled(job: RecipeJob, rebuilt: Path) -> list[str]:
     """Build again in the same place at fixed addresses, and once more if that differs.
 
     Return what the builds show, in sentences.
@@ -301,18 +276,14 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     return [f"{_CHANCE}. Again in: {', '.join(sorted(again))}"]
 
 
-def _seen(found: Comparison, job: BuildRequest, elsewhere: BuildRequest) -> Iterator[str]:
+def _seen(found: Comparison, job: RecipeJob, elsewhere: RecipeJob) -> Iterator[str]:
     """Say what the differences themselves give away."""
     directories = str(elsewhere.places.build_out), str(job.places.build_out)
     for difference in found.differences:
         where = difference.member or difference.group
-        if _any(directories, difference.lines):
+        if any(text in line for line in difference.lines for text in directories):
             yield f"{where} holds the directory that it was built in"
         # The group "time" is about the zip's own dates, which are always written as such.
         dated = any(TIME.search(line) for line in difference.lines)
         if difference.group != "time" and dated:
             yield f"{where} seems to hold the time of the build"
-
-
-def _any(texts: Sequence[str], lines: Sequence[str]) -> bool:
-    return any(text in line for line in lines for text in texts)

@@ -13,7 +13,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda
 from tfwright.lock import inputs as lock_inputs
 from tfwright.pipeline import containers
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.toolkit import sources
 from tfwright.tools import files
@@ -37,12 +37,7 @@ TELLING = {
 
 
 def pack(
-    job: BuildRequest,
-    document: Path,
-    to: Path,
-    added: Sequence[Path],
-    *,
-    with_toolkit: bool = False,
+    job: RecipeJob, document: Path, to: Path, added: Sequence[Path], *, with_toolkit: bool = False
 ) -> Manifest:
     """Write the bundle of the recipe in the file `document`.
 
@@ -95,7 +90,7 @@ def _insist_on_files(to: Path, added: Sequence[Path]) -> None:
             )
 
 
-def fetched(job: BuildRequest) -> Inputs:
+def fetched(job: RecipeJob) -> Inputs:
     """Bring to this host what is not here yet of a recipe's inputs; return them.
 
     Raises SupplyError for what cannot be obtained.
@@ -105,7 +100,7 @@ def fetched(job: BuildRequest) -> Inputs:
 
 
 def manifest_of(
-    job: BuildRequest,
+    job: RecipeJob,
     inputs: Inputs,
     members: tuple[BundleMember, ...],
     absent: tuple[Absent, ...] = (),
@@ -124,7 +119,7 @@ def manifest_of(
     )
 
 
-def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
+def _documents(job: RecipeJob, document: Path) -> Iterator[Content]:
     """Yield what is text: the recipe, its lock, patches and assets."""
     source = job.recipe.source
     yield Content.of("recipe", document)
@@ -136,7 +131,7 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
 
 
 def contents(
-    job: BuildRequest, inputs: Inputs, room: Path, *, with_toolkit: bool
+    job: RecipeJob, inputs: Inputs, room: Path, *, with_toolkit: bool
 ) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it.
 
@@ -170,7 +165,7 @@ def contents(
         yield from toolkit(job)
 
 
-def _packages(job: BuildRequest, python: Path) -> Iterator[Path]:
+def _packages(job: RecipeJob, python: Path) -> Iterator[Path]:
     """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
@@ -195,7 +190,7 @@ def _packages(job: BuildRequest, python: Path) -> Iterator[Path]:
                 yield path
 
 
-def own(job: BuildRequest, folder: Path) -> list[Path]:
+def own(job: RecipeJob, folder: Path) -> list[Path]:
     """Bring the packages that tfwright needs itself, for the Python that runs it."""
     folder.mkdir()
     # No source distributions: an offline host could not build them.
@@ -203,7 +198,7 @@ def own(job: BuildRequest, folder: Path) -> list[Path]:
     return packages.bring(Path(sys.executable), options, folder, job.log("bundle-tool"))
 
 
-def toolkit(job: BuildRequest) -> Iterator[Content]:
+def toolkit(job: RecipeJob) -> Iterator[Content]:
     """Yield the packages of the toolkit, as `invoke toolkit` keeps them.
 
     Raises SupplyError if they are not on this host yet.
@@ -222,7 +217,7 @@ def toolkit(job: BuildRequest) -> Iterator[Content]:
             yield Content.of("toolkit", store.path(pin), pin, pin)
 
 
-def _absent(job: BuildRequest) -> Iterator[Absent]:
+def _absent(job: RecipeJob) -> Iterator[Absent]:
     """Yield what the user has to install where the bundle goes, by the digests that it has here."""
     recipe, host = job.recipe, job.recipe.host
     if not cuda.needed(recipe):

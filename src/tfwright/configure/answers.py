@@ -33,7 +33,14 @@ def complete(
     if answers.get("TF_NEED_CUDA") is not True:
         return answers
     if recipe.source.interface == "own":
-        return {**answers, **_asked_by_itself(recipe, host_file, cuda)}
+        # Its own program asks for them, if at all.
+        asked = {prompt.variable for prompt in recipe.configure.prompts}
+        places = {
+            "CUDA_TOOLKIT_PATH": host_file.cuda or cuda,
+            "GCC_HOST_COMPILER_PATH": host_file.compiler,
+        }
+        found = {name: str(place) for name, place in places.items() if place and name in asked}
+        return {**answers, **found}
     if answers.get("TF_NEED_TENSORRT") is True and recipe.host.tensorrt:
         answers.setdefault("TF_TENSORRT_VERSION", recipe.host.tensorrt)
     # Clang compiles CUDA code by itself; gcc is only asked for as the host compiler of
@@ -44,42 +51,12 @@ def complete(
     # cuDNN is unpacked into the toolkit in most cases, so that is the last resort.
     library = host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
     if toolkit and recipe.source.release <= LAST_WITH_TOOLKIT:
-        answers |= _places(recipe, host_file, str(toolkit), str(library))
+        answers |= {"CUDA_TOOLKIT_PATH": str(toolkit), "CUDNN_INSTALL_PATH": str(library)}
+        if recipe.source.release >= BASE_PATHS_SINCE:
+            # find_cuda_config.py searches these bases in their order, and stops at the first hit:
+            # those of the host file, then the recipe's; where neither has one, what was found.
+            stated = [str(path) for path in (host_file.cuda, host_file.cudnn) if path]
+            own = str(recipe.configure.answers.get("TF_CUDA_PATHS") or "").split(",")
+            paths = [*stated, *filter(None, own)] or [str(toolkit), str(library)]
+            answers["TF_CUDA_PATHS"] = ",".join(dict.fromkeys(paths))
     return answers
-
-
-def _places(recipe: Recipe, host_file: HostFile, toolkit: str, library: str) -> Answers:
-    """Return the answers about the places of CUDA and cuDNN, as the release asks for them."""
-    places = {"CUDA_TOOLKIT_PATH": toolkit, "CUDNN_INSTALL_PATH": library}
-    if recipe.source.release >= BASE_PATHS_SINCE:
-        # find_cuda_config.py searches these bases in their order, and stops at the first hit.
-        paths = [*_first(recipe, host_file, toolkit, library), *_paths(recipe)]
-        places["TF_CUDA_PATHS"] = ",".join(dict.fromkeys(paths))
-    return places
-
-
-def _asked_by_itself(recipe: Recipe, host_file: HostFile, cuda: Path | None) -> Answers:
-    """Return the places of CUDA and of nvcc's compiler, where a repository's own program asks."""
-    asked = {prompt.variable for prompt in recipe.configure.prompts}
-    places = {
-        "CUDA_TOOLKIT_PATH": host_file.cuda or cuda,
-        "GCC_HOST_COMPILER_PATH": host_file.compiler,
-    }
-    return {name: str(place) for name, place in places.items() if place and name in asked}
-
-
-def _paths(recipe: Recipe) -> list[str]:
-    """Return the base paths that a recipe answers."""
-    paths = str(recipe.configure.answers.get("TF_CUDA_PATHS") or "")
-    return [path for path in paths.split(",") if path]
-
-
-def _first(recipe: Recipe, host_file: HostFile, *found: str) -> list[str]:
-    """Return the base paths that come before the recipe's.
-
-    They are those of the host file, or else what was found if the recipe has none.
-    """
-    stated = [str(path) for path in (host_file.cuda, host_file.cudnn) if path]
-    if stated or _paths(recipe):
-        return stated
-    return list(found)

@@ -57,39 +57,30 @@ def parse(text: str) -> set[Setting]:
     # As Bazel does: a backslash at the end of a line joins it with the next one.
     for line in text.replace("\\\n", "").splitlines():
         # A blank line or a comment has no words, and then no command.
-        command, *words = _words(line) or [""]
+        command, *flags = _words(line) or [""]
         head, _, config = command.partition(":")
-        settings |= {Setting(head, config, flag) for flag in _flags(words)}
+        settings |= {Setting(head, config, flag) for flag in flags}
     return settings
 
 
 def _words(line: str) -> list[str]:
+    """Split a line, with each flag and its value joined, if that is the next word."""
     try:
-        return shlex.split(line, comments=True)
+        words = shlex.split(line, comments=True)
     except ValueError:
-        # ./configure does not escape answers, so that a quote in an answer may stay
-        # open.
-        return line.split()
-
-
-def _flags(words: list[str]) -> list[str]:
-    """Join each flag with its value, if that is the next word."""
+        # ./configure does not escape answers, so that a quote in an answer may stay open.
+        words = line.split()
     # Releases differ in how they write a flag, and Bazel reads both spellings alike.
-    flags = list[str]()
-    for word in words:
-        if flags and _takes(flags[-1], word):
-            flags[-1] += f"={word}"
+    joined = words[:1]
+    for word in words[1:]:
+        flag = joined[-1] if len(joined) > 1 else ""
+        # The value of these begins with a dash of its own: --linkopt -lasan.
+        of_compiler = re.fullmatch(r"--(host_)?(c|cxx|conly|link)opt", flag)
+        if flag and (of_compiler or not (word.startswith("-") or "=" in flag.partition(" ")[0])):
+            joined[-1] += f"={word}"
         else:
-            flags.append(word)
-    return flags
-
-
-def _takes(flag: str, word: str) -> bool:
-    """Say whether the next word is the value of a flag."""
-    # The value of these begins with a dash of its own: --linkopt -lasan.
-    of_compiler = re.fullmatch(r"--(host_)?(c|cxx|conly|link)opt", flag)
-    plain = not word.startswith("-") and "=" not in flag.partition(" ")[0]
-    return of_compiler is not None or plain
+            joined.append(word)
+    return joined
 
 
 class BazelrcDifference(NamedTuple):

@@ -2,8 +2,10 @@
 
 import platform
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from tfwright.configure import validation
 from tfwright.configure.answers import UNKNOWN_PYTHON, complete
@@ -18,18 +20,38 @@ UNKNOWN_CUDA = Path("@CUDA_TOOLKIT_PATH@")
 UNKNOWN_CUDNN = Path("@CUDNN_INSTALL_PATH@")
 
 
-def interview(recipe: Recipe, host_file: HostFile, scripts: Scripts | None = None) -> Interview:
-    """Return the answers of a recipe as far as they are known without a tree.
+class ConfiguredHost(NamedTuple):
+    """What of a host decides the answers."""
 
-    Paths that are not known yet are written ``@NAME@``. `scripts` are the files of the tree that
-    show what it writes, if there is one.
+    system: str
+    """As ``uname -s`` names it."""
+    python: str = "3"
+    """The version of the target Python."""
+    cuda: Path | None = None
+    cudnn: Path | None = None
+
+
+def interview(
+    recipe: Recipe,
+    host_file: HostFile,
+    scripts: Scripts | None = None,
+    python: Mapping[str, str] = UNKNOWN_PYTHON,
+    host: ConfiguredHost | None = None,
+) -> Interview:
+    """Return the questions of a tree's ./configure, with the recipe's answers.
+
+    `scripts` are the files of the tree that show what it asks and writes, where they can: a commit
+    between two releases asks as it does. `python` answers the questions about Python. Without a
+    host, paths that are not known yet are written ``@NAME@``.
     """
-    answers = complete(recipe, host_file, UNKNOWN_PYTHON, UNKNOWN_CUDA, UNKNOWN_CUDNN)
-    target = recipe.host.python
-    # "any": only the first digit gets into the file.
-    version = target if target != "any" else str(sys.version_info.major)
-    spoken = dialect(recipe, system(recipe), scripts or {})
-    return Interview(spoken, answers, recipe.configure.by, version)
+    if host is None:
+        target = recipe.host.python
+        # "any": only the first digit gets into the file.
+        version = target if target != "any" else str(sys.version_info.major)
+        host = ConfiguredHost(system(recipe), version, UNKNOWN_CUDA, UNKNOWN_CUDNN)
+    answers = complete(recipe, host_file, python, host.cuda, host.cudnn)
+    spoken = dialect(recipe, host.system, scripts or {})
+    return Interview(spoken, answers, recipe.configure.by, host.python)
 
 
 def dialect(recipe: Recipe, system: str, scripts: Scripts) -> Dialect:

@@ -1,7 +1,8 @@
 """Why ./configure ended without writing its file, as its output tells."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tfwright.configure.interview import By
@@ -39,33 +40,36 @@ def explained(
                 remedy=f'Set version = "{found[1]}" in [bazel].',
                 evidence=evidence,
             )
-    # What was not found comes before the crash that follows from it.
-    missing = list(_not_found(spoken.text))
-    if missing:
-        # The last one: from 1.14 on a first search runs before any question, and may
-        # fail harmlessly.
-        return _toolkit_lacks(missing[-1], spoken, command, log)
-    if not crash:
+    # What find_cuda_config.py (1.14 and later) did not find comes before the crash that follows.
+    # The last one: a first search runs before any question, and may fail harmlessly.
+    if missing := [*_NOT_FOUND.finditer(spoken.text)][-1:]:
+        found = missing[0]
+        version = f" of version {found['version']}" if found["version"] else ""
+        rest = spoken.text[found.start() :].splitlines()[:SEARCHED_FILES]
+        searched = tuple(line.rstrip()[: dialogue.LONGEST_LINE] for line in rest if line.strip())
+        return RecipeError(
+            f"./configure did not find {found['what']}{version} in the places of CUDA",
+            remedy="Correct the version in [configure.answers], or the places of CUDA and cuDNN "
+            f"in the host file; '{invoke('doctor')}' shows what they hold.",
+            evidence=replace(evidence, lines=searched),
+        )
+    if crash:
         return ToolError(
-            f"./configure {_ending(spoken.status)}",
-            remedy=_end_remedy(spoken.status, lines),
+            f"./configure crashed: {lines[-1]}",
+            remedy=_crash_remedy(asked, recipe.configure.by),
             evidence=evidence,
         )
-    return ToolError(
-        f"./configure crashed: {lines[-1]}",
-        remedy=_crash_remedy(asked, recipe.configure.by),
-        evidence=evidence,
-    )
-
-
-def _end_remedy(status: int, lines: Sequence[str]) -> str:
+    status = spoken.status
+    ending = f"exited with status {status or '0 and wrote no bazelrc'}"
+    if status < 0:
+        ending = f"was ended by signal {-status}"
+    remedy = "Its last lines say what it needs."
     if not lines:
-        return (
-            f"It printed nothing; '{invoke('shell --stage configure')}' opens a shell in its place."
-        )
-    if status == 0:
-        return "Its last lines say how far it came; add a patch, so that it writes the file."
-    return "Its last lines say what it needs."
+        shell = invoke("shell --stage configure")
+        remedy = f"It printed nothing; '{shell}' opens a shell in its place."
+    elif status == 0:
+        remedy = "Its last lines say how far it came; add a patch, so that it writes the file."
+    return ToolError(f"./configure {ending}", remedy=remedy, evidence=evidence)
 
 
 def _crash_remedy(asked: Sequence[str], by: By) -> str:
@@ -80,33 +84,4 @@ def _crash_remedy(asked: Sequence[str], by: By) -> str:
     return (
         "No answer is at fault: it crashed before its first question. Correct the line that "
         "the traceback names, by a patch, or choose another Python in [host]."
-    )
-
-
-def _ending(status: int) -> str:
-    if status < 0:
-        return f"was ended by signal {-status}"
-    return f"exited with status {status or '0 and wrote no bazelrc'}"
-
-
-def _not_found(text: str) -> Iterator[re.Match[str]]:
-    """Find what find_cuda_config.py (1.14 and later) says that it did not find."""
-    return _NOT_FOUND.finditer(text)
-
-
-def _toolkit_lacks(
-    found: re.Match[str], spoken: Spoken, command: Command, log: Path
-) -> RecipeError:
-    version = f" of version {found['version']}" if found["version"] else ""
-    rest = spoken.text[found.start() :].splitlines()[:SEARCHED_FILES]
-    return RecipeError(
-        f"./configure did not find {found['what']}{version} in the places of CUDA",
-        remedy="Correct the version in [configure.answers], or the places of CUDA and cuDNN "
-        f"in the host file; '{invoke('doctor')}' shows what they hold.",
-        evidence=Evidence(
-            command=command.argv,
-            status=spoken.status,
-            log=log,
-            lines=tuple(line.rstrip()[: dialogue.LONGEST_LINE] for line in rest if line.strip()),
-        ),
     )

@@ -23,13 +23,13 @@ class Interview:
 
     def unanswered(self) -> list[Prompt]:
         """Return the prompts that must be expected and that have no answer."""
-        return [prompt for prompt in self.dialect.prompts if self._lacks(prompt)]
-
-    def _lacks(self, prompt: Prompt) -> bool:
-        if prompt.variable in self.answers or prompt.optional or prompt.environment:
-            return False
-        # A prompt that depends on a yes is not asked after a no.
-        return prompt.applies(self.answers)
+        return [
+            prompt
+            for prompt in self.dialect.prompts
+            if not (prompt.variable in self.answers or prompt.optional or prompt.environment)
+            # A prompt that depends on a yes is not asked after a no.
+            and prompt.applies(self.answers)
+        ]
 
     def exports(self) -> dict[str, str]:
         """Return the answers that ./configure is to find in its environment.
@@ -37,38 +37,29 @@ class Interview:
         In a dialogue these are the ones that it reads from there only, and those that it looks for
         there before it asks. A repository with an interface of its own gets all of them.
         """
-        wanted = self._wanted()
-        return {
-            variable: self._exported(variable) for variable in self.answers if variable in wanted
-        }
-
-    def _wanted(self) -> set[str]:
         everything = self.by == "environment"
+        prompts = self.dialect.prompts
         # tfwright does not know what an interface of the repository's own reads.
         if self.dialect.own:
-            return set(self.answers) if everything else self._unasked()
-        # An answer that the version does not ask for is left out: some would still act.
-        return {
-            prompt.variable
-            for prompt in self.dialect.prompts
-            if self._is_exported(prompt, everything=everything)
-        }
-
-    def _is_exported(self, prompt: Prompt, *, everything: bool) -> bool:
-        no = self.answers.get(prompt.variable) is False
-        if prompt.stated or (prompt.presence and no):
-            return False
-        return everything or prompt.environment or prompt.preset
-
-    def _unasked(self) -> set[str]:
-        asked = {prompt.variable for prompt in self.dialect.prompts if prompt.asked}
-        return set(self.answers) - asked
-
-    def _exported(self, variable: str) -> str:
-        # 1.5 takes any text that is not empty for a yes, here alone.
-        line = self.dialect.release
-        empty_for_no = variable == "TF_SET_ANDROID_WORKSPACE" and line == Release(1, 5)
-        return as_text(self.answers[variable], "1", "" if empty_for_no else "0")
+            asked = set() if everything else {each.variable for each in prompts if each.asked}
+            wanted = set(self.answers) - asked
+        else:
+            # An answer that the version does not ask for is left out: some would still act.
+            wanted = {
+                prompt.variable
+                for prompt in prompts
+                if (everything or prompt.environment or prompt.preset)
+                and not prompt.stated
+                and not (prompt.presence and self.answers.get(prompt.variable) is False)
+            }
+        exported = dict[str, str]()
+        for variable, answer in self.answers.items():
+            if variable in wanted:
+                # 1.5 takes any text that is not empty for a yes, here alone.
+                here = variable == "TF_SET_ANDROID_WORKSPACE"
+                no = "" if here and self.dialect.release == Release(1, 5) else "0"
+                exported[variable] = as_text(answer, "1", no)
+        return exported
 
 
 def as_text(value: bool | str, yes: str, no: str) -> str:  # noqa: FBT001 an answer, not a switch

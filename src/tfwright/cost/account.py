@@ -1,18 +1,18 @@
 """`invoke cost --page`: when each of Bazel's actions ran, and what differs from another build."""
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright import __version__
 from tfwright.errors import RecipeError
-from tfwright.nightly import report
+from tfwright.nightly import pages as words
 from tfwright.nightly.pages import build as pages
-from tfwright.nightly.pages import words
-from tfwright.nightly.pages.build import MeasuredRow
+from tfwright.nightly.pages import charts
+from tfwright.nightly.pages.charts import TimeChange
 from tfwright.pipeline import cost
-from tfwright.pipeline.cost import Cost
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.tools import files
 from tfwright.tools.render import render
@@ -37,11 +37,11 @@ class CostPage:
     path: Path
     other: str
     """What it was compared with; empty without a comparison."""
-    changed: tuple[MeasuredRow, ...]
+    changed: tuple[TimeChange, ...]
     """The actions whose time changed most."""
 
 
-def write(job: BuildRequest, page: str, against: str) -> CostPage:
+def write(job: RecipeJob, page: str, against: str) -> CostPage:
     """Write the page of a recipe's last build into the file `page`, or next to the build's logs.
 
     `against` is ``previous``, a nightly build, or the path of a profile of Bazel. Raises
@@ -54,7 +54,7 @@ def write(job: BuildRequest, page: str, against: str) -> CostPage:
             remedy=f"Build it first: invoke build --recipe {job.argument}",
         )
     other = _other(job.name, kept, against) if against else None
-    view = pages.compared(kept[-1], other.profile if other else None)
+    view = charts.compared(kept[-1], other.profile if other else None)
     # A build that changed nothing has a profile, and ran no action.
     if view is None:
         raise RecipeError(
@@ -62,18 +62,21 @@ def write(job: BuildRequest, page: str, against: str) -> CostPage:
             remedy=f"Build it again: invoke build --recipe {job.argument} --fresh",
         )
     spent = cost.of(job, PIPELINE)
+    processor = words.duration(sum(run.spent.cpu for run in spent.bazel))
+    compared = f", compared with {other.said}" if other else ""
     values = {
         "name": job.name,
-        "said": _said(spent, other),
+        "said": f"Bazel took {processor} of processor time{compared}.",
         "other": other.said if other else "",
         "timeline": view,
-        "stages": _stages(spent),
-        "disk": pages.measured(spent.disk, {}, seconds=False),
+        "stages": {stage.name: stage.seconds for stage in spent.stages},
+        "disk": spent.disk,
+        "words": words,
         "version": __version__,
     }
     path = Path(page) if page else job.places.logs / "cost.html"
     files.write(path, render("cost.html.j2", values))
-    return CostPage(path, other.said if other else "", view.differences[:SHOWN])
+    return CostPage(path, other.said if other else "", tuple(view.differences[:SHOWN]))
 
 
 def _other(name: str, kept: Sequence[Path], against: str) -> OtherBuild:
@@ -84,12 +87,14 @@ def _other(name: str, kept: Sequence[Path], against: str) -> OtherBuild:
                 f"{name} has only one build with a profile on this host",
                 remedy="Build it again after a change, or name a nightly build.",
             )
-        return OtherBuild(kept[-2], f"the build of {_moment(kept[-2])}")
+        # When it was written, from its name: ``20261122T072550.123.json.gz``.
+        at = dt.datetime.strptime(kept[-2].name[:15], "%Y%m%dT%H%M%S")  # noqa: DTZ007 only printed
+        return OtherBuild(kept[-2], f"the build of {at:%Y-%m-%d %H:%M} UTC")
     # Before the nightly builds: a profile may come from a host without any.
     if Path(against).is_file():
         return OtherBuild(Path(against), Path(against).name)
     try:
-        found = report.find(against)
+        found = pages.find(against)
     except RecipeError as fault:
         raise RecipeError(
             f"No build to compare with has the name {against!r}",
@@ -103,21 +108,3 @@ def _other(name: str, kept: Sequence[Path], against: str) -> OtherBuild:
             remedy="Name a build that got as far as compile.",
         )
     return OtherBuild(profile, found.build.id)
-
-
-def _moment(profile: Path) -> str:
-    """Return when a kept profile was written, from its name: ``20261122T072550.123.json.gz``."""
-    day, _, clock = profile.name.partition(".")[0].partition("T")
-    return f"{day[:4]}-{day[4:6]}-{day[6:]} {clock[:2]}:{clock[2:4]} UTC"
-
-
-def _said(spent: Cost, other: OtherBuild | None) -> str:
-    """Say in a sentence what the page is about."""
-    processor = sum(run.spent.cpu for run in spent.bazel)
-    said = f"Bazel took {words.duration(processor)} of processor time"
-    return f"{said}, compared with {other.said}." if other else f"{said}."
-
-
-def _stages(spent: Cost) -> list[MeasuredRow]:
-    seconds = {stage.name: stage.seconds for stage in spent.stages}
-    return pages.measured(seconds, {}, seconds=True)

@@ -66,7 +66,7 @@ def show_page(page: "CostPage") -> None:
     """Say where the page is, and what changed most against the other build."""
     if page.changed:
         text.line("Actions whose time changed most:")
-        rows = [(f"  {row.value}", f"{row.name} {row.change}".rstrip()) for row in page.changed]
+        rows = [(f"  {row.value}", f"{row.name} {row.happened}".rstrip()) for row in page.changed]
         text.table(NAMED, rows)
     elif page.other:
         text.line(f"No action took another time than in {page.other}.")

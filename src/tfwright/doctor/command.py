@@ -12,7 +12,7 @@ from tfwright.terminal.answer import Answer, Shown
 if TYPE_CHECKING:
     from tfwright.doctor.findings import Finding
     from tfwright.doctor.inventory import Fact
-    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.job import RecipeJob
 
 
 @task(help=RECIPE | JSON | {"all": "list what was looked for and not found, too"})
@@ -39,7 +39,7 @@ def doctor(
     )
 
 
-def look(job: "BuildRequest") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
+def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     """Return what there is, and what is not as the recipe wants it, the worst first.
 
     Of a recipe that names a container image, compiler and Python are those of the image. Without

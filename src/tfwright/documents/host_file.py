@@ -174,6 +174,11 @@ class WorkerTable(Table):
     config: HostPath | None = None
     """A configuration file for ssh, on this host; by default the user's own."""
 
+    @property
+    def supplied(self) -> bool:
+        """Whether it builds on a disk of its own, from what this host sends."""
+        return bool(self.build_out) and self.inputs
+
 
 class SlurmTable(Table):
     """How builds are submitted to this site's Slurm."""
@@ -256,10 +261,15 @@ class HostFile(Table):
         root = toolkit_root(self.build_out, recipe)
         cuda = root if root and (root / "include/cuda.h").exists() else None
         cudnn = root if root and any(root.glob("include/cudnn*.h")) else None
+        compiler = None
+        # Debian's packages are unpacked below the root as they are.
+        if (gcc := recipe.toolkit.gcc()) and (folder := compiler_root(self.build_out, recipe)):
+            program = folder / "usr/bin" / gcc[0]
+            compiler = program if program.exists() else None
         places = {
             "cuda": self.cuda or cuda,
             "cudnn": self.cudnn or cudnn,
-            "compiler": self.compiler or _compiler(self.build_out, recipe),
+            "compiler": self.compiler or compiler,
         }
         return self.model_copy(update=places)
 
@@ -302,16 +312,6 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
     """Return where `invoke toolkit` puts nvcc's host compiler; None if the recipe pins none."""
     gcc = recipe.toolkit.gcc()
     return build_out / "toolkits" / f"gcc-{gcc[1]}" if gcc else None
-
-
-def _compiler(build_out: Path, recipe: Recipe) -> Path | None:
-    gcc = recipe.toolkit.gcc()
-    root = compiler_root(build_out, recipe)
-    if gcc is None or root is None:
-        return None
-    # Debian's packages are unpacked below the root as they are.
-    program = root / "usr/bin" / gcc[0]
-    return program if program.exists() else None
 
 
 def _filled(mirror: str, fields: re.Match[str]) -> str:

@@ -214,6 +214,11 @@ class NightlyFile(Table):
     notices: NoticesTable = NoticesTable.defaults()
     """How tfwright reports failures."""
 
+    @property
+    def site(self) -> Path:
+        """What a web server serves."""
+        return self.directory / "site"
+
     @model_validator(mode="after")
     def _targets_differ(self) -> Self:
         names = [target.name for target in targets(self)]

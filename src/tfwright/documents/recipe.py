@@ -601,6 +601,16 @@ class Recipe(Table):
         """What ``--recipe`` takes for it: the name, or the path of one that is not in recipes/."""
         return self._argument or self.name
 
+    @property
+    def wheel_identity(self) -> tuple[str, ...]:
+        """What decides the file name of its wheel; TensorFlow derives the version from its source.
+
+        Capabilities and flags of Bazel are not in that name.
+        """
+        host, package = self.host, self.package
+        own = (host.python, host.system, host.machine, package.project_name or "", *package.flags)
+        return (self.source.commit, *own)
+
     @model_validator(mode="after")
     def _toolkit_is_of_the_versions(self) -> Self:
         for name, _ in self.toolkit.parts():

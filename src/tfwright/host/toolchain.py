@@ -23,6 +23,9 @@ COMPILERS = ("CC", "GCC_HOST_COMPILER_PATH", "CLANG_CUDA_COMPILER_PATH", "CLANG_
 """Variables that name a compiler."""
 _NAMED = re.compile(rf"\b(?:{'|'.join(COMPILERS)})=[\"']?([^\s\"']+)")
 """One of them in a flag of Bazel."""
+_NATIVE = re.compile(r"-[a-z-]*(?:arch|architecture|cpu|tune)=native\b")
+"""A flag of a compiler, such as -march=native or nvcc's -arch=native, that compiles other code on
+another machine. Flags of Bazel have the word in other places."""
 
 
 class Compiler(NamedTuple):
@@ -56,6 +59,11 @@ def named_in(places: Iterable[Mapping[str, object]], text: str) -> tuple[str, ..
     given = [place.get(name) for place in places for name in COMPILERS]
     known = (*given, *_NAMED.findall(text))
     return tuple(dict.fromkeys(str(name) for name in known if name))
+
+
+def is_native(text: str) -> bool:
+    """Say whether compiler flags in a text compile for the processor of the building machine."""
+    return _NATIVE.search(text) is not None
 
 
 def version_line(place: Place, program: str) -> Seen:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline import containers
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools.container import building, image
 from tfwright.tools.container.image import KeptImage
 
@@ -31,7 +31,7 @@ def add(root: Path, vault: Path) -> KeptImage:
     return image.add(root, vault)
 
 
-def build(job: BuildRequest, name: str) -> BuiltImage:
+def build(job: RecipeJob, name: str) -> BuiltImage:
     """Build the image of a recipe from the Containerfile next to it.
 
     Raises RecipeError if the recipe names none, ToolError if podman fails.
@@ -49,7 +49,7 @@ def build(job: BuildRequest, name: str) -> BuiltImage:
     return BuiltImage(kept, pinned.digest)
 
 
-def build_file(job: BuildRequest, containerfile: Path) -> KeptImage:
+def build_file(job: RecipeJob, containerfile: Path) -> KeptImage:
     """Build an image from a Containerfile that no recipe names yet.
 
     Raises RecipeError for a base without digest, ToolError if podman fails.
@@ -58,7 +58,7 @@ def build_file(job: BuildRequest, containerfile: Path) -> KeptImage:
     return building.build(containerfile, job.places.vault, job.log("image"), runtime)
 
 
-def pull(job: BuildRequest, name: str) -> KeptImage:
+def pull(job: RecipeJob, name: str) -> KeptImage:
     """Bring the image of a recipe from its registry, unless the vault has it.
 
     Raises RecipeError if the recipe names no image, SupplyError if it cannot be had.

@@ -37,6 +37,7 @@ def index(
     """Bring the wheel index up to date; serve it, or yank a wheel."""
     from tfwright.index import page
     from tfwright.index import serving as index
+    from tfwright.nightly import site
 
     one_of(serve=serve, nginx=nginx, yank=yank, unyank=unyank)
     # The build host's, if it has a nightly.toml, else the wheelhouse.
@@ -45,10 +46,13 @@ def index(
     if nginx:
         yield Answer(index.nginx_configuration(place, port, nginx), sys.stdout.write)
     elif yank or unyank:
+        host = place.build_host()
         # A yanked wheel stays: pip still takes it for a pin of exactly its version.
-        index.yank(place, yank or unyank, reason if yank else None)
+        site.yank(host.directory, yank or unyank, reason if yank else None)
+        # The yank is stored before the index is written: a kill in between loses nothing.
+        site.refresh(host)
     else:
-        update = index.refresh(place)
+        update = site.refresh(place.nightly) if place.nightly else index.refresh(place)
         yield Answer(update, partial(page.show_update, folder=place.folder))
         if serve:
             with index.serving(place, port) as (url, forever):

@@ -103,22 +103,17 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
         ) from fault
     # Project and version become part of a command that users copy.
     for entry in entries:
-        _insist_on_name(entry)
+        try:
+            named = parse_name(entry.filename)
+        except WheelError as fault:
+            raise _contradicting(fault.what) from fault
+        if named != (entry.project, entry.version):
+            raise _contradicting(f"{entry.filename} is not of {entry.project} {entry.version}")
     found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
     # Two stable sorts: the second one keeps the newest first among equals.
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
     found.sort(key=lambda wheel: len(wheel.differs))
     return found
-
-
-def _insist_on_name(entry: MatchEntry) -> None:
-    """Raise SupplyError for an entry that says something else than the name of its file."""
-    try:
-        named = parse_name(entry.filename)
-    except WheelError as fault:
-        raise _contradicting(fault.what) from fault
-    if named != (entry.project, entry.version):
-        raise _contradicting(f"{entry.filename} is not of {entry.project} {entry.version}")
 
 
 def _contradicting(why: str) -> SupplyError:
@@ -138,7 +133,10 @@ def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     version = str(_version(entry))
     if wanted.release and not versions.is_of(version, wanted.release):
         yield f"TensorFlow {version}"
-    if wanted.python and not _runs_on_python(entry.python, wanted.python):
+    major, _, minor = wanted.python.partition(".")
+    # py3 is a pure wheel's tag: it runs on every Python 3.
+    exact = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}
+    if wanted.python and exact.isdisjoint(entry.python):
         yield f"for Python {', '.join(entry.python)}"
     if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):
         yield f"for {', '.join(entry.platform)}"
@@ -146,33 +144,16 @@ def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
         yield f"needs glibc {glibc}"
     level = entry.needs.get("cpu", "")
-    if wanted.cpu and level in LEVELS and _beyond(level, wanted.cpu):
+    if wanted.cpu and level in LEVELS and LEVELS.index(level) > LEVELS.index(wanted.cpu):
         yield f"needs a CPU with {level}"
     toolkit = entry.needs.get("cuda", "")
     if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
         yield f"CUDA {toolkit}" if toolkit else "no CUDA"
-    yield from _gpu_differences(entry, wanted)
-
-
-def _beyond(level: str, has: str) -> bool:
-    return LEVELS.index(level) > LEVELS.index(has)
-
-
-def _gpu_differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
-    if not wanted.gpu:
-        return
     built = [name for name in entry.needs.get("gpu", "").split(",") if name]
-    if not built:
+    if wanted.gpu and not built:
         yield "no GPU code"
-    elif not cuda.runs_on(cuda.of_machine_code(built), wanted.gpu):
+    elif wanted.gpu and not cuda.runs_on(cuda.of_machine_code(built), wanted.gpu):
         yield f"GPU code for {', '.join(built)} only"
-
-
-def _runs_on_python(tags: Sequence[str], version: str) -> bool:
-    major, _, minor = version.partition(".")
-    # py3 is a pure wheel's tag: it runs on every Python 3.
-    exact = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}
-    return any(tag in exact for tag in tags)
 
 
 def _is_platform(tag: str, wanted: Wish) -> bool:

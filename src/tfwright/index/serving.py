@@ -1,6 +1,5 @@
-"""`invoke index`: the wheel index of a build host, or of the wheelhouse: refresh, serve, yank."""
+"""`invoke index`: where an index is, and how it is refreshed and served."""
 
-import datetime as dt
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,12 +8,11 @@ from pathlib import Path
 from tfwright.documents import host_file, nightly
 from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError
-from tfwright.index import nginx, write
+from tfwright.index import write
 from tfwright.index.write import IndexUpdate
-from tfwright.nightly import site
-from tfwright.nightly import state as states
 from tfwright.tools.http import server
 from tfwright.tools.process import file_lock
+from tfwright.tools.render import render
 
 LAST_PORT = 65535
 
@@ -29,12 +27,14 @@ class IndexPlace:
     nightly: NightlyFile | None = None
     """The build host that it belongs to; None for the wheelhouse of builds by hand."""
 
-    @property
-    def of_build_host(self) -> bool:
-        """Whether the folder is the site of the build host, although it was named as a folder."""
-        return (
-            nightly.path().exists() and (nightly.read().directory / "site").resolve() == self.folder
-        )
+    def build_host(self) -> NightlyFile:
+        """Return the build host, which keeps yanked wheels. Raises RecipeError if it has none."""
+        if self.nightly:
+            return self.nightly
+        remedy = f"Delete the wheel from {self.folder}, or set up nightly.toml."
+        if nightly.path().exists() and nightly.read().site.resolve() == self.folder:
+            remedy = "Leave out --folder: this one is the build host's."
+        raise RecipeError("Only the index of a build host keeps yanked wheels", remedy=remedy)
 
 
 def place(folder: str = "") -> IndexPlace:
@@ -50,33 +50,17 @@ def place(folder: str = "") -> IndexPlace:
         return IndexPlace(path, packages)
     if nightly.path().exists():
         wanted = nightly.read()
-        return IndexPlace(wanted.directory / "site", write.PACKAGES, wanted)
+        return IndexPlace(wanted.site, write.PACKAGES, wanted)
     return IndexPlace(host_file.read().build_out / "wheelhouse", "")
 
 
 def refresh(found: IndexPlace) -> IndexUpdate:
-    """Bring an index up to date with its wheels."""
+    """Bring an index that is not a build host's up to date with its wheels."""
     found.folder.mkdir(parents=True, exist_ok=True)
-    if found.nightly is None:
-        # Two refreshes at once would write the same pages.
-        lock = found.folder / ".lock"
-        with file_lock.held(lock, "invoke index", wait=True):
-            # Wheels in a folder `packages` are served as never changing, also to later clients.
-            return write.refresh(found.folder, replace=not found.packages, packages=found.packages)
-    with states.opened(found.nightly.directory) as state:
-        return site.publish(found.nightly, state, dt.datetime.now(dt.UTC))
-
-
-def yank(found: IndexPlace, filename: str, reason: str | None) -> None:
-    """Yank a wheel, or take that back with None; the index shows it at once."""
-    if found.nightly is None:
-        remedy = f"Delete the wheel from {found.folder}, or set up nightly.toml."
-        if found.of_build_host:
-            remedy = "Leave out --folder: this one is the build host's."
-        raise RecipeError("Only the index of a build host keeps yanked wheels", remedy=remedy)
-    # The yank is stored before the index is written: a kill in between loses nothing.
-    site.yank(found.nightly.directory, filename, reason)
-    refresh(found)
+    # Two refreshes at once would write the same pages.
+    with file_lock.held(found.folder / ".lock", "invoke index", wait=True):
+        # Wheels in a folder `packages` are served as never changing, also to later clients.
+        return write.refresh(found.folder, replace=not found.packages, packages=found.packages)
 
 
 @contextmanager
@@ -89,9 +73,22 @@ def serving(found: IndexPlace, port: int) -> Iterator[tuple[str, Callable[[], No
 
 
 def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:
-    """Return the nginx configuration that serves an index to other machines."""
+    """Return the configuration that serves an index to other machines, for nginx's http block.
+
+    Without a folder of `packages`, wheels may be replaced: then nothing is kept for ever. Raises
+    RecipeError for a path or a server name that could end its directive.
+    """
     _insist_on_port(port, 1)
-    return nginx.configuration(found.folder, port, name, found.packages)
+    # nginx has no quoting that is safe for every character.
+    for value in (str(found.folder), name):
+        if not value.isprintable() or set(value) & set("'\"\\;{}$# "):
+            raise RecipeError(
+                f"{value!r} cannot be written into an nginx configuration",
+                remedy="Choose a path and a server name without quotes, blanks, backslashes, "
+                "$, #, ; and braces.",
+            )
+    values = {"folder": found.folder, "port": port, "name": name, "packages": found.packages}
+    return render("nginx.conf.j2", values)
 
 
 def _insist_on_port(port: int, least: int) -> None:

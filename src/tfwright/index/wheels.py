@@ -1,9 +1,18 @@
-"""One wheel as the index lists it, read from the file itself."""
+"""The wheels of an index, read from the files themselves, and what is remembered of them.
+
+The catalog is a small SQLite file next to the wheels. The wheels are the truth, and it only saves
+reading them again: it can be deleted; then the next run reads every wheel once more. One thing only
+the catalog knows: which bytes an earlier file of the same name had, so that no name ever stands for
+two contents.
+"""
 
 import email.parser
 import hashlib
+import json
 import re
-import zipfile
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +23,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import Evidence, HostError, WheelError
 from tfwright.printable import printable
-from tfwright.tools import files
+from tfwright.tools import databases, files, json_text
 from tfwright.wheel import archive
 
 LONGEST_SHOWN = 200
@@ -25,6 +34,16 @@ LARGEST_METADATA = 4 * 1024**2
 """Bytes of a METADATA file that the index reads; TensorFlow's has about 4,000."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,250}\.whl")
 """A file name that a shell does not interpret; a URL quotes only ``+`` and ``!`` in it."""
+
+FILE = ".catalog.sqlite"
+SCHEMA = """
+create table if not exists wheel (
+    filename text primary key, size integer, mtime integer, described text
+) without rowid;
+create table if not exists name (filename text primary key, sha256 text) without rowid;
+"""
+Stat = tuple[int, int]
+"""Size in bytes and time of change in nanoseconds: while they stay, the wheel is not read again."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +118,27 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
     """
     name = parse_name(path.name)
     with archive.opened(path) as wheel:
-        metadata = _metadata(wheel, path.name)
+        member = f"{archive.metadata_directory(wheel)}/METADATA"
+        try:
+            size = wheel.getinfo(member).file_size
+        except KeyError:
+            raise _unfit(path.name, "it has no METADATA file") from None
+        # The stated size is checked before anything is unpacked: a wheel may be hostile.
+        if size > LARGEST_METADATA:
+            raise _unfit(path.name, f"its METADATA has {size:,} bytes")
+        metadata = wheel.read(member)
     # METADATA has the syntax of mail headers; its body is the description.
     headers = email.parser.BytesParser().parsebytes(metadata, headersonly=True)
-    _refuse_other_name(path.name, name, headers.get("Name"), headers.get("Version"))
+    version = headers.get("Version")
+    try:
+        about = ParsedName(
+            canonicalize_name(headers.get("Name") or ""), str(Version(version or ""))
+        )
+    except ValueError:
+        stated = printable(repr(version), LONGEST_SHOWN)
+        raise _unfit(path.name, f"its METADATA states the version {stated}") from None
+    if about != name:
+        raise _unfit(path.name, f"its METADATA is about {about.project} {about.version}")
     listed = IndexedWheel(
         filename=path.name,
         project=name.project,
@@ -114,33 +150,6 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
         uploaded=uploaded,
     )
     return listed, metadata
-
-
-def _metadata(wheel: zipfile.ZipFile, filename: str) -> bytes:
-    """Return the METADATA file of an open wheel."""
-    member = f"{archive.metadata_directory(wheel)}/METADATA"
-    try:
-        size = wheel.getinfo(member).file_size
-    except KeyError:
-        raise _unfit(filename, "it has no METADATA file") from None
-    # The stated size is checked before anything is unpacked: a wheel may be hostile.
-    if size > LARGEST_METADATA:
-        raise _unfit(filename, f"its METADATA has {size:,} bytes")
-    return wheel.read(member)
-
-
-def _refuse_other_name(
-    filename: str, named: ParsedName, project: str | None, version: str | None
-) -> None:
-    """Raise WheelError if METADATA names another project or version than the file name."""
-    try:
-        about = ParsedName(canonicalize_name(project or ""), str(Version(version or "")))
-    except ValueError:
-        stated = printable(repr(version), LONGEST_SHOWN)
-        raise _unfit(filename, f"its METADATA states the version {stated}") from None
-    if about != named:
-        text = f"its METADATA is about {about.project} {about.version}"
-        raise _unfit(filename, text)
 
 
 def _requires_python(stated: str | None) -> str:
@@ -159,4 +168,92 @@ def _unfit(filename: str, why: str) -> WheelError:
         f"{filename!r} cannot enter the index: {why}",
         remedy="Build the wheel again, or leave it out of the folder.",
         evidence=Evidence(where=filename),
+    )
+
+
+class Catalog:
+    """The open catalog of one folder of wheels."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        """Work on an open database that has the schema."""
+        self._database = database
+
+    def wheels(self) -> dict[str, tuple[Stat, IndexedWheel]]:
+        """Return every wheel that was read before, by file name."""
+        known = {}
+        rows = self._database.execute("select filename, size, mtime, described from wheel")
+        for filename, size, mtime, described in rows:
+            # Damage, or a description by another release: the wheel is read again.
+            with suppress(ValueError, LookupError, TypeError):
+                known[filename] = ((size, mtime), _described(described))
+        return known
+
+    def digests(self) -> Mapping[str, str]:
+        """Return the SHA-256 that each name has ever stood for."""
+        return dict(self._database.execute("select filename, sha256 from name"))
+
+    def keep(self, wheel: IndexedWheel, stat: Stat) -> None:
+        """Remember a wheel, and that its name is taken."""
+        # Not by `asdict`, which copies each value before JSON is made of it.
+        described = json.dumps(
+            {name: getattr(wheel, name) for name in IndexedWheel.__dataclass_fields__}
+        )
+        row = (wheel.filename, *stat, described)
+        self._database.execute("insert or replace into wheel values (?, ?, ?, ?)", row)
+        taken = (wheel.filename, wheel.sha256)
+        self._database.execute("insert or replace into name values (?, ?)", taken)
+
+    def drop(self, filename: str) -> None:
+        """Forget a wheel that is gone; its name stays taken."""
+        self._database.execute("delete from wheel where filename = ?", (filename,))
+
+
+def _described(text: str) -> IndexedWheel:
+    values = json_text.parsed(text)
+    # JSON has lists only, and a frozen wheel is compared with tuples.
+    values["extras"] = tuple(values["extras"])
+    values["needs"] = tuple((name, value) for name, value in values["needs"])
+    return IndexedWheel(**values)
+
+
+@contextmanager
+def catalog(folder: Path) -> Iterator[Catalog]:
+    """Open the catalog of a folder; its changes are kept if the block ends well.
+
+    Raises HostError if the file is damaged.
+    """
+    file = folder / FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        # A connection as a context manager commits or rolls back, but does not close.
+        with closing(sqlite3.connect(file, timeout=60)) as database, database:
+            database.executescript(SCHEMA)
+            yield Catalog(database)
+    except sqlite3.DatabaseError as fault:
+        raise databases.failure(fault, file) or HostError(
+            f"The catalog of the index cannot be read: {fault}",
+            remedy=f"Delete {file}; the next run reads every wheel again.",
+        ) from fault
+
+
+def refuse_other_bytes(taken: Mapping[str, str], filename: str, sha256: str) -> None:
+    """Raise WheelError if a name already stands for other bytes.
+
+    Whoever pinned the name with a hash would get an error, and whoever pinned it without one would
+    get another wheel than before.
+    """
+    # A rebuild to the same bytes is welcome: that is what reproducible means.
+    if taken.get(filename) in {None, sha256}:
+        return
+    project, version = filename.split("-")[:2]
+    base, _, local = version.partition("+")
+    head, _, last = local.rpartition(".")
+    # The last number raised: ``cu92`` becomes ``cu92.1``, and that ``cu92.2``.
+    bumped = f"{local}.1" if local else "build.1"
+    if head and last.isdigit():
+        bumped = f"{head}.{int(last) + 1}"
+    raise WheelError(
+        f"The index already has {filename} with other bytes",
+        remedy=f"Give this wheel another local version, for example {project} {base}+{bumped}: "
+        f'set local = "{bumped}" for the recipe in nightly.toml.',
     )

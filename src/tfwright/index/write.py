@@ -1,34 +1,56 @@
-"""The index as files: reads the wheels that are new, writes the pages that changed."""
+"""The index as files: reads the wheels that are new, writes the pages that changed.
+
+The pages are the simple repository API: HTML (PEP 503) and JSON (PEP 691), both of version 1.4.
+Everything that a wheel says about itself is escaped: its author may be hostile. The `provenance`
+key stays empty. PEP 740 wants a certificate there, and our statements are signed by a plain key.
+"""
 
 import datetime as dt
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
+from urllib.parse import quote
 
 from packaging.version import Version
 
 from tfwright.errors import WheelError
-from tfwright.index import catalog, matching, simple
-from tfwright.index.catalog import Catalog, Stat
-from tfwright.index.simple import IndexedProject
-from tfwright.index.wheels import IndexedWheel, read_wheel
+from tfwright.index import matching, wheels
+from tfwright.index.wheels import Catalog, IndexedWheel, Stat
 from tfwright.tools import batch as batches
 from tfwright.tools import files
 from tfwright.tools.batch import FileBatch
+from tfwright.tools.render import renderer
 
 PACKAGES = "packages"
 """The folder of the wheels, below the index."""
-SIMPLE = simple.FOLDER
+SIMPLE = "simple"
+"""The folder of all projects, below the index."""
 BY_RECIPE = "r"
 """The folder of the sub-indexes, one for each recipe."""
+API_VERSION = "1.4"
+"""PEP 833 froze HTML at this version; it is the one that brought the status of a project."""
 EXTRAS = (".intoto.json", ".intoto.jsonl", ".dsse.json", ".cdx.json", ".buildinfo.json")
 """Suffixes of files next to a wheel that describe it."""
 
 Notes = Mapping[str, Mapping[str, object]]
 """File name of a wheel to what the build host knows of it: recipe, build, state, yanked, hidden."""
+
+
+@dataclass(frozen=True)
+class IndexedProject:
+    """A project of the index: one page."""
+
+    name: str
+    """Normalised."""
+    wheels: tuple[IndexedWheel, ...]
+    """Oldest version first; hidden ones are left out."""
+    status: str
+    """As PEP 792 names them: active, archived, quarantined, deprecated."""
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -65,20 +87,20 @@ def refresh(  # noqa: PLR0913 one choice each, all with a default
     another status than active, with the reason. The caller holds a lock on the folder.
     """
     moment = (now or dt.datetime.now(dt.UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    wheels_place = folder / packages
-    wheels_place.mkdir(parents=True, exist_ok=True)
-    with batches.below(folder) as batch, catalog.opened(wheels_place) as known:
-        scan = _Scan(wheels_place, known, moment, replace=replace)
-        wheels = list(scan.wheels(notes or {}, batch))
+    place = folder / packages
+    place.mkdir(parents=True, exist_ok=True)
+    with batches.below(folder) as batch, wheels.catalog(place) as known:
+        scan = _Scan(place, known, replace=replace)
+        found = list(scan.wheels(notes or {}, moment, batch))
         # Stable, and the scan is in the order of the names: no name has to be compared.
-        wheels.sort(key=lambda wheel: Version(wheel.version))
-        pages = _pages(wheels, statuses or {})
+        found.sort(key=lambda wheel: Version(wheel.version))
+        pages = _pages([wheel for wheel in found if not wheel.hidden], statuses or {})
         _stage(folder, pages, batch, f"{packages}/" if packages else "")
         written = batch.place()
         # The catalog follows the files: after a crash in between, the work is done again.
         scan.remember()
     removed = _remove_stale(folder, pages)
-    return IndexUpdate(tuple(wheels), scan.read, written, removed, tuple(scan.refused))
+    return IndexUpdate(tuple(found), scan.read, written, removed, tuple(scan.refused))
 
 
 def metadata_of(wheel: Path) -> Path:
@@ -93,112 +115,101 @@ def drop_other_metadata(wheel: Path) -> None:
     """
     place = metadata_of(wheel)
     with suppress(WheelError):
-        if place.exists() and files.content(place) != read_wheel(wheel, "")[1]:
+        if place.exists() and files.content(place) != wheels.read_wheel(wheel, "")[1]:
             files.remove(place)
+
+
+def lists(folder: Path, filename: str, sha256: str) -> bool:
+    """Say whether both pages of a wheel's project, below an index, name it with this checksum."""
+    project = re.sub(r"[-_.]+", "-", filename.partition("-")[0]).lower()
+    for page in ("index.html", "index.json"):
+        try:
+            text = files.text(folder / SIMPLE / project / page)
+        except OSError:
+            return False
+        if quote(filename) not in text or sha256 not in text:
+            return False
+    return True
 
 
 class _Scan:
     """One walk over the folder of wheels."""
 
-    def __init__(self, packages: Path, known: Catalog, moment: str, *, replace: bool) -> None:
+    def __init__(self, packages: Path, known: Catalog, *, replace: bool) -> None:
         self._packages = packages
         self._catalog = known
         self._known = known.wheels()
         self._taken = {} if replace else known.digests()
-        self._moment = moment
         self._kept: list[tuple[IndexedWheel, Stat]] = []
-        self._seen: set[str] = set()
+        self._names: set[str] = set()
+        """The regular files of the folder."""
         self.read = 0
         self.refused: list[WheelError] = []
 
-    def wheels(self, notes: Notes, batch: FileBatch) -> Iterator[IndexedWheel]:
-        """Yield each wheel that can be listed; stage the metadata of the new ones."""
-        names, stats = _files(self._packages)
-        for filename, stat in stats.items():
-            self._seen.add(filename)
+    def wheels(self, notes: Notes, moment: str, batch: FileBatch) -> Iterator[IndexedWheel]:
+        """Yield each wheel that can be listed, by name; stage the metadata of the new ones."""
+        stats: dict[str, Stat] = {}
+        with os.scandir(self._packages) as entries:
+            for entry in entries:
+                if not entry.is_file(follow_symlinks=False) or entry.name.startswith("."):
+                    continue
+                self._names.add(entry.name)
+                # Only of wheels: a call for each of their companions would double the time.
+                if entry.name.endswith(".whl"):
+                    state = entry.stat()
+                    # The time of change cannot be set back, as that of modification can.
+                    stats[entry.name] = (state.st_size, state.st_ctime_ns)
+        for filename, stat in sorted(stats.items()):
+            before = self._known.get(filename)
             try:
-                found = self._wheel(filename, stat, batch, names)
+                found = self._wheel(filename, stat, moment, batch)
             except WheelError as fault:
                 self.refused.append(fault)
                 continue
-            noted = found.noted(**notes.get(filename, {}), extras=_extras(filename, names))
-            if noted != self._known.get(filename, (None, None))[1]:
+            extras = tuple(suffix for suffix in EXTRAS if filename + suffix in self._names)
+            noted = found.noted(**notes.get(filename, {}), extras=extras)
+            if before != (stat, noted):
                 self._kept.append((noted, stat))
             yield noted
 
-    def _wheel(self, filename: str, stat: Stat, batch: FileBatch, names: set[str]) -> IndexedWheel:
+    def _wheel(self, filename: str, stat: Stat, moment: str, batch: FileBatch) -> IndexedWheel:
         """Return a wheel from the catalog, or read it from its file."""
         before = self._known.get(filename)
-        if before and before[0] == stat and f"{filename}.metadata" in names:
+        if before and before[0] == stat and f"{filename}.metadata" in self._names:
             return before[1]
         self.read += 1
-        found, metadata = read_wheel(self._packages / filename, self._moment)
-        catalog.refuse_other_bytes(self._taken, filename, found.sha256)
+        found, metadata = wheels.read_wheel(self._packages / filename, moment)
+        wheels.refuse_other_bytes(self._taken, filename, found.sha256)
         batch.add(self._packages / f"{filename}.metadata", metadata)
         if before and before[1].sha256 == found.sha256:
             # A copy of the same bytes keeps its upload time: uv's exclude-newer reads that.
             found = found.noted(uploaded=before[1].uploaded)
-        self._known.pop(filename, None)
         return found
 
     def remember(self) -> None:
         """Write what was read into the catalog."""
         for wheel, stat in self._kept:
             self._catalog.keep(wheel, stat)
-        for filename in self._known.keys() - self._seen:
+        for filename in self._known.keys() - self._names:
             self._catalog.drop(filename)
 
 
-def _files(packages: Path) -> tuple[set[str], dict[str, Stat]]:
-    """Return the names of the regular files in a folder, and the wheels with size and change.
-
-    The wheels are in the order of their names.
-    """
-    names, stats = set(), {}
-    with os.scandir(packages) as entries:
-        for entry in entries:
-            if not entry.is_file(follow_symlinks=False) or entry.name.startswith("."):
-                continue
-            names.add(entry.name)
-            # Only of wheels: a call for each of their companions would double the time.
-            if entry.name.endswith(".whl"):
-                state = entry.stat()
-                # The time of change cannot be set back, as that of modification can.
-                stats[entry.name] = (state.st_size, state.st_ctime_ns)
-    return names, dict(sorted(stats.items()))
-
-
-def _extras(filename: str, names: set[str]) -> tuple[str, ...]:
-    return tuple(suffix for suffix in EXTRAS if filename + suffix in names)
-
-
 def _pages(
-    wheels: Sequence[IndexedWheel], statuses: Mapping[str, tuple[str, str]]
+    shown: Sequence[IndexedWheel], statuses: Mapping[str, tuple[str, str]]
 ) -> dict[str, list[IndexedProject]]:
     """Return the projects of the whole index and of each sub-index, by its folder."""
-    shown = [wheel for wheel in wheels if not wheel.hidden]
-    by_recipe = defaultdict(list)
+    grouped: dict[str, dict[str, list[IndexedWheel]]] = {SIMPLE: {}}
     for wheel in shown:
-        if wheel.recipe:
-            by_recipe[wheel.recipe].append(wheel)
-    pages = {SIMPLE: _projects(shown, statuses)}
-    for recipe, own in sorted(by_recipe.items()):
-        pages[f"{BY_RECIPE}/{recipe}"] = _projects(own, statuses)
-    return pages
-
-
-def _projects(
-    wheels: Iterable[IndexedWheel], statuses: Mapping[str, tuple[str, str]]
-) -> list[IndexedProject]:
-    """Group wheels by project, in the order of the names."""
-    grouped = defaultdict(list)
-    for wheel in wheels:
-        grouped[wheel.project].append(wheel)
-    projects = []
-    for name, own in sorted(grouped.items()):
-        status, reason = statuses.get(name, ("active", ""))
-        projects.append(IndexedProject(name, tuple(own), status, reason))
-    return projects
+        for place in (SIMPLE, f"{BY_RECIPE}/{wheel.recipe}")[: 2 if wheel.recipe else 1]:
+            projects = grouped.setdefault(place, {})
+            projects.setdefault(wheel.project, []).append(wheel)
+    return {
+        place: [
+            IndexedProject(name, tuple(own), *statuses.get(name, ("active", "")))
+            for name, own in sorted(projects.items())
+        ]
+        for place, projects in sorted(grouped.items(), reverse=True)
+    }
 
 
 def _stage(
@@ -209,14 +220,54 @@ def _stage(
         # The way from a project's page up to the folder of the wheels.
         packages = "../" * (place.count("/") + 2) + wheels
         for project in projects:
-            home = folder / place / project.name
-            batch.add(home / "index.json", simple.project_json(project, packages))
-            batch.add(home / "index.html", simple.project_html(project, packages))
+            title = f"Links for {project.name}"
+            values = {"title": title, "project": project, "packages": packages}
+            json = project_json(project, packages)
+            _stage_page(folder / place / project.name, batch, json, values)
         names = [project.name for project in projects]
-        batch.add(folder / place / "index.json", simple.root_json(names))
-        batch.add(folder / place / "index.html", simple.root_html(names))
+        root = {
+            "meta": {"api-version": API_VERSION},
+            "projects": [{"name": name} for name in names],
+        }
+        values = {"title": "Simple index", "project": None, "names": names}
+        _stage_page(folder / place, batch, root, values)
     everything = [wheel for project in pages[SIMPLE] for wheel in project.wheels]
     batch.add(folder / matching.FILE, matching.document(everything, wheels))
+
+
+def _stage_page(home: Path, batch: FileBatch, json: object, values: Mapping[str, object]) -> None:
+    """Add both forms of a page."""
+    batch.add(home / "index.json", dumps(json, separators=(",", ":")).encode())
+    # For clients that do not read JSON.
+    html = renderer("simple.html.j2")({**values, "version": API_VERSION})
+    batch.add(home / "index.html", html.encode())
+
+
+def project_json(project: IndexedProject, packages: str) -> dict[str, object]:
+    """Return the JSON page of a project; `packages` is the relative URL of the wheels' folder."""
+    listed = []
+    for wheel in project.wheels:
+        described: dict[str, object] = {
+            "filename": wheel.filename,
+            "url": packages + wheel.quoted,
+            "hashes": {"sha256": wheel.sha256},
+            "size": wheel.size,
+            "upload-time": wheel.uploaded,
+            # Only this key: pip 22.2 to 23.0 stumble over the older name in JSON (PEP 714).
+            "core-metadata": {"sha256": wheel.metadata_sha256},
+            "yanked": False if wheel.yanked is None else wheel.yanked or True,
+        }
+        if wheel.requires_python:
+            described["requires-python"] = wheel.requires_python
+        listed.append(described)
+    reason = {"reason": project.reason} if project.reason else {}
+    return {
+        "meta": {"api-version": API_VERSION},
+        "name": project.name,
+        "project-status": {"status": project.status, **reason},
+        "versions": list(dict.fromkeys(wheel.version for wheel in project.wheels)),
+        "files": listed,
+    }
 
 
 def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> int:
@@ -224,19 +275,13 @@ def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> in
     wanted = {folder / place for place in pages}
     for place, projects in pages.items():
         wanted |= {folder / place / project.name for project in projects}
-    removed = 0
-    for page in sorted(_written(folder), reverse=True):
-        if page not in wanted:
-            for name in ("index.json", "index.html"):
-                (page / name).unlink(missing_ok=True)
-            # What somebody put next to a page stays, and fails no night.
-            if not any(page.iterdir()):
-                page.rmdir()
-            removed += 1
-    return removed
-
-
-def _written(folder: Path) -> Iterator[Path]:
-    """Yield the folders of pages that earlier runs wrote."""
-    for pattern in (f"{SIMPLE}/*/", f"{BY_RECIPE}/*/", f"{BY_RECIPE}/*/*/"):
-        yield from (path for path in folder.glob(pattern) if path.is_dir())
+    patterns = (f"{SIMPLE}/*/", f"{BY_RECIPE}/*/", f"{BY_RECIPE}/*/*/")
+    written = {path for pattern in patterns for path in folder.glob(pattern) if path.is_dir()}
+    # Those of a recipe's projects before its own.
+    for page in sorted(written - wanted, reverse=True):
+        for name in ("index.json", "index.html"):
+            (page / name).unlink(missing_ok=True)
+        # What somebody put next to a page stays, and fails no night.
+        if not any(page.iterdir()):
+            page.rmdir()
+    return len(written - wanted)

@@ -21,9 +21,8 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
-from tfwright.host import hermetic
-from tfwright.pipeline import rivals
-from tfwright.pipeline.job import BuildRequest
+from tfwright.host import hermetic, toolchain
+from tfwright.pipeline.job import RecipeJob
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools.git import patching
@@ -289,7 +288,7 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     flags = (str(recipe.configure.answers.get("CC_OPT_FLAGS", "")), *recipe.compile.flags)
     for flag in flags:
-        if "native" in flag:
+        if toolchain.is_native(flag):
             yield subject.finding(
                 "native",
                 _line_with(subject, flag) or 1,
@@ -520,7 +519,7 @@ def _rivals(read: Sequence[Recipe]) -> Iterator[LintFinding]:
     """Find recipes whose wheels would have the file name of another recipe's."""
     first: dict[tuple[str, ...], str] = {}
     for recipe in read:
-        other = first.setdefault(rivals.wheel_identity(recipe), recipe.name)
+        other = first.setdefault(recipe.wheel_identity, recipe.name)
         if other != recipe.name:
             yield LintFinding(
                 recipes.find(recipe.name),
@@ -620,7 +619,7 @@ class PlannedRecipe:
     """What keeps this host from building it."""
 
 
-def planned(job: BuildRequest) -> PlannedRecipe:
+def planned(job: RecipeJob) -> PlannedRecipe:
     """Return the plan of a recipe as a reviewer needs it; nothing is run and nothing changed."""
     stages, findings = plans.plan(job)
     runs, keeps = list[str](), list[str]()

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, invoke
-from tfwright.pipeline import analysis, engine, external, stamps
+from tfwright.pipeline import engine, external
+from tfwright.pipeline.compile import attempts
+from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.invocation import Invocation
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured, Inputs, Programs, Tree
 from tfwright.tools import files
 from tfwright.tools.python import packages
@@ -22,17 +22,15 @@ from tfwright.vault.origins import VAULT, Origins, Supply, WantedArchive
 from tfwright.vault.reach import Reached, Suppliers
 
 
-def fetched(job: BuildRequest, *, wait: bool = False) -> Inputs:
+def fetched(job: RecipeJob, *, wait: bool = False) -> Inputs:
     """Return what the fetch stage brings; it runs if it has to.
 
     With `wait`, another command that works on the recipe is waited for.
     """
-    made = engine.build(replace(job, until="fetch"), wait=wait)
-    # mypy cannot know which result belongs to the stage.
-    return cast("Inputs", made)
+    return engine.build(replace(job, until="fetch", wait=wait)).of(Inputs)
 
 
-def held(job: BuildRequest, mirror: Path, programs: Programs | None) -> Reached:
+def held(job: RecipeJob, mirror: Path, programs: Programs | None) -> Reached:
     """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
     store = external.store(job)
 
@@ -46,7 +44,7 @@ def held(job: BuildRequest, mirror: Path, programs: Programs | None) -> Reached:
     return reach.bring(rules, job.recipe.fetch.substitutes, None, store, suppliers)
 
 
-def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
+def check(job: RecipeJob, *, deep: bool) -> list[LinkRow]:
     """Ask all sources of the archives of a recipe, without those that its lock knows to be unused.
 
     With `deep` they are asked for the bytes, not only whether they have any. Where the fetch stage
@@ -71,7 +69,7 @@ def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
     return links.report(wanted, external.store(job), origins, job.listener.progress, deep=deep)
 
 
-def write(job: BuildRequest, path: Path) -> Lock:
+def write(job: RecipeJob, path: Path) -> Lock:
     """Obtain a recipe's inputs as they are now and write them down, whatever the lock said before.
 
     Where the recipe's Bazel runs on this host, it is asked which archives its target wants. A lock
@@ -125,28 +123,24 @@ def _followed(remedy: str, then: str) -> str:
 
 
 def _wanted(
-    job: BuildRequest, inputs: Inputs
+    job: RecipeJob, inputs: Inputs
 ) -> tuple[Mapping[str, str] | None, TfwrightError | None]:
     """Ask Bazel which repositories the target wants; None, and the reason, if it cannot say."""
     if inputs.programs is None:
         return None, None
     try:
         # Bazel loads what ./configure writes, so an analysis needs a configured tree.
-        configured = engine.build(replace(job, until="configure"))
-        tree = stamps.last(job, "source", Tree)
-        if tree and isinstance(configured, Configured):
-            table = job.recipe.compile
-            version = job.recipe.bazel.version
-            calls = Invocation.of(job, table, version, inputs, tree, configured)
-            return analysis.wanted(calls), None
+        made = engine.build(replace(job, until="configure"))
+        recipe, tree, configured = job.recipe, made.of(Tree), made.of(Configured)
+        bazel = Invocation.of(job, recipe.compile, recipe.bazel.version, inputs, tree, configured)
+        return attempts.repositories(bazel), None
     # Not raised: the rest of the lock is worth writing,
     # and the caller reports the fault.
     except TfwrightError as fault:
         return None, fault
-    return None, None
 
 
-def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
+def _requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
     """Let the target Python's pip choose a file for each requirement, with its checksum."""
     wanted = job.recipe.host.requirements
     system = job.recipe.host.system

@@ -1,8 +1,9 @@
-"""A nightly build as a document, and the immutable directory that holds it.
+"""A nightly build as a document, the immutable directory that holds it, and what it was made from.
 
 A build directory is complete or absent: it is filled under ``work``, its ``build.json`` is written
 last, and one rename puts it below ``site/builds``. Nothing changes in it after that, except that a
-person may add a file ``keep``.
+person may add a file ``keep``. Its recipe, patches and lock file are kept in it: `invoke bisect`
+needs both ends exactly as they were, and a build that failed has no wheel whose record holds them.
 """
 
 import datetime as dt
@@ -10,14 +11,19 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from tfwright.documents.recipe import Recipe
 from tfwright.printable import printable_lines
 from tfwright.tools import files
+from tfwright.wheel.seal import build_record
+from tfwright.wheel.seal.build_record import RecipeContent
 
 DOCUMENT = "build.json"
 WORK = "work"
@@ -25,7 +31,12 @@ WORK = "work"
 KEEP = "keep"
 """A file of this name in a build's directory protects the build from retention."""
 
+INPUTS, RECIPE, LOCK, PATCHES = "inputs", "recipe.json", "recipe.lock", "patches"
+"""The folder of what a build was made from, and the names in it."""
+
 Result = Literal["built", "failed", "blocked"]
+Verdict = Literal["good", "unchanged", "untested", "smoke failed", "failed", "blocked", "skipped"]
+"""What one night gave for one target."""
 
 
 class _Frozen(BaseModel):
@@ -137,7 +148,7 @@ class NightlyBuild(_Frozen):
     """Why a wheel is not in the index: its name is taken."""
 
     @property
-    def tested(self) -> str:
+    def tested(self) -> Literal["passed", "smoke failed", "untested"]:
         """What the tests of the wheel gave, as the index shows it."""
         ran = [line for line in self.smoke if line.status != "skipped"]
         if any(line.status == "failed" for line in ran):
@@ -148,6 +159,36 @@ class NightlyBuild(_Frozen):
     def good(self) -> bool:
         """Whether it gave a wheel that failed no test."""
         return self.result == "built" and self.tested != "smoke failed" and not self.unpublished
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it means for its target."""
+        if self.result != "built":
+            return self.result
+        # Users cannot install such a wheel, however good it is.
+        if self.unpublished:
+            return "failed"
+        tested = self.tested
+        return "good" if tested == "passed" else tested
+
+    @property
+    def detail(self) -> str:
+        """The one line that says what broke; empty if nothing did."""
+        if self.unpublished:
+            return self.unpublished
+        if self.broken:
+            return f"{self.broken.stage}: {self.broken.line}"
+        failed = [line.program for line in self.smoke if line.status == "failed"]
+        return f"smoke: {failed[0]}" if failed else ""
+
+
+@dataclass(frozen=True)
+class KeptInputs:
+    """What one build was made from."""
+
+    recipe: Recipe
+    locked: Path | None = None
+    """The lock file; None if the recipe had none."""
 
 
 def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]) -> str:
@@ -160,22 +201,22 @@ def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]
 
 def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     """Complete a build's directory and put it in its place below `home`; return that place."""
-    _make_readable(work)
+    # A web server has to read what a build's tools may have kept to themselves.
+    for folder, _, names in os.walk(work):
+        Path(folder).chmod(0o755)
+        for name in names:
+            (Path(folder) / name).chmod(0o644)
     files.write(work / DOCUMENT, build.model_dump_json(indent=1))
     home.mkdir(parents=True, exist_ok=True)
     place = home / build.id
     work.rename(place)
     # Without this, a power cut may undo the rename after the state has recorded the build.
-    _sync_folder(home)
+    handle = os.open(home, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
     return place
-
-
-def _make_readable(work: Path) -> None:
-    """Let a web server read what a build's tools may have kept to themselves."""
-    for folder, _, names in os.walk(work):
-        Path(folder).chmod(0o755)
-        for name in names:
-            (Path(folder) / name).chmod(0o644)
 
 
 def size(place: Path) -> int:
@@ -220,10 +261,28 @@ def all_below(home: Path, known: Collection[str] = ()) -> Iterator[NightlyBuild]
     yield from sorted(found, key=lambda build: (build.started, build.id))
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in a folder survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+def keep_inputs(inputs: KeptInputs, build: Path) -> None:
+    """Copy the inputs of a build into its directory."""
+    folder = build / INPUTS
+    source = inputs.recipe.source
+    for name in source.named_files:
+        target = folder / PATCHES / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source.file(name), target)
+    content = build_record.recipe_content(inputs.recipe)
+    files.write(folder / RECIPE, content.model_dump_json(indent=1))
+    if inputs.locked and inputs.locked.is_file():
+        shutil.copyfile(inputs.locked, folder / LOCK)
+
+
+def read_inputs(build: Path) -> KeptInputs | None:
+    """Return the inputs of a build; None if it has none, or none that this version can read."""
+    folder = build / INPUTS
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        content = RecipeContent.model_validate_json(files.content(folder / RECIPE))
+        recipe = build_record.recipe_of(content)
+    except (OSError, ValidationError):
+        return None
+    # Its own patches come first: those of the checkout may be others by now.
+    own = recipe.changed(source=recipe.source.located(folder))
+    return KeptInputs(own, files.existing(folder / LOCK))

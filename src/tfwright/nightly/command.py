@@ -1,7 +1,9 @@
 """Commands of the build host: nightly, report."""
 
+import datetime as dt
 import sys
 from functools import partial
+from pathlib import Path
 
 from invoke import Context
 
@@ -41,8 +43,8 @@ def nightly(
     json: bool = False,
 ) -> Shown:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
-    from tfwright.nightly import page
-    from tfwright.nightly import start as nightly
+    from tfwright.documents import nightly as document
+    from tfwright.nightly import fleets, night, notices, page
     from tfwright.terminal.console import Terminal
     from tfwright.terminal.text import tell
 
@@ -53,15 +55,20 @@ def nightly(
         one_of(install=install, uninstall=uninstall, json=json)
         sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
     if order:
-        return Answer(nightly.carry_out(order, Terminal()), page.show_order)
+        return Answer(fleets.carry_out(Path(order), Terminal()), page.show_order)
     if watch:
-        sent = nightly.watch()
+        # Without the host file: a fault in it keeps no notice back.
+        wanted = document.read()
+        channels = notices.channels_of(wanted.notices)
+        sent = night.watch(wanted, dt.datetime.now(dt.UTC), channels)
         return Answer(f"{sent} notices sent", tell, lambda _: {"notices": sent})
     if dry_run:
-        planned = page.planned(nightly.plan(only=recipe, now=now))
+        planned = page.planned(night.plan(fleets.host(), only=recipe, now=now))
         return Answer(planned, page.show_plan)
-    outcome = nightly.run(Terminal(), tell, only=recipe, now=now, wait=wait)
-    return Answer(outcome, partial(page.show_outcome, place=nightly.page()))
+    host = fleets.host(Terminal(), tell)
+    outcome = night.run(host, only=recipe, now=now, wait=wait)
+    first = host.nightly.url or str(host.site / "index.html")
+    return Answer(outcome, partial(page.show_outcome, place=first))
 
 
 @task(
@@ -72,8 +79,8 @@ def nightly(
 )
 def report(_: Context, build: str = "", html: bool = False) -> None:
     """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
-    from tfwright.nightly import report
+    from tfwright.nightly.pages import build as pages
 
     # Plain Markdown on standard output, to be pasted or piped into another tool.
-    found = report.find(build)
-    sys.stdout.write(report.html(found) if html else report.markdown(found))
+    found = pages.find(build)
+    sys.stdout.write(found.html() if html else found.markdown())

@@ -1,67 +1,325 @@
-"""Hands the builds of a night to other machines: the workers of the host file, or its Slurm."""
+"""Hands the builds of a night to other machines: the workers of the host file, or its Slurm.
 
+A build order is a directory. The host that runs the night writes ``order.json``, with what the
+build needs and a worker's checkout lacks. The worker fills ``result`` and writes ``built.json``
+last. If the order asks for the last good wheel once more, it compares the two and writes
+``rebuilt.json``.
+"""
+
+import dataclasses
+import datetime as dt
+import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import NightlyFile
-from tfwright.errors import HostError, TfwrightError, ToolError
-from tfwright.nightly import orders as documents
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tfwright.bundle import packing as bundle
+from tfwright.documents import host_file
+from tfwright.documents import nightly as nightly_document
+from tfwright.documents.host_file import HostFile, WorkerTable
+from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.errors import HostError, RecipeError, ToolError
+from tfwright.nightly import night, notices, plan, targets
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, NightlyBuild
-from tfwright.nightly.night import BuildOrder, Fleet, Settle
+from tfwright.nightly.night import BuildHost, BuildOrder, Fleet, Settle
+from tfwright.nightly.targets import FollowedCommit
+from tfwright.printable import printable_lines
+from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.remote import ssh
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
-from tfwright.workers import hand_out, schedule, supply
-from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
+from tfwright.tools.remote.ssh import RemoteBuild
+from tfwright.workers import hand_out, supply
+from tfwright.workers.schedule import Assignment, WorkSchedule
 
-OPTION = "--order"
+ORDERS = "orders"
+"""The folder of orders, in the night's directory and in a worker's build_out."""
+ORDER, RESULT, BUILT, REBUILT = "order.json", "result", "built.json", "rebuilt.json"
+LAST = "last"
+"""The folder of the last good wheel, for a worker that does not see the build host's files."""
+READ = "Look at the log of the worker in build_out/workers/logs."
+CAUSES = {
+    "refused": "no worker can build it",
+    "lost": "every worker was lost, or cannot build it",
+    "failed": "the workers died while they built it, or tfwright failed there",
+}
+"""Why there is no build, by the state of an assignment."""
 
 
-def of(
-    nightly: NightlyFile, settings: HostFile, builder: PipelineBuilder, hear: Callable[[str], None]
-) -> Fleet | None:
+class OrderDocument(BaseModel):
+    """What a worker must know."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    target: Target
+    fingerprint: Mapping[str, str]
+    started: dt.datetime
+    followed: dict[str, str] | None = None
+    """The commit and the name that the target follows."""
+    last_good: NightlyBuild | None = None
+    reproduce: bool = True
+    """Whether the night reproduces wheels; otherwise every build runs without the cache."""
+    offline: bool = False
+    """Whether the build host has sent all inputs, so that the worker asks no server."""
+    last_wheel: str = ""
+    """A path, or a name in the order's own folder LAST."""
+    again: bool = False
+    """Whether that wheel is to be built again from nothing, and compared."""
+
+
+class Rebuilt(BaseModel):
+    """What a worker found when it built a wheel again."""
+
+    model_config = ConfigDict(frozen=True)
+
+    target: str
+    difference: str
+    """How the wheel differs; empty if it is the same."""
+
+
+def host(listener: Listener = SILENCE, note: Callable[[str], None] = lambda _: None) -> BuildHost:
+    """Return this build host, as its two files describe it."""
+    # nightly.toml says what to build, the host file where and with what.
+    wanted, settings = nightly_document.read(), host_file.read()
+    builder = PipelineBuilder(wanted, settings, listener)
+    channels = notices.channels_of(wanted.notices)
+    fleet = fleet_of(builder, note)
+    return BuildHost(wanted, builder, note=note, channels=channels, fleet=fleet)
+
+
+def fleet_of(builder: PipelineBuilder, note: Callable[[str], None]) -> Fleet | None:
     """Return the machines that build, or None for this one.
 
     Raises HostError if the host file does not name them.
     """
     # As nightly.toml says: a single build never moves to another machine by itself.
-    if nightly.on == "workers":
-        return SshFleet(nightly.directory, settings, builder, hear, hand_out.hosts(settings))
-    if nightly.on == "slurm":
-        if settings.slurm is None:
-            raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
-        return SlurmFleet(nightly.directory, settings, builder, hear)
-    return None
+    if builder.nightly.on == "here":
+        return None
+    if builder.nightly.on == "workers":
+        hand_out.hosts(builder.host_file)
+    elif builder.host_file.slurm is None:
+        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+    return NightFleet(builder, note)
+
+
+def write(
+    folder: Path, order: BuildOrder, builder: PipelineBuilder, *, carry: bool, offline: bool = False
+) -> None:
+    """Write an order of a night's builder; with `carry`, the last good wheel goes with it.
+
+    `offline` says that the worker was given all inputs.
+    """
+    followed = builder.followed(order.target)
+    last = order.last_wheel if order.last_wheel and order.last_wheel.is_file() else None
+    document = OrderDocument(
+        id=order.id,
+        target=order.target,
+        fingerprint=dict(order.fingerprint),
+        started=order.started,
+        followed=dataclasses.asdict(followed) if followed else None,
+        last_good=order.last_good,
+        reproduce=builder.nightly.reproduce,
+        offline=offline,
+        last_wheel=(last.name if carry else str(last)) if last else "",
+        again=order.again,
+    )
+    files.write(folder / ORDER, document.model_dump_json(indent=1))
+    copies = [(last, LAST)] if last and carry else []
+    lock = targets.lock_of(order.target)
+    # Locks of recipes are in the worker's checkout; those of axes are the build host's own.
+    if lock.parent.name == targets.LOCKS and lock.is_file():
+        copies.append((lock, targets.LOCKS))
+    for file, name in copies:
+        (folder / name).mkdir()
+        shutil.copyfile(file, folder / name / file.name)
+
+
+def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
+    """Build an order on this machine.
+
+    Raises RecipeError if the folder holds no order, HostError if this machine would build another
+    wheel than the host that ordered it, or lacks something.
+    """
+    folder = folder.absolute()
+    # Only data: a worker builds with the recipes and the code of its own checkout.
+    try:
+        document = OrderDocument.model_validate_json(files.content(folder / ORDER))
+    except (OSError, ValidationError) as fault:
+        raise RecipeError(
+            f"{folder} holds no build order",
+            remedy="'invoke nightly' on the build host writes and starts orders by itself.",
+        ) from fault
+    # No command reached a lost worker, so it still has its old order.
+    if folder.parent.name == ORDERS:
+        files.remove_old(folder.parent, supply.LEFT_DAYS)
+    # Locks of targets with axes are looked for next to nightly.toml; the order has them.
+    os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")
+    nightly = NightlyFile(directory=folder, reproduce=document.reproduce)
+    builder = PipelineBuilder(nightly, host_file.read(), listener, offline=document.offline)
+    target = document.target
+    builder.follow(target, FollowedCommit(**document.followed) if document.followed else None)
+    differing = plan.differing(document.fingerprint, builder.decides(target))
+    if differing:
+        raise HostError(
+            f"This machine would build another wheel: it differs in {', '.join(differing)}",
+            remedy="Update its checkout of tfwright; build in a container if systems differ.",
+        )
+    # A path from the build host is absolute, and joining it leaves it as it is.
+    last = folder / LAST / document.last_wheel if document.last_wheel else None
+    if document.again:
+        # Offline it is built from this machine's vault, which may have none of its inputs yet.
+        bundle.fetched(builder.job(target))
+        difference = builder.reproduce(target, last or folder)
+        found = Rebuilt(target=target.name, difference=difference)
+        files.write(folder / REBUILT, found.model_dump_json())
+        return found
+    result = folder / RESULT
+    # A lost worker may have left a part of it in a shared directory.
+    files.remove(result)
+    result.mkdir(parents=True)
+    order = BuildOrder(
+        document.id,
+        target,
+        document.fingerprint,
+        result,
+        document.started,
+        document.last_good,
+        last,
+    )
+    build = builder.build(order)
+    files.write(folder / BUILT, build.model_dump_json(indent=1))
+    if build.result == "blocked" and build.broken:
+        raise HostError(build.broken.cause or build.broken.line, remedy=build.broken.remedy)
+    return build
+
+
+def difference(folder: Path) -> str:
+    """Return how the wheel differs that a worker built again.
+
+    Raises HostError if the worker left no result.
+    """
+    try:
+        found = Rebuilt.model_validate_json(files.content(folder / REBUILT))
+    except (OSError, ValidationError) as fault:
+        raise HostError("The worker left no result", remedy=READ) from fault
+    return printable_lines(found.difference)
+
+
+def take(folder: Path, work: Path) -> NightlyBuild:
+    """Move the result of an order into the night's own directory; return the build.
+
+    Raises HostError if the worker left no result, or one of another order.
+    """
+    result = folder / RESULT
+    try:
+        build = NightlyBuild.model_validate_json(files.content(folder / BUILT))
+    except (OSError, ValidationError) as fault:
+        raise HostError("The worker left no result", remedy=READ) from fault
+    # The identifier and the wheel become paths of the site.
+    if build.id != work.name or build.wheel != Path(build.wheel).name:
+        raise HostError(
+            f"The worker left the result of another order: {build.id}",
+            remedy=f"Keep whatever else writes to {folder} away from it, and build again.",
+        )
+    if not result.is_dir():
+        raise HostError("The worker left no result", remedy=READ)
+    wheel = files.existing(result / build.wheel) if build.wheel else None
+    if build.wheel and not (wheel and files.sha256(wheel) == build.sha256):
+        what = "came with other bytes than it was built" if wheel else "did not come"
+        raise HostError(
+            f"{build.wheel} {what}", remedy="Build it again; look at the disks of both machines."
+        )
+    files.remove(work)
+    result.rename(work)
+    return build
 
 
 @dataclass(frozen=True)
-class _Orders:
-    """What both kinds of fleet need: a folder for each order, and what they do with a result."""
+class NightFleet:
+    """The workers of the host file, or its Slurm, whose nodes all see the night's directory."""
 
-    directory: Path
-    settings: HostFile
     builder: PipelineBuilder
-    hear: Callable[[str], None]
+    note: Callable[[str], None]
+    lost: set[str] = field(default_factory=set)
+    """Workers that did not answer this night: each attempt to reach one takes ten seconds."""
+
+    @property
+    def settings(self) -> HostFile:
+        """The host file."""
+        return self.builder.host_file
+
+    @property
+    def hosts(self) -> Mapping[str, WorkerTable]:
+        """The workers; none where Slurm builds."""
+        return {} if self._slurm else hand_out.hosts(self.settings)
+
+    @property
+    def _slurm(self) -> bool:
+        return self.builder.nightly.on == "slurm"
+
+    @property
+    def width(self) -> int:
+        """How many targets are built at once; by Slurm without a limit, very many."""
+        table = self.settings.slurm
+        most = table.most if table and table.most else 10_000
+        return most if self._slurm else len(self.hosts)
 
     def folder(self, order: BuildOrder) -> Path:
         """Return the folder of an order."""
-        return self.directory / documents.ORDERS / order.id
+        return self.builder.nightly.directory / ORDERS / order.id
 
-    def tidy(self) -> None:
-        """Remove the orders of a night that was cut off; one night runs at a time."""
-        files.remove(self.directory / documents.ORDERS)
+    def build(
+        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+    ) -> None:
+        """Build all orders; the order of a lost worker goes to another one."""
+        # One night runs at a time: what is there is of one that was cut off.
+        files.remove(self.builder.nightly.directory / ORDERS)
+        left = {order.target.name: order for order in orders}
+        schedule = WorkSchedule(tuple(left), self._reached(), seconds)
 
-    def write(self, order: BuildOrder, *, carry: bool, offline: bool) -> Path:
-        """Write an order into an empty folder of its own; return the folder."""
-        folder = self.folder(order)
-        # A lost worker may have left a part of its result there.
-        files.remove(folder)
-        folder.mkdir(parents=True)
-        documents.write(folder, order, self.builder, carry=carry, offline=offline)
-        return folder
+        def hear(given: Assignment) -> None:
+            self.report(given)
+            # By Slurm, a lost task has been tried again.
+            if given.state in {"built", "failed", "refused"} or self._slurm:
+                self.settle(left.pop(given.recipe), given, settle)
+
+        try:
+            self._hand_out(schedule, left, hear)
+        except (HostError, ToolError) as fault:
+            # A Slurm that takes no job blocks targets, and ends no night.
+            why = RemoteBuild(0.0, failure=fault.what, remedy=fault.remedy)
+            schedule.assignments |= {name: Assignment(name).after("refused", why) for name in left}
+        self.lost.update(schedule.gone)
+        # What still waited at the end had no worker left.
+        for name, order in left.items():
+            self.settle(order, schedule.assignments[name], settle)
+
+    def reproduce(self, order: BuildOrder) -> str:
+        """Build the last good wheel of an order again from nothing; say how it differs.
+
+        Raises HostError if no machine could build it.
+        """
+        built_on = order.last_good.worker if order.last_good else ""
+        # The same bytes from another machine prove more.
+        names = sorted(self._reached(), key=lambda name: name == built_on)
+        name = order.target.name
+        schedule = WorkSchedule((name,), names, {})
+        self._hand_out(schedule, {name: order}, self.report)
+        given = schedule.assignments[name]
+        try:
+            if given.state == "built":
+                return difference(self.folder(order))
+        finally:
+            files.remove(self.folder(order))
+        raise HostError(given.detail, remedy=given.remedy or READ)
+
+    def _reached(self) -> tuple[str, ...]:
+        """Return the workers that are not lost."""
+        return tuple(name for name in self.hosts if name not in self.lost)
 
     def settle(self, order: BuildOrder, given: Assignment, settle: Settle) -> None:
         """Hand a finished order to the night."""
@@ -69,198 +327,92 @@ class _Orders:
 
         def made() -> NightlyBuild:
             # A failed build has a document too: it says what broke.
-            if given.state == "built" or (folder / documents.BUILT).is_file():
-                build = documents.take(folder, order.work)
+            if given.state == "built" or (folder / BUILT).is_file():
+                build = take(folder, order.work)
             else:
-                build = _unbuilt(order, given)
+                remedy = "Look at the logs in build_out/workers/logs, and at the workers."
+                broken = Breakage(
+                    stage="check",
+                    line=given.detail or given.state,
+                    cause=CAUSES[given.state],
+                    remedy=given.remedy or remedy,
+                )
+                # The recipe is not to blame, so nothing about it counts as broken.
+                build = night.unbuilt(order, broken, blocked=True, seconds=given.seconds)
             # A worker is not asked for its name: what the build host calls it is the name.
             return build.model_copy(update={"worker": given.worker, "lost": given.lost})
 
         settle(order, made)
         files.remove(folder)
 
-    def difference(self, order: BuildOrder, done: WorkSchedule) -> str:
-        """Return how a wheel differs that was built again. Raises HostError if none was."""
-        (given,) = done.assignments.values()
-        try:
-            if given.state == "built":
-                return documents.difference(self.folder(order))
-        finally:
-            files.remove(self.folder(order))
-        raise HostError(given.detail, remedy=given.remedy or documents.READ)
-
     def report(self, given: Assignment) -> None:
         """Say where a target is built."""
         if given.state == "running":
-            self.hear(f"{given.recipe}: started on {given.worker}")
+            self.note(f"{given.recipe}: started on {given.worker}")
         elif given.state == "waiting":
-            self.hear(f"{given.recipe}: given back by {given.worker}: {given.detail}")
-        elif given.state == "lost":
-            self.hear(f"{given.recipe}: {given.worker}, the last worker, was lost: {given.detail}")
+            self.note(f"{given.recipe}: given back by {given.worker}: {given.detail}")
+        elif given.state == "lost" and given.worker:
+            self.note(f"{given.recipe}: {given.worker}, the last worker, was lost: {given.detail}")
 
-
-@dataclass(frozen=True)
-class SshFleet(_Orders):
-    """The workers of the host file."""
-
-    hosts: Mapping[str, RemoteHost]
-    lost: set[str] = field(default_factory=set)
-    """Workers that did not answer this night: each attempt to reach one takes ten seconds."""
-
-    @property
-    def width(self) -> int:
-        """How many targets are built at once: one on each worker."""
-        return len(self.hosts)
-
-    def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+    def _hand_out(
+        self,
+        schedule: WorkSchedule,
+        orders: Mapping[str, BuildOrder],
+        hear: Callable[[Assignment], None],
     ) -> None:
-        """Build all orders; the order of a lost worker goes to another one."""
-        self.tidy()
-        by_target = {order.target.name: order for order in orders}
-        begun = schedule.planned(tuple(by_target), self._reached(), seconds)
+        """Let the machines carry out orders, each of which is written when its turn has come."""
+        settings = self.settings
+        if not self._slurm:
+            hosts = self.hosts
+            hand_out.run(
+                schedule,
+                lambda given: self._on_worker(orders[given.recipe], hosts[given.worker]),
+                hear,
+            )
+            return
+        # Where nodes have no network, this host fetches the inputs first.
+        supplies = bool(settings.slurm and settings.slurm.inputs)
 
-        def hear(given: Assignment) -> None:
-            self.report(given)
-            if given.state in {"built", "failed", "refused"}:
-                self.settle(by_target[given.recipe], given, settle)
+        def program_of(name: str) -> Sequence[str]:
+            order = orders[name]
+            if supplies:
+                supply.bring(name, self.builder.job(order.target), self.note)
+            folder = self._written(order, carry=False, offline=supplies)
+            return ("nightly", "--order", str(folder))
 
-        def build(given: Assignment) -> RemoteBuild:
-            order = by_target[given.recipe]
-            return self._carried_out(order, self.hosts[given.worker])
+        hand_out.by_slurm(settings, schedule, program_of, hear, self.note)
 
-        done = hand_out.run(begun, build, hear)
-        self.lost.update(done.gone)
-        # What still waited at the end had no worker left.
-        for given in done.assignments.values():
-            if given.state == "lost":
-                self.settle(by_target[given.recipe], given, settle)
+    def _written(self, order: BuildOrder, *, carry: bool, offline: bool) -> Path:
+        """Write an order into an empty folder of its own; return the folder."""
+        folder = self.folder(order)
+        # A lost worker may have left a part of its result there.
+        files.remove(folder)
+        folder.mkdir(parents=True)
+        write(folder, order, self.builder, carry=carry, offline=offline)
+        return folder
 
-    def reproduce(self, order: BuildOrder) -> str:
-        """Build the last good wheel of an order again from nothing; say how it differs."""
-        built_on = order.last_good.worker if order.last_good else ""
-        # The same bytes from another machine prove more.
-        names = sorted(self._reached(), key=lambda name: name == built_on)
-
-        def build(given: Assignment) -> RemoteBuild:
-            return self._carried_out(order, self.hosts[given.worker])
-
-        begun = schedule.planned((order.target.name,), names, {})
-        return self.difference(order, hand_out.run(begun, build, self.report))
-
-    def _reached(self) -> tuple[str, ...]:
-        """Return the workers that are not lost."""
-        return tuple(name for name in self.hosts if name not in self.lost)
-
-    def _carried_out(self, order: BuildOrder, host: RemoteHost) -> RemoteBuild:
-        """Run an order on a worker, and bring its result; a fault on the way loses the worker."""
+    def _on_worker(self, order: BuildOrder, host: WorkerTable) -> RemoteBuild:
+        """Run an order on a worker, and bring its result."""
         log = self.settings.build_out / "workers/logs" / f"{order.id}-{host.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        folder = self.write(order, carry=bool(host.build_out), offline=host.supplied)
-        try:
-            # Without a disk of its own the worker sees this host's directories.
-            if not host.build_out:
-                return ssh.run(host, ("nightly", OPTION, str(folder)), log)
-            return self._carried_over(order, host, folder, log)
-        except TfwrightError as fault:
-            return ssh.undone(fault)
-
-    def _carried_over(
-        self, order: BuildOrder, host: RemoteHost, folder: Path, log: Path
-    ) -> RemoteBuild:
-        """Run an order on a worker that has a disk of its own."""
-        there = f"{host.build_out}/{documents.ORDERS}/{order.id}"
         copied = log.with_suffix(".rsync.log")
-        if host.supplied:
-            job = self.builder.job(order.target)
-            if failed := supply.send(host, job, log):
-                return failed
-        ssh.send_folder(host, folder, there, copied)
-        done = ssh.run(host, ("nightly", OPTION, there), log)
-        # A lost worker cannot be asked for its result, nor be tidied up.
-        if done.lost:
-            return done
-        try:
-            ssh.fetch_folder(host, there, folder, copied)
-        except HostError as fault:
-            done = ssh.unkept(done, fault)
-        ssh.remove(host, there)
-        return done
+        folder = self._written(order, carry=bool(host.build_out), offline=host.supplied)
+        # Without a disk of its own the worker sees this host's directories.
+        if not host.build_out:
+            return hand_out.on_worker(host, ("nightly", "--order", str(folder)), log)
+        there = f"{host.build_out}/{ORDERS}/{order.id}"
 
+        def bring(_: RemoteBuild) -> None:
+            try:
+                ssh.fetch(host, there, folder, copied)
+            finally:
+                ssh.remove(host, there)
 
-@dataclass(frozen=True)
-class SlurmFleet(_Orders):
-    """The Slurm of the host file; all nodes see the night's directory."""
-
-    @property
-    def width(self) -> int:
-        """How many targets are built at once; without a limit in the host file, very many."""
-        table = self.settings.slurm
-        return table.most if table and table.most else 10_000
-
-    def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
-    ) -> None:
-        """Build all orders."""
-        self.tidy()
-        by_target = {order.target.name: order for order in orders}
-
-        def hear(given: Assignment) -> None:
-            self.settle(by_target.pop(given.recipe), given, settle)
-
-        begun = schedule.planned(tuple(by_target), (), seconds)
-        try:
-            hand_out.by_slurm(
-                self.settings, begun, lambda name: self._program(by_target[name]), hear, self.hear
-            )
-        except (HostError, ToolError) as fault:
-            why = Trouble(fault.what, fault.remedy)
-            # A Slurm that takes no job blocks targets, and ends no night.
-            for name in tuple(by_target):
-                hear(Assignment(name, "refused").with_trouble(why))
-
-    def reproduce(self, order: BuildOrder) -> str:
-        """Build the last good wheel of an order again from nothing; say how it differs."""
-        begun = schedule.planned((order.target.name,), (), {})
-        done = hand_out.by_slurm(
-            self.settings, begun, lambda _: self._program(order), self.report, self.hear
+        return hand_out.on_worker(
+            host,
+            ("nightly", "--order", there),
+            log,
+            job=lambda: self.builder.job(order.target),
+            send=lambda: ssh.send_folder(host, folder, there, copied),
+            bring=bring,
         )
-        return self.difference(order, done)
-
-    def _program(self, order: BuildOrder) -> tuple[str, ...]:
-        """Write an order; return the command that carries it out.
-
-        Where nodes have no network, this host fetches the inputs first. Raises TfwrightError.
-        """
-        supplies = bool(self.settings.slurm and self.settings.slurm.inputs)
-        if supplies:
-            job = self.builder.job(order.target)
-            supply.bring(order.target.name, job, self.hear)
-        folder = self.write(order, carry=False, offline=supplies)
-        return ("nightly", OPTION, str(folder))
-
-
-def _unbuilt(order: BuildOrder, given: Assignment) -> NightlyBuild:
-    """Return the record of an order that no machine carried out."""
-    causes = {
-        "refused": "no worker can build it",
-        "lost": "every worker was lost, or cannot build it",
-        "failed": "the workers died while they built it, or tfwright failed there",
-    }
-    broken = Breakage(
-        stage="check",
-        line=given.detail or given.state,
-        cause=causes[given.state],
-        remedy=given.remedy or "Look at the logs in build_out/workers/logs, and at the workers.",
-    )
-    return NightlyBuild(
-        id=order.id,
-        target=order.target.name,
-        recipe=order.target.recipe,
-        started=order.started,
-        seconds=given.seconds,
-        # The recipe is not to blame, so nothing about it counts as broken.
-        result="blocked",
-        fingerprint=dict(order.fingerprint),
-        broken=broken,
-    )

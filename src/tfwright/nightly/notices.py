@@ -1,33 +1,48 @@
 """Notices: one thread for each cause, opened by a failure and closed by the next success.
 
-A notice is first written into the state and then sent, so that a channel that fails delays it and
-loses nothing. No failure to send ever fails the night.
+A notice is first written into the state and then sent by mail, to a webhook, to a program, so that
+a channel that fails delays it and loses nothing. No failure to send ever fails the night. Secrets
+come from files of mode 600.
 """
 
 import datetime as dt
 import json
+import os
+import stat
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Protocol
 
-from tfwright.documents.nightly import NightlyFile, targets
-from tfwright.errors import TfwrightError
+from tfwright.documents import account, opening
+from tfwright.documents.nightly import (
+    MailTable,
+    NightlyFile,
+    NoticesTable,
+    ProgramTable,
+    WebhookTable,
+    targets,
+)
+from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.nightly.builds import Breakage
-from tfwright.nightly.standing import Standing, stand
 from tfwright.nightly.state import State, sound_rows
-from tfwright.tools import json_text
+from tfwright.nightly.status import Status, status_of
+from tfwright.printable import shell_word
+from tfwright.tools import json_text, mail
+from tfwright.tools.http import webhook
+from tfwright.tools.mail import Letter, MailServer
+from tfwright.tools.process import given_input
 
 MOST_ATTEMPTS = 50
 """After so many nights a notice is given up; the page still shows what it was about."""
-
 PATIENCE = 3
 """Failures in a row after which a channel counts as down."""
-
 CUT_OFF = "build-host cut-off"
 """The thread of nights that do not come to their end."""
-
 KNOWN = "known"
 """The kind of check that notes when a target was first seen."""
+LONGEST_SECRET = 64 * 1024
+"""Bytes that are read of a secret: a path to the wrong file costs no memory."""
 
 
 @dataclass(frozen=True)
@@ -56,147 +71,135 @@ class Channel(Protocol):
         """Send one notice; raise TfwrightError if that failed."""
 
 
-def raise_all(
-    nightly: NightlyFile, state: State, now: dt.datetime, channels: Sequence[Channel]
-) -> list[Notice]:
-    """Write a notice for every transition since the last call; return them."""
-    history = state.history()
-    changes = []
-    for target in targets(nightly):
-        nights = history.get(target.name, [])
+@dataclass(frozen=True)
+class Book:
+    """The notices of a build host, now."""
+
+    state: State
+    now: dt.datetime
+    channels: Sequence[Channel]
+
+    def raise_all(self, nightly: NightlyFile) -> None:
+        """Write a notice for every transition since the last call."""
+        history = self.state.history()
         stale_nights = nightly.notices.stale_nights
-        standing = stand(nights, now, stale_nights)
-        if not nights:
-            standing = _waiting(state, target.name, now, stale_nights)
-        build = next((fell.build for fell in reversed(nights) if fell.build), "")
-        url = f"{nightly.url}builds/{build}/" if nightly.url and build else ""
-        known = _open_threads(state, target.name)
-        kind = _kind(standing, stale_nights)
-        changes += _changes(target.name, standing, kind, known, url)
-    _record(state, changes, now, channels)
-    return changes
+        changes = []
+        for target in targets(nightly):
+            name, nights = target.name, history.get(target.name, [])
+            status = status_of(nights, self.now, stale_nights)
+            if not nights:
+                status = self._waiting(name, stale_nights)
+            known = self._open_threads(name)
+            if status.fine:
+                text = "The last night was good.\n"
+                changes += [Notice(one, name, "fixed", f"{name}: fixed", text) for one in known]
+                continue
+            kind = "stale" if status.word == "stale" or status.nights_bad >= stale_nights else ""
+            # One blocked night says little; many of them leave users without a new wheel.
+            thread = f"{name} {kind}"
+            if status.word in {"newly failing", "still failing"}:
+                kind = "failing"
+                cause = Breakage(stage=kind, line=status.detail).thread
+                thread = f"{name} {kind} {cause}"
+            # An open thread was announced: one notice for each cause, not one each night.
+            if not kind or thread in known:
+                continue
+            since = f" since {status.since:%Y-%m-%d}" if status.since else ""
+            good = f"{status.last_good:%Y-%m-%d}" if status.last_good else "never"
+            text = f"{status.detail or status.word}\nLast good: {good}.\n"
+            build = next((night.build for night in reversed(nights) if night.build), "")
+            url = f"{nightly.url}builds/{build}/" if nightly.url and build else ""
+            subject = f"{name}: {status.word}{since}"
+            changes.append(Notice(thread, name, kind, subject, text, url))
+        self._record(changes)
 
+    def raise_cut_off(self) -> None:
+        """Write a notice that the last night was cut off, once.
 
-def raise_cut_off(state: State, now: dt.datetime, channels: Sequence[Channel]) -> None:
-    """Write a notice that the last night was cut off, once.
+        No recipe is to blame for it, so that its thread has no target.
+        """
+        last = self.state.last_night()
+        if last is None or self._open_threads(""):
+            return
+        text = (
+            f"The night of {last.started:%Y-%m-%d %H:%M} UTC was killed, or failed as a whole. The "
+            "next start goes on with it.\nIts last lines: journalctl --user -u tfwright-nightly, "
+            "without --user for a system unit.\n"
+        )
+        subject = "the build host: a night did not come to its end"
+        self._record([Notice(CUT_OFF, "", "cut off", subject, text)])
 
-    No recipe is to blame for it, so that its thread has no target.
-    """
-    started = state.last_night()
-    if started is None or _open_threads(state, ""):
-        return
-    text = (
-        f"The night of {started:%Y-%m-%d %H:%M} UTC was killed, or failed as a whole. The next "
-        "start goes on with it.\nIts last lines: journalctl --user -u tfwright-nightly, without "
-        "--user for a system unit.\n"
-    )
-    subject = "the build host: a night did not come to its end"
-    raised = Notice(CUT_OFF, "", "cut off", subject, text)
-    _record(state, [raised], now, channels)
+    def close_cut_off(self) -> None:
+        """Write a notice that a night came to its end, if one was cut off before."""
+        text = "A night came to its end again.\n"
+        threads = self._open_threads("")
+        self._record([Notice(one, "", "fixed", "the build host: fixed", text) for one in threads])
 
+    def _waiting(self, target: str, stale_nights: int) -> Status:
+        """Return the status of a target that no night has come to: stale after too long a wait."""
+        known = self.state.checks(KNOWN).get(target)
+        if known is None:
+            self.state.check(target, KNOWN, self.now, passed=True, detail="")
+        elif abs(self.now - known.at) > dt.timedelta(days=stale_nights):
+            text = f"No night has come to it since {known.at:%Y-%m-%d}."
+            return Status("stale", known.at, detail=text)
+        return Status("never run")
 
-def close_cut_off(state: State, now: dt.datetime, channels: Sequence[Channel]) -> None:
-    """Write a notice that a night came to its end, if one was cut off before."""
-    text = "A night came to its end again.\n"
-    closed = [
-        Notice(thread, "", "fixed", "the build host: fixed", text)
-        for thread in _open_threads(state, "")
-    ]
-    _record(state, closed, now, channels)
+    def _open_threads(self, target: str) -> list[str]:
+        query = "select thread from thread where target = ? and closed is null"
+        return [row[0] for row in self.state.database.execute(query, (target,))]
 
-
-def _waiting(state: State, target: str, now: dt.datetime, stale_nights: int) -> Standing:
-    """Return how a target stands that no night has come to: stale, if it waits for too long."""
-    known = state.checks(KNOWN).get(target)
-    if known is None:
-        state.check(target, KNOWN, now, passed=True, detail="")
-    elif abs(now - known.at) > dt.timedelta(days=stale_nights):
-        text = f"No night has come to it since {known.at:%Y-%m-%d}."
-        return Standing("stale", known.at, None, detail=text)
-    return Standing("never run", None, None)
-
-
-def _changes(
-    target: str, standing: Standing, kind: str, known: Sequence[str], url: str
-) -> list[Notice]:
-    """Return what there is to say of one target; `known` are its open threads."""
-    if standing.fine:
-        text = "The last night was good.\n"
-        return [Notice(name, target, "fixed", f"{target}: fixed", text) for name in known]
-    cause = Breakage(stage=kind, line=standing.detail).thread if kind == "failing" else ""
-    thread = f"{target} {kind} {cause}".rstrip()
-    # An open thread was announced already: one notice for each cause, not one each night.
-    if not kind or thread in known:
-        return []
-    since = f" since {standing.since:%Y-%m-%d}" if standing.since else ""
-    good = f"{standing.last_good:%Y-%m-%d}" if standing.last_good else "never"
-    text = f"{standing.detail or standing.word}\nLast good: {good}.\n"
-    return [Notice(thread, target, kind, f"{target}: {standing.word}{since}", text, url)]
-
-
-def _kind(standing: Standing, stale_nights: int) -> str:
-    """Return what a target's thread is about; empty if there is nothing to say yet."""
-    if standing.word in {"newly failing", "still failing"}:
-        return "failing"
-    # One blocked night says little; many of them leave users without a new wheel.
-    stale = standing.word == "stale" or standing.nights_bad >= stale_nights
-    return "stale" if stale else ""
-
-
-def _open_threads(state: State, target: str) -> list[str]:
-    rows = state.database.execute(
-        "select thread from thread where target = ? and closed is null", (target,)
-    )
-    return [row[0] for row in rows]
-
-
-def _record(
-    state: State, changes: Sequence[Notice], now: dt.datetime, channels: Sequence[Channel]
-) -> None:
-    """Open and close threads and queue their notices, in one transaction: none is lost."""
-    with state.database as transaction:
-        for notice in changes:
-            closed = now.isoformat() if notice.kind == "fixed" else None
-            # A cause that comes back opens its old thread again.
-            transaction.execute(
-                "insert into thread (thread, target, opened, closed) values (?, ?, ?, ?)"
-                " on conflict (thread) do update set closed = excluded.closed",
-                (notice.thread, notice.target, now.isoformat(), closed),
-            )
-            body = json.dumps(asdict(notice))
-            for channel in channels:
+    def _record(self, changes: Sequence[Notice]) -> None:
+        """Open and close threads and queue their notices, in one transaction: none is lost."""
+        now = self.now.isoformat()
+        with self.state.database as transaction:
+            for notice in changes:
+                closed = now if notice.kind == "fixed" else None
+                # A cause that comes back opens its old thread again.
                 transaction.execute(
-                    "insert into notice (thread, body, created, channel) values (?, ?, ?, ?)",
-                    (notice.thread, body, now.isoformat(), channel.name),
+                    "insert into thread (thread, target, opened, closed) values (?, ?, ?, ?)"
+                    " on conflict (thread) do update set closed = excluded.closed",
+                    (notice.thread, notice.target, now, closed),
                 )
+                body = json.dumps(asdict(notice))
+                for channel in self.channels:
+                    transaction.execute(
+                        "insert into notice (thread, body, created, channel) values (?, ?, ?, ?)",
+                        (notice.thread, body, now, channel.name),
+                    )
 
+    def send(self) -> int:
+        """Send what waits, oldest first; return how many notices went out.
 
-def send(state: State, now: dt.datetime, channels: Sequence[Channel]) -> int:
-    """Send what waits, oldest first; return how many notices went out.
-
-    A channel that fails several times in a row is left alone until the next night.
-    """
-    sent = 0
-    # Each channel has its own queue: one that fails does not delay the others.
-    for channel in channels:
-        rows = state.database.execute(
-            "select number, body from notice where channel = ? and sent is null"
-            " and attempts < ? order by number",
-            (channel.name, MOST_ATTEMPTS),
-        ).fetchall()
-        failures = 0
-        for number, body in rows:
-            with sound_rows():
-                notice = Notice(**json_text.parsed(body))
-            problem = _sent(channel, notice)
-            _mark(state, number, now, problem)
-            sent += not problem
-            # One notice that a channel refuses must not hold up the others. But a mail server
-            # that is down would cost a timeout for each of them.
-            failures = failures + 1 if problem else 0
-            if failures == PATIENCE:
-                break
-    return sent
+        A channel that fails several times in a row is left alone until the next night.
+        """
+        sent = 0
+        # Each channel has its own queue: one that fails does not delay the others.
+        for channel in self.channels:
+            rows = self.state.database.execute(
+                "select number, body from notice where channel = ? and sent is null"
+                " and attempts < ? order by number",
+                (channel.name, MOST_ATTEMPTS),
+            ).fetchall()
+            failures = 0
+            for number, body in rows:
+                with sound_rows():
+                    notice = Notice(**json_text.parsed(body))
+                problem = _sent(channel, notice)
+                self.state.write(
+                    "update notice set sent = ?, attempts = attempts + 1, problem = ?"
+                    " where number = ?",
+                    None if problem else self.now.isoformat(),
+                    problem,
+                    number,
+                )
+                sent += not problem
+                # One notice that a channel refuses must not hold up the others. But a mail server
+                # that is down would cost a timeout for each of them.
+                failures = failures + 1 if problem else 0
+                if failures == PATIENCE:
+                    break
+        return sent
 
 
 def _sent(channel: Channel, notice: Notice) -> str:
@@ -210,9 +213,98 @@ def _sent(channel: Channel, notice: Notice) -> str:
     return ""
 
 
-def _mark(state: State, number: int, now: dt.datetime, problem: str) -> None:
-    with state.database as transaction:
-        transaction.execute(
-            "update notice set sent = ?, attempts = attempts + 1, problem = ? where number = ?",
-            (None if problem else now.isoformat(), problem, number),
-        )
+@dataclass(frozen=True)
+class MailChannel:
+    """Sends notices by mail."""
+
+    table: MailTable
+
+    @property
+    def name(self) -> str:
+        """Say where the mail goes."""
+        return f"mail to {', '.join(self.table.to)}"
+
+    def send(self, notice: Notice) -> None:
+        """Send one notice."""
+        table = self.table
+        # Read at sending: a missing file delays this channel and stops nothing else.
+        password = secret(table.password_file) if table.password_file else ""
+        server = MailServer(table.host, table.port, table.security, table.user or "", password)
+        text = f"{notice.text}\n{notice.url}\n" if notice.url else notice.text
+        subject = f"[tfwright] {notice.subject}"
+        mail.send(server, Letter(table.sender, table.to, subject, text, notice.thread))
+
+
+@dataclass(frozen=True)
+class WebhookChannel:
+    """Posts notices as JSON."""
+
+    table: WebhookTable
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Name it by its place in the file: the address may be a secret."""
+        return f"webhook {self.number}"
+
+    def send(self, notice: Notice) -> None:
+        """Post one notice, with the key ``text`` that chat services show."""
+        table = self.table
+        # Chat services put the key into the address itself, hence a file for it.
+        url = secret(table.url_file) if table.url_file else str(table.url)
+        token = secret(table.token_file) if table.token_file else ""
+        text = f"{notice.subject}\n{notice.text}{notice.url}"
+        webhook.post(url, {**asdict(notice), "text": text}, token)
+
+
+@dataclass(frozen=True)
+class ProgramChannel:
+    """Gives notices to a program."""
+
+    table: ProgramTable
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Name it by its place in the file and its program."""
+        return f"program {self.number}: {Path(self.table.command[0]).name}"
+
+    def send(self, notice: Notice) -> None:
+        """Run the program with the notice on its standard input."""
+        given_input.feed(self.table.command, json.dumps(asdict(notice)))
+
+
+def channels_of(notices: NoticesTable) -> tuple[Channel, ...]:
+    """Return the channels that ``nightly.toml`` names."""
+    # The queue stores notices by a channel's name, so each name has to be unique and lasting.
+    mails = [MailChannel(table) for table in notices.mail]
+    hooks = [WebhookChannel(table, number) for number, table in enumerate(notices.webhook, 1)]
+    programs = [ProgramChannel(table, number) for number, table in enumerate(notices.program, 1)]
+    return (*mails, *hooks, *programs)
+
+
+def secret(path: Path) -> str:
+    """Read a secret from a file that only its owner can read, or a systemd credential.
+
+    A name without a directory is looked for among systemd's credentials. Raises HostError if
+    others could read the file.
+    """
+    folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
+    # systemd hands credentials over in a directory that only the service can enter.
+    credential = bool(folder) and path.parent == Path()
+    place = Path(folder) / path if credential else account.expanded(path)
+    try:
+        with opening.plain(place) as stream:
+            # The mode is that of the open file: a path could be replaced between check and read.
+            if not credential and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077:
+                raise HostError(
+                    f"{place} can be read by others than its owner",
+                    remedy=f"Run 'chmod 600 {shell_word(str(place))}', and change the secret.",
+                )
+            return stream.read(LONGEST_SECRET).decode().strip()
+    except (OSError, UnicodeDecodeError) as fault:
+        why = getattr(fault, "strerror", None) or "it is not UTF-8 text"
+        raise RecipeError(
+            f"The secret in {place} cannot be read: {why}",
+            remedy="Correct the path in nightly.toml, or the file.",
+        ) from fault

@@ -5,7 +5,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tfwright.nightly.orders import Rebuilt
+from tfwright.nightly.fleets import Rebuilt
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
 
@@ -29,7 +29,7 @@ STYLES: dict[str, Style] = {
 
 
 @dataclass(frozen=True)
-class PlannedTarget:
+class PlanLine:
     """A recipe of nightly.toml, and what a night would do with it."""
 
     recipe: str
@@ -41,20 +41,18 @@ class PlannedTarget:
     """How long it took last time; of one that was never built, a guess."""
 
 
-def planned(night: "NightPlan") -> list[PlannedTarget]:
+def planned(night: "NightPlan") -> list[PlanLine]:
     """Return what a night would build, in its order; what cannot be built here comes last."""
     return [
-        PlannedTarget(
-            due.target.name, due.due, due.within_budget, due.why, due.changed, due.seconds
-        )
+        PlanLine(due.target.name, due.due, due.within_budget, due.why, due.changed, due.seconds)
         for due in night.targets
     ] + [
-        PlannedTarget(name, due=False, within_budget=False, why=f"blocked: {why}")
+        PlanLine(name, due=False, within_budget=False, why=f"blocked: {why}")
         for name, why in night.blocked.items()
     ]
 
 
-def show_plan(targets: list[PlannedTarget]) -> None:
+def show_plan(targets: list[PlanLine]) -> None:
     """Print what a night would build, in its order."""
     # An empty table would not say where the recipes are named.
     if not targets:
@@ -108,9 +106,9 @@ def show_outcome(outcome: "NightOutcome", place: object) -> None:
 
 def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
     """Show what installing or removing the timer does, ask, and do it; return the exit status."""
-    from tfwright.nightly import schedule as timers
+    from tfwright.nightly import timer
 
-    wanted = timers.planned(kind, at, remove=remove)
+    wanted = timer.planned(kind, at, remove=remove)
     # Everything is shown before the question: nothing is installed unseen.
     for file in wanted.files:
         print(f"{'remove' if remove else 'write'} {file.path}")
@@ -125,9 +123,9 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
     if not yes and not _agreed():
         text.tell("Nothing was changed.")
         return 1
-    (timers.uninstall if remove else timers.install)(wanted)
+    (timer.uninstall if remove else timer.install)(wanted)
     # At night no user is logged in to a build host.
-    if not remove and timers.needs_login(wanted):
+    if not remove and timer.needs_login(wanted):
         text.tell(
             "The timer runs only while you are logged in; 'loginctl enable-linger' changes that.",
             text.WARNING,

@@ -8,16 +8,17 @@ import datetime as dt
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError, WheelError
-from tfwright.index import catalog, write
-from tfwright.index.wheels import parse_name
+from tfwright.index import wheels, write
+from tfwright.index.wheels import SAFE_NAME
 from tfwright.index.write import EXTRAS, PACKAGES, IndexUpdate
-from tfwright.nightly import gates
+from tfwright.nightly import state as states
+from tfwright.nightly import status
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import batch as batches
@@ -27,7 +28,6 @@ from tfwright.tools.process import file_lock
 LOCK = "publishing"
 """One process at a time makes the site."""
 POINTERS = "pointers"
-NAMES = ("nightly", "stable", "last-good")
 YANKED = "yanked.json"
 """File name of each yanked wheel to the reason, in the build host's directory."""
 
@@ -40,7 +40,25 @@ def publish(
     Waits while another process does that: a person may yank a wheel while a night runs.
     """
     with publishing(nightly.directory):
-        return _publish(nightly, state, now, pages=pages)
+        site = nightly.site
+        kept = state.builds()
+        _place_wheels(site, kept)
+        withdrawn = yanked(nightly.directory)
+        statuses = {name: (table.status, table.reason) for name, table in nightly.projects.items()}
+        update = write.refresh(site, _notes(kept, withdrawn, state), now, statuses=statuses)
+        if pages and nightly.pages:
+            from tfwright.nightly.pages import site as site_pages
+
+            site_pages.write(nightly, state, now, withdrawn)
+        offered = [build for build in kept if build.wheel not in withdrawn]
+        _write_pointers(site, status.pointers(offered, state.reproduced(), gated=nightly.reproduce))
+        return update
+
+
+def refresh(nightly: NightlyFile) -> IndexUpdate:
+    """Bring the site up to date as it is now, for a person who asks for it."""
+    with states.opened(nightly.directory) as state:
+        return publish(nightly, state, dt.datetime.now(dt.UTC))
 
 
 def publishing(directory: Path) -> AbstractContextManager[None]:
@@ -48,31 +66,23 @@ def publishing(directory: Path) -> AbstractContextManager[None]:
     return file_lock.held(directory / LOCK, "publishing", wait=True)
 
 
-def _publish(nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool) -> IndexUpdate:
-    """Make the site from the state, as it is while the site is locked."""
-    site = nightly.directory / "site"
-    kept = state.builds()
-    _place_wheels(site, kept)
-    withdrawn = yanked(nightly.directory)
-    notes = _notes(kept, withdrawn, state)
-    statuses = {name: (table.status, table.reason) for name, table in nightly.projects.items()}
-    update = write.refresh(site, notes, now, statuses=statuses)
-    if pages and nightly.pages:
-        from tfwright.nightly.pages import write_pages
-
-        write_pages(nightly, state, site, now, withdrawn)
-    offered = [build for build in kept if build.wheel not in withdrawn]
-    _write_pointers(site, _pointers(offered, state, gated=nightly.reproduce))
-    return update
-
-
-def _write_pointers(site: Path, pointers: Iterator[tuple[str, bytes]]) -> None:
+def _write_pointers(site: Path, pointers: Mapping[str, Mapping[str, KeptBuild]]) -> None:
     """Write each pointer, and remove those that name nothing any more, as after a yank."""
     left = set(site.glob(f"{POINTERS}/*/*.json"))
     with batches.below(site) as batch:
-        for place, content in pointers:
-            batch.add(site / place, content)
-            left.discard(site / place)
+        for target, own in pointers.items():
+            for name, build in own.items():
+                content = {
+                    "build": build.id,
+                    "url": f"../../builds/{build.id}/",
+                    "wheel": build.wheel,
+                    "version": build.version,
+                    "sha256": build.sha256,
+                    "started": build.started.isoformat(),
+                }
+                place = site / POINTERS / target / f"{name}.json"
+                batch.add(place, json.dumps(content, indent=1).encode())
+                left.discard(place)
         batch.place()
     for pointer in left:
         pointer.unlink()
@@ -83,10 +93,10 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
     if not build.wheel:
         return build
     # The catalog also knows the names of deleted wheels, which users may have pinned.
-    with catalog.opened(site / PACKAGES) as known:
+    with wheels.catalog(site / PACKAGES) as known:
         taken = known.digests()
     try:
-        catalog.refuse_other_bytes(taken, build.wheel, build.sha256)
+        wheels.refuse_other_bytes(taken, build.wheel, build.sha256)
     except WheelError as fault:
         return build.model_copy(update={"unpublished": f"{fault.what}. {fault.remedy}"})
     return build
@@ -94,31 +104,20 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
 
 def yanked(directory: Path) -> dict[str, str]:
     """Return the yanked wheels of a build host, each with its reason."""
+    file = directory / YANKED
     try:
-        found = json_text.parsed(files.content(directory / YANKED))
+        found = json_text.parsed(files.content(file))
+        why = "" if isinstance(found, dict) else "it is not an object of file names and reasons"
     except FileNotFoundError:
         return {}
     except ValueError as fault:
-        raise _unusable(directory / YANKED, str(fault)) from fault
-    if not isinstance(found, dict):
-        raise _unusable(directory / YANKED, "it is not an object of file names and reasons")
+        why = str(fault)
+    if why:
+        raise RecipeError(
+            f"{file} cannot be used: {why}",
+            remedy="Correct the file, or delete it to take back every yank.",
+        )
     return {str(name): str(reason) for name, reason in found.items()}
-
-
-def _unusable(file: Path, why: str) -> RecipeError:
-    return RecipeError(
-        f"{file} cannot be used: {why}",
-        remedy="Correct the file, or delete it to take back every yank.",
-    )
-
-
-def _is_listed(directory: Path, filename: str) -> bool:
-    try:
-        parse_name(filename)
-    except WheelError:
-        # A name that is not one of a wheel could lead out of the folder.
-        return False
-    return (directory / "site" / PACKAGES / filename).is_file()
 
 
 def yank(directory: Path, filename: str, reason: str | None) -> None:
@@ -126,7 +125,9 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
 
     Raises WheelError if the index has no such wheel.
     """
-    if not _is_listed(directory, filename):
+    # A name that is not one of a wheel could lead out of the folder.
+    sound = SAFE_NAME.fullmatch(filename)
+    if not (sound and (directory / "site" / PACKAGES / filename).is_file()):
         raise WheelError(
             f"The index has no wheel {filename}",
             remedy="Give the whole file name, as the index lists it.",
@@ -137,31 +138,25 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
         known.pop(filename, None)
         if reason is not None:
             known[filename] = reason
-        text = json.dumps(known, indent=1, sort_keys=True) + "\n"
-        files.write(directory / YANKED, text)
+        files.write(directory / YANKED, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
 def _place_wheels(site: Path, kept: Sequence[KeptBuild]) -> None:
-    """Put the wheels that are listed into their folder, unless they are there."""
+    """Link the wheels that are listed, and what describes them, into the folder of the index."""
+    folder = site / PACKAGES
+    folder.mkdir(parents=True, exist_ok=True)
     # One look at the folder: a host may have thousands of wheels.
-    placed = {path.name for path in (site / PACKAGES).glob("*.whl")}
-    for item in kept:
-        if item.listed and item.wheel not in placed:
-            _place_wheel(site, item)
-
-
-def _place_wheel(site: Path, build: KeptBuild) -> None:
-    """Link a build's wheel, and what describes it, into the folder that the index lists."""
-    source = site / "builds" / build.id / build.wheel
-    target = site / PACKAGES / build.wheel
-    if target.exists() or not source.exists():
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # The wheel comes last: the index lists it only when all about it is there.
-    for suffix in (*EXTRAS, ""):
-        described = source.with_name(source.name + suffix)
-        if described.exists():
-            _link(described, target.with_name(target.name + suffix))
+    placed = {path.name for path in folder.glob("*.whl")}
+    for build in kept:
+        source = site / "builds" / build.id / build.wheel
+        if not build.listed or build.wheel in placed or not source.exists():
+            continue
+        placed.add(build.wheel)
+        # The wheel comes last: the index lists it only when all about it is there.
+        for suffix in (*EXTRAS, ""):
+            described = source.with_name(source.name + suffix)
+            if described.exists():
+                _link(described, folder / described.name)
 
 
 def _link(source: Path, target: Path) -> None:
@@ -176,15 +171,12 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _notes(
-    kept: list[KeptBuild], withdrawn: Mapping[str, str], state: State
+    kept: Sequence[KeptBuild], withdrawn: Mapping[str, str], state: State
 ) -> dict[str, dict[str, object]]:
     """Return what the index shows of each wheel beyond what is in the file."""
-    reproduced = gates.reproductions(state)
-    notes: dict[str, dict[str, object]] = {}
-    for build in kept:
-        if not build.listed:
-            continue
-        notes[build.wheel] = {
+    reproduced = state.reproduced()
+    notes: dict[str, dict[str, object]] = {
+        build.wheel: {
             "recipe": build.target,
             "build": build.id,
             "state": "reproduced" if build.id in reproduced else build.tested,
@@ -192,24 +184,10 @@ def _notes(
             "hidden": build.hidden is not None,
             "needs": build.needs,
         }
+        for build in kept
+        if build.listed
+    }
     # Their files go only after no page lists them.
-    for _, wheel in state.gone():
+    for _, wheel in state.deleted():
         notes.setdefault(wheel, {"hidden": True})
     return notes
-
-
-def _pointers(kept: list[KeptBuild], state: State, *, gated: bool) -> Iterator[tuple[str, bytes]]:
-    """Yield each pointer's path below the site and its content."""
-    reproduced = gates.reproductions(state)
-    for target, own in gates.by_target(kept).items():
-        for name, build in gates.pointed(own, reproduced, gated=gated).items():
-            content = {
-                "build": build.id,
-                "url": f"../../builds/{build.id}/",
-                "wheel": build.wheel,
-                "version": build.version,
-                "sha256": build.sha256,
-                "started": build.started.isoformat(),
-            }
-            text = json.dumps(content, indent=1)
-            yield f"{POINTERS}/{target}/{name}.json", text.encode()

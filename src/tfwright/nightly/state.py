@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from tfwright.errors import HostError
-from tfwright.nightly.builds import NightlyBuild, Result
+from tfwright.nightly.builds import NightlyBuild, Result, Verdict
 from tfwright.printable import printable_lines
 from tfwright.tools import databases, json_text
 
@@ -48,18 +48,19 @@ create table if not exists thread (
     thread text primary key, target text not null, opened text not null, closed text
 ) without rowid;
 """
-
-COLUMNS = (
-    "id, target, started, seconds, result, version, wheel, sha256, size, tested, unpublished, needs"
-)
-"""Of a build, in the order of the fields of KeptBuild."""
-
-Verdict = Literal["good", "unchanged", "untested", "smoke failed", "failed", "blocked", "skipped"]
-"""What one night gave for one target."""
+KEPT = """
+select id, target, started, seconds, result, version, wheel, sha256, size, tested, unpublished,
+    needs, hidden, deleted from build
+"""
+"""The columns of KeptBuild, in the order of its fields."""
+NIGHTS = """
+select target, night, started, verdict, build, detail from verdict
+    join night on night.number = verdict.night
+"""
 
 
 @dataclass(frozen=True)
-class Nightfall:
+class NightVerdict:
     """One night's verdict on one target."""
 
     night: int
@@ -104,6 +105,16 @@ class KeptBuild:
 
 
 @dataclass(frozen=True)
+class LastNight:
+    """The newest night."""
+
+    number: int
+    started: dt.datetime
+    finished: bool
+    """Whether it came to its end; if not, the machine died in it, or it still runs."""
+
+
+@dataclass(frozen=True)
 class CheckedOn:
     """The last time that something was checked without a build: reproduction, or links."""
 
@@ -119,31 +130,25 @@ class State:
         """Work on an open database that has the schema."""
         self.database = database
 
+    def write(self, statement: str, *values: object) -> int:
+        """Execute a statement in a transaction of its own; return the number of a new row."""
+        with self.database as transaction:
+            return transaction.execute(statement, values).lastrowid or 0
+
     def begin_night(self, now: dt.datetime) -> int:
         """Record that a night begins; return its number."""
-        with self.database as transaction:
-            row = transaction.execute("insert into night (started) values (?)", (_text(now),))
-        return int(row.lastrowid or 0)
+        return self.write("insert into night (started) values (?)", _text(now))
 
     def end_night(self, night: int, now: dt.datetime) -> None:
         """Record that a night came to its end."""
-        with self.database as transaction:
-            values = (_text(now), night)
-            transaction.execute("update night set finished = ? where number = ?", values)
+        self.write("update night set finished = ? where number = ?", _text(now), night)
 
-    def unfinished_night(self) -> int | None:
-        """Return the newest night if it never ended: the machine died in it."""
+    def last_night(self) -> LastNight | None:
+        """Return the newest night; None before the first."""
         row = self.database.execute(
-            "select number, finished from night order by number desc limit 1"
+            "select number, started, finished from night order by number desc limit 1"
         ).fetchone()
-        return int(row[0]) if row and row[1] is None else None
-
-    def last_night(self) -> dt.datetime | None:
-        """Return when the newest night began."""
-        row = self.database.execute(
-            "select started from night order by number desc limit 1"
-        ).fetchone()
-        return _moment(row[0]) if row else None
+        return LastNight(row[0], _moment(row[1]), row[2] is not None) if row else None
 
     def judge(
         self, target: str, night: int, verdict: Verdict, build: str = "", detail: str = ""
@@ -153,21 +158,23 @@ class State:
         if verdict not in get_args(Verdict):
             raise ValueError(f"{verdict!r} is not a verdict")
         values = (target, night, verdict, build, printable_lines(detail))
-        with self.database as transaction:
-            transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
+        self.write("insert or replace into verdict values (?, ?, ?, ?, ?)", *values)
 
     def judge_unchanged(self, names: Sequence[str], night: int) -> None:
         """Record that some targets were up to date, in one transaction."""
         # A transaction each would wait for the disk once a target: see `synchronous` below.
-        rows = [(name, night) for name in names]
         with self.database as transaction:
             transaction.executemany(
-                "insert or replace into verdict values (?, ?, 'unchanged', '', '')", rows
+                "insert or replace into verdict values (?, ?, 'unchanged', '', '')",
+                [(name, night) for name in names],
             )
 
     def add_build(self, build: NightlyBuild) -> None:
         """Keep a build; one that is known already stays as it is."""
-        values = (
+        needs = json.dumps(sorted(build.needs.items()))
+        self.write(
+            "insert or ignore into build values"
+            " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?)",
             build.id,
             build.target,
             _text(build.started),
@@ -179,41 +186,27 @@ class State:
             build.size,
             build.tested,
             build.unpublished,
-            json.dumps(sorted(build.needs.items())),
+            needs,
             build.model_dump_json(),
         )
-        marks = ", ".join("?" * len(values))
-        # Only our own column names enter the statement; the values are bound.
-        insert = f"insert or ignore into build ({COLUMNS}, document) values ({marks})"  # noqa: S608
-        with self.database as transaction:
-            transaction.execute(insert, values)
 
     def mark_build(self, build: str, *, hidden: dt.date | None, deleted: dt.date | None) -> None:
         """Keep what retention did with a build."""
-        values = [None if day is None else day.isoformat() for day in (hidden, deleted)]
-        with self.database as transaction:
-            transaction.execute(
-                "update build set hidden = ?, deleted = ? where id = ?", (*values, build)
-            )
+        days = [None if day is None else day.isoformat() for day in (hidden, deleted)]
+        self.write("update build set hidden = ?, deleted = ? where id = ?", *days, build)
 
-    def builds(self, target: str = "", *, deleted: bool = False) -> list[KeptBuild]:
-        """Return the builds of a target, or all of them, oldest first.
+    def builds(self, target: str = "") -> list[KeptBuild]:
+        """Return the builds of a target, or all of them, oldest first, without deleted ones.
 
         In the order in which they were added: a host's clock may have been wrong for a night.
         """
-        query = (
-            f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608 our own names
-            " where ? in ('', target) and (? or deleted is null)"
-            " order by rowid"
-        )
-        rows = self.database.execute(query, (target, deleted))
-        return [_kept_build(*row) for row in rows]
+        query = f"{KEPT} where ? in ('', target) and deleted is null order by rowid"
+        return [_kept_build(*row) for row in self.database.execute(query, (target,))]
 
     def build(self, identifier: str) -> NightlyBuild | None:
         """Return everything about one build."""
-        row = self.database.execute(
-            "select document from build where id = ?", (identifier,)
-        ).fetchone()
+        query = "select document from build where id = ?"
+        row = self.database.execute(query, (identifier,)).fetchone()
         with sound_rows():
             return NightlyBuild.model_validate_json(row[0]) if row else None
 
@@ -223,18 +216,16 @@ class State:
         A night has one verdict for each target. A build whose verdict was replaced, by a later
         build or without one, is not among them, nor is any build of before the last whole night.
         """
-        query = (
-            f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608 our own names
-            " where started >= coalesce((select finished from night"
-            " where finished is not null order by number desc limit 1), '')"
-            " and not exists (select 1 from build as later"
-            " join verdict on verdict.target = later.target and verdict.build = later.id"
-            " where later.target = build.target and later.rowid >= build.rowid)"
-            " order by rowid"
-        )
+        query = f"""{KEPT}
+            where started >= coalesce((select finished from night
+                where finished is not null order by number desc limit 1), '')
+            and not exists (select 1 from build as later
+                join verdict on verdict.target = later.target and verdict.build = later.id
+                where later.target = build.target and later.rowid >= build.rowid)
+            order by rowid"""  # noqa: S608 our own names
         return [_kept_build(*row) for row in self.database.execute(query)]
 
-    def gone(self) -> list[tuple[str, str]]:
+    def deleted(self) -> list[tuple[str, str]]:
         """Return identifier and wheel of each build that retention deleted.
 
         The wheel is empty where the index never had it.
@@ -252,58 +243,41 @@ class State:
     def last_seconds(self) -> Mapping[str, float]:
         """Return how long the last build of each target took."""
         # SQLite takes the other columns of a group from the row that has its maximum.
-        rows = self.database.execute(
-            "select target, seconds, max(rowid) from build group by target"
-        )
-        return {target: float(seconds) for target, seconds, _ in rows}
+        query = "select target, seconds, max(rowid) from build group by target"
+        return {target: float(seconds) for target, seconds, _ in self.database.execute(query)}
 
-    def history(self, since: int = 0) -> Mapping[str, list[Nightfall]]:
+    def history(self, since: int = 0) -> Mapping[str, list[NightVerdict]]:
         """Return each target's verdicts, oldest first, from a night on."""
-        found: dict[str, list[Nightfall]] = defaultdict(list)
-        rows = self.database.execute(
-            "select target, night, started, verdict, build, detail from verdict"
-            " join night on night.number = verdict.night where night >= ? order by night",
-            (since,),
-        )
-        for target, night, started, verdict, build, detail in rows:
-            fell = Nightfall(night, _moment(started), verdict, build or "", detail or "")
-            found[target].append(fell)
+        found: dict[str, list[NightVerdict]] = defaultdict(list)
+        query = f"{NIGHTS} where night >= ? order by night"
+        for target, *row in self.database.execute(query, (since,)):
+            found[target].append(_verdict(*row))
         return found
 
-    def history_of(self, target: str, count: int) -> list[Nightfall]:
+    def history_of(self, target: str, count: int) -> list[NightVerdict]:
         """Return the last verdicts on one target, oldest first."""
-        rows = self.database.execute(
-            "select night, started, verdict, build, detail from verdict"
-            " join night on night.number = verdict.night where target = ?"
-            " order by night desc limit ?",
-            (target, count),
-        ).fetchall()
-        found = []
+        query = f"{NIGHTS} where target = ? order by night desc limit ?"
+        rows = self.database.execute(query, (target, count)).fetchall()
         # The limit has to count from the newest night, but callers read oldest first.
-        for night, started, verdict, build, detail in reversed(rows):
-            found.append(Nightfall(night, _moment(started), verdict, build or "", detail or ""))
-        return found
-
-    def nights(self) -> int:
-        """Return the number of the newest night; 0 before the first."""
-        row = self.database.execute("select max(number) from night").fetchone()
-        return int(row[0] or 0)
+        return [_verdict(*row) for _, *row in reversed(rows)]
 
     def check(self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str) -> None:
         """Keep that something was checked without a build."""
         values = (target, kind, _text(now), passed, detail)
-        with self.database as transaction:
-            transaction.execute("insert or replace into checked values (?, ?, ?, ?, ?)", values)
+        self.write("insert or replace into checked values (?, ?, ?, ?, ?)", *values)
 
     def checks(self, kind: str) -> Mapping[str, CheckedOn]:
         """Return when each target was last checked in one way."""
-        rows = self.database.execute(
-            "select target, at, passed, detail from checked where kind = ?", (kind,)
-        )
-        found = {}
-        for target, at, passed, detail in rows:
-            found[target] = CheckedOn(_moment(at), bool(passed), detail or "")
-        return found
+        query = "select target, at, passed, detail from checked where kind = ?"
+        return {
+            target: CheckedOn(_moment(at), bool(passed), detail or "")
+            for target, at, passed, detail in self.database.execute(query, (kind,))
+        }
+
+    def reproduced(self) -> set[str]:
+        """Return the identifiers of the builds that were built again to the same bytes."""
+        query = "select kind from checked where kind like 'reproduced:%' and passed"
+        return {kind.partition(":")[2] for (kind,) in self.database.execute(query)}
 
 
 @contextmanager
@@ -312,8 +286,7 @@ def sound_rows() -> Iterator[None]:
     try:
         yield
     except (ValueError, LookupError, TypeError) as fault:
-        message = f"a row cannot be read: {fault}"
-        raise sqlite3.DatabaseError(message) from fault
+        raise sqlite3.DatabaseError(f"a row cannot be read: {fault}") from fault
 
 
 @contextmanager
@@ -325,7 +298,16 @@ def opened(directory: Path) -> Iterator[State]:
         with closing(sqlite3.connect(file, timeout=60)) as database:
             # A commit has reached the disk when it returns: a power cut loses no night.
             database.execute("pragma synchronous = full")
-            _require_version(database, file)
+            found = database.execute("pragma user_version").fetchone()[0]
+            # Before anything is changed in it.
+            if found > VERSION:
+                raise HostError(
+                    f"{file} was written by a newer tfwright (format {found})",
+                    remedy="Update tfwright on this host, or choose another directory.",
+                )
+            # SQLite gives 0 to a file that it has just created. A pragma takes no bound values.
+            if found == 0:
+                database.execute(f"pragma user_version = {VERSION}")
             database.executescript(SCHEMA)
             yield State(database)
     except sqlite3.DatabaseError as fault:
@@ -335,33 +317,19 @@ def opened(directory: Path) -> Iterator[State]:
         ) from fault
 
 
-def _require_version(database: sqlite3.Connection, file: Path) -> None:
-    """Refuse a state that a newer tfwright wrote, before anything is changed in it."""
-    found = database.execute("pragma user_version").fetchone()[0]
-    if found > VERSION:
-        raise HostError(
-            f"{file} was written by a newer tfwright (format {found})",
-            remedy="Update tfwright on this host, or choose another directory.",
-        )
-    # SQLite gives 0 to a file that it has just created.
-    if found == 0:
-        # A pragma takes no bound values.
-        database.execute(f"pragma user_version = {VERSION}")
-
-
 @sound_rows()
 def _kept_build(*row: Any) -> KeptBuild:  # noqa: ANN401 the columns of SQLite
     """Return a row of the table as the short form of a build."""
-    values = dict(zip((*COLUMNS.split(", "), "hidden", "deleted"), row, strict=True))
+    values = dict(zip(KeptBuild.__dataclass_fields__, row, strict=True))
     values["started"] = _moment(values["started"])
     values["needs"] = tuple((name, value) for name, value in json_text.parsed(values["needs"]))
     for name in ("hidden", "deleted"):
-        values[name] = _date(values[name])
+        values[name] = dt.date.fromisoformat(values[name]) if values[name] else None
     return KeptBuild(**values)
 
 
-def _date(text: str | None) -> dt.date | None:
-    return dt.date.fromisoformat(text) if text else None
+def _verdict(night: int, started: str, verdict: Verdict, build: str, detail: str) -> NightVerdict:
+    return NightVerdict(night, _moment(started), verdict, build or "", detail or "")
 
 
 def _text(moment: dt.datetime) -> str:

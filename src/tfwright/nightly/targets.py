@@ -17,13 +17,13 @@ from pydantic import ValidationError
 from tfwright import __version__
 from tfwright.documents import faults, nightly, recipe
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import FollowTable, Target
+from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.place import NOTHING
 from tfwright.pipeline import host_facts
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
@@ -71,20 +71,16 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
         content["source"] |= {"commit": followed.commit, "branch": followed.name}
     # The dump of a release is not what its table is written as, so the value itself is passed.
     content["source"]["release"] = base.source.release
-    found = _validated(content)
+    try:
+        found = Recipe.model_validate(content)
+    except ValidationError as fault:
+        raise RecipeError(
+            f"{target.name}: {faults.first_line(fault)}",
+            remedy="Correct python, capabilities or follow of this recipe in nightly.toml.",
+        ) from fault
     # The dump has no folder, and a recipe may lie next to patches of its own.
     source = found.source.located(recipe.find(target.recipe).resolve().parent)
     return found.changed(source=source)
-
-
-def _validated(content: Mapping[str, Any]) -> Recipe:
-    try:
-        return Recipe.model_validate(content)
-    except ValidationError as fault:
-        raise RecipeError(
-            f"{content['name']}: {faults.first_line(fault)}",
-            remedy="Correct python, capabilities or follow of this recipe in nightly.toml.",
-        ) from fault
 
 
 def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
@@ -93,11 +89,15 @@ def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
     name = next((known for known in CAPABILITIES if known in answers), CAPABILITIES[-1])
     _set_flag(content, name, str(answers.get(name, "")), capabilities)
     answers[name] = capabilities
-    found = _architectures(capabilities)
-    before = content["verify"]["architectures"] or ()
-    ptx = any(known.startswith("compute_") for known in before)
+    found = []
+    for text in capabilities.split(","):
+        # A plain 7.5 makes machine code, as sm_75 does.
+        kind = "compute" if text.startswith("compute") else "sm"
+        found.append(f"{kind}_{re.sub(r'^sm_|^compute_|[.]', '', text)}")
     # A recipe that insists on PTX means that of its newest capability, for GPUs to come.
-    if ptx and not any(known.startswith("compute_") for known in found):
+    before = content["verify"]["architectures"] or ()
+    ptx = [any(one.startswith("compute_") for one in names) for names in (before, found)]
+    if ptx == [True, False]:
         found.append(found[-1].replace("sm_", "compute_"))
     content["verify"]["architectures"] = tuple(found)
 
@@ -110,32 +110,17 @@ def _set_flag(content: dict[str, Any], name: str, before: str, now: str) -> None
     )
 
 
-def _architectures(capabilities: str) -> list[str]:
-    """Return the GPU architectures that every library with GPU code has to hold then."""
-    found = []
-    for text in capabilities.split(","):
-        digits = re.sub(r"^sm_|^compute_|\.", "", text)
-        # A plain 7.5 makes machine code, as sm_75 does.
-        kind = "compute" if text.startswith("compute") else "sm"
-        found.append(f"{kind}_{digits}")
-    return found
-
-
 def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     """Ask the server what a followed name stands for now; None for a pinned target."""
     if target.follow is None:
         return None
-    url = recipe.read(target.recipe).source.url
     store = host_file.build_out / "git"
     store.mkdir(parents=True, exist_ok=True)
-    return _followed(target.follow, store, origin_of(url, host_file))
-
-
-def _followed(follow: FollowTable, store: Path, address: str) -> FollowedCommit:
-    if branch := follow.branch:
-        return FollowedCommit(Remote(store, address).head(branch), branch)
+    server = Remote(store, origin_of(recipe.read(target.recipe).source.url, host_file))
+    if branch := target.follow.branch:
+        return FollowedCommit(server.head(branch), branch)
     # Without a branch there are tags: nightly.toml names one of the two.
-    tag, commit = Remote(store, address).newest_tag(str(follow.tags))
+    tag, commit = server.newest_tag(str(target.follow.tags))
     return FollowedCommit(commit, tag)
 
 
@@ -149,10 +134,10 @@ def job_of(
     host_file: HostFile,
     followed: FollowedCommit | None = None,
     listener: Listener = SILENCE,
-) -> BuildRequest:
+) -> RecipeJob:
     """Return the job that builds a target."""
     found = recipe_of(target, followed)
-    return BuildRequest(
+    return RecipeJob(
         recipe=found,
         host_file=host_file.of(found),
         listener=listener,
@@ -171,45 +156,46 @@ def lock_of(target: Target) -> Path:
     return recipe.find(target.recipe).with_suffix(".lock")
 
 
-def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> dict[str, str]:
+def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[str, str]:
     """Return what decides a target's wheel, by names that a reader knows."""
     content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
     if followed:
         # The commit is a part of its own below, so that a page can name it as what changed.
         content["source"].pop("commit", None)
         content["source"].pop("branch", None)
-    parts = {f"the recipe's [{name}]": _digest(table) for name, table in content.items()}
+    parts = {}
+    for name, table in content.items():
+        text = json.dumps(table, sort_keys=True, default=str)
+        parts[f"the recipe's [{name}]"] = hashlib.sha256(text.encode()).hexdigest()[:16]
     source = job.recipe.source
     for path in source.named_files:
         parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
     if job.locked:
         parts["the lock"] = files.sha256(job.locked)[:16]
     parts["the commit"] = source.commit
-    return {**parts, **_toolchain(job)}
-
-
-def _digest(table: object) -> str:
-    text = json.dumps(table, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _toolchain(job: BuildRequest) -> Mapping[str, str]:
-    """Return the versions of what builds: as text, so that the page can show them."""
     # A stage's revision is raised when it would make something else from the same inputs.
     revisions = ".".join(str(stage.revision) for stage in PIPELINE)
     sealer = f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
-    return {**_programs(job), "tfwright": sealer}
+    # As text, so that the page can show them.
+    return {**parts, **_programs(job), "tfwright": sealer}
 
 
-def _programs(job: BuildRequest) -> Mapping[str, str]:
+def _programs(job: RecipeJob) -> Mapping[str, str]:
     """Return the versions of the host's programs that take part."""
-    if job.recipe.host.image:
-        return _cuda_for_image(job)
-    interpreter = pythons.find(job.recipe.host.python, job.host_file)
+    recipe, settings = job.recipe, job.host_file
+    if recipe.host.image:
+        # Only the CUDA is the host's: the rest is in the image, whose digest is in [host].
+        if not (settings.cuda and cuda.needed(recipe)):
+            return {}
+        place = probes.here().place
+        (toolkit, *_) = nvidia.cuda(place, settings.cuda) or (NOTHING,)
+        library = nvidia.cudnn(place, cuda.prefixes(recipe, settings))
+        return {"CUDA": toolkit.value, "cuDNN": library.value}
+    interpreter = pythons.find(recipe.host.python, settings)
     if interpreter is None:
         return {"the target Python": "none"}
-    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
-    found = host_facts.found(job.recipe, job.host_file, facts)
+    facts = host_facts.facts(recipe, settings, probes.here(), interpreter)
+    found = host_facts.found(recipe, settings, facts)
     named = {
         "the compiler": found.compiler,
         "glibc": found.glibc,
@@ -218,20 +204,6 @@ def _programs(job: BuildRequest) -> Mapping[str, str]:
         "cuDNN": found.cudnn,
     }
     return {name: text for name, text in named.items() if text}
-
-
-def _cuda_for_image(job: BuildRequest) -> Mapping[str, str]:
-    """Return the versions of the CUDA that an image gets from the host.
-
-    The rest is in the image, and the recipe's [host] has its digest.
-    """
-    recipe, settings = job.recipe, job.host_file
-    if not (settings.cuda and cuda.needed(recipe)):
-        return {}
-    place = probes.here().place
-    (toolkit, *_) = nvidia.cuda(place, settings.cuda) or (NOTHING,)
-    library = nvidia.cudnn(place, cuda.prefixes(recipe, settings))
-    return {"CUDA": toolkit.value, "cuDNN": library.value}
 
 
 def _checkout() -> str:

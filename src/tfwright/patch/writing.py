@@ -18,7 +18,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError, invoke
 from tfwright.pipeline import external
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.printable import shell_word
 from tfwright.rules import dropping, patched_tree
 from tfwright.tools import files, toml_editing
@@ -44,7 +44,7 @@ class WrittenPatch:
     """Whether the recipe's list got a new entry."""
 
 
-def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
+def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
     """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
 
     `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
@@ -78,7 +78,7 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
     return WrittenPatch(target, changed, added=True)
 
 
-def prepare(job: BuildRequest, number: int) -> Path:
+def prepare(job: RecipeJob, number: int) -> Path:
     """Make a tree in which a patch can be redone, and return its directory.
 
     The patches before it are applied and committed to the index. A patch that says for which commit
@@ -137,7 +137,7 @@ class BegunPatch(BaseModel):
 class RefreshTree(WorkTree):
     """The tree in which a patch is redone; no stage reads it."""
 
-    def __init__(self, job: BuildRequest) -> None:
+    def __init__(self, job: RecipeJob) -> None:
         """Name it; `state` is the file that says what it is for."""
         super().__init__(job.places.own / "patch")
         self.state = job.places.own / "patch.json"
@@ -166,7 +166,7 @@ def waiting(place: Path) -> list[str]:
     return sorted({str(file.relative_to(place)) for file in (*rejected, *conflicting)})
 
 
-def refresh(job: BuildRequest, number: int) -> WrittenPatch:
+def refresh(job: RecipeJob, number: int) -> WrittenPatch:
     """Write a patch of the series again from the tree that `prepare` made; its header stays."""
     source = job.recipe.source
     target = source.file(_numbered(job.recipe, number))

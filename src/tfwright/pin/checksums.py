@@ -16,7 +16,7 @@ from tfwright.errors import SupplyError
 from tfwright.pin import packages
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener
 from tfwright.toolkit import sources
 from tfwright.toolkit.sources import Supplier
@@ -53,7 +53,7 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
         # Its other faults are found when it is read for building.
         return []
     recipe = recipes.read(str(path), _completed)
-    job = BuildRequest(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
+    job = RecipeJob(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
     found = []
     learned: dict[Key, Learned] = {}
     for key in keys:
@@ -106,7 +106,7 @@ def _completed(values: dict[str, Any]) -> None:
         place[key[-1]] = OPEN
 
 
-def _learned(job: BuildRequest, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
+def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksum of a key, with those of `keys` that the same download brings."""
     fetch, report = job.recipe.fetch, job.listener.progress
     origins = Origins(job.host_file, job.places.git, job.offline)
@@ -134,7 +134,7 @@ def _learned(job: BuildRequest, key: Key, keys: Sequence[Key]) -> dict[Key, Lear
         return _of_packages(job, [key])
 
 
-def _substitute(job: BuildRequest, name: str, table: SubstituteTable) -> WantedArchive:
+def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArchive:
     if not table.git:
         return WantedArchive(name, OPEN, table.urls, substitute=True)
     # Only the rule says into which directory the commit is packed, and into a zip or not.
@@ -143,7 +143,7 @@ def _substitute(job: BuildRequest, name: str, table: SubstituteTable) -> WantedA
     return substitutes.wanted(name, table, substitutes.replaced(name, rules.repositories))
 
 
-def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
+def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksums of packages of one part, and keep the packages for `toolkit`."""
     store = sources.store(job.places.vault)
     store.root.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def _of_packages(job: BuildRequest, keys: Sequence[Key]) -> dict[Key, Learned]:
     return found
 
 
-def _downloaded(job: BuildRequest, names: Mapping[str, Key], store: Store) -> dict[Key, Learned]:
+def _downloaded(job: RecipeJob, names: Mapping[str, Key], store: Store) -> dict[Key, Learned]:
     """Download packages of one part; return those that came under the names asked for."""
     _, part, way, *_ = next(iter(names.values()))
     table = getattr(job.recipe.toolkit, cast("PartName", part))

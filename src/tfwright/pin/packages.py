@@ -12,7 +12,7 @@ from tfwright.documents.names import EXACT_PIN
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import toml_editing
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages, resolving
@@ -35,7 +35,7 @@ class Pinned:
 
 
 def pin(
-    job: BuildRequest, path: Path, added: Sequence[str] = (), verifying: Sequence[str] = ()
+    job: RecipeJob, path: Path, added: Sequence[str] = (), verifying: Sequence[str] = ()
 ) -> Pinned:
     """Resolve the packages of a recipe with everything they need, and write them as exact pins.
 
@@ -103,7 +103,7 @@ def _insist_on_requirement(where: str, line: str) -> None:
 
 
 def _pin_packages(
-    job: BuildRequest, path: Path, wanted_lists: Mapping[str, Sequence[str]]
+    job: RecipeJob, path: Path, wanted_lists: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Write both lists with everything that their packages need."""
     wanted_python = job.recipe.host.python
@@ -148,7 +148,7 @@ def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
     return [*kept, *added]
 
 
-def _pin_bazel(job: BuildRequest, path: Path) -> str:
+def _pin_bazel(job: RecipeJob, path: Path) -> str:
     """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
     bazel = job.recipe.bazel
     if bazels.here() in bazel.sha256:

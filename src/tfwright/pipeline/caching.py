@@ -11,7 +11,7 @@ from typing import Any
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
-from tfwright.host.toolchain import named_in
+from tfwright.host.toolchain import is_native, named_in
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.tools import files, json_text
@@ -45,7 +45,7 @@ class CompilerChoice:
         said = "\n".join((*self.compiling.flags, written))
         # With -march=native the same flags compile other code on another processor, so
         # the cache must keep such hosts apart.
-        native = "=native" in said
+        native = is_native(said)
         image = inside.name()
         if image:
             return toolchain.of_image(image, self.python, native=native)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import tfwright
 from tfwright.documents import account
 from tfwright.errors import SupplyError
-from tfwright.pipeline.job import BuildRequest, Job
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -27,7 +27,7 @@ CLIENT_FILES = ("/etc/pip.conf", "~/.config/pip", "~/.pip", "/etc/ssl/certs")
 
 
 @contextmanager
-def around(job: BuildRequest, stage: str) -> Iterator[None]:
+def around(job: RecipeJob, stage: str) -> Iterator[None]:
     """Let a stage's programs run in the recipe's image, if it names one.
 
     Raises SupplyError if the image is not in the vault, HostError without an engine.
@@ -40,11 +40,19 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
 
     bring(job)
     # The container sees build_out, and has a /tmp of its own.
-    with engine.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
-        yield
+    temporary = job.places.own / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    with engine.opened(plan(job, stage)):
+        # Where programs inside see them as well.
+        before, tempfile.tempdir = tempfile.tempdir, str(temporary)
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
+            files.remove(temporary)
 
 
-def bring(job: BuildRequest) -> None:
+def bring(job: RecipeJob) -> None:
     """Pull the recipe's image from its registry if the vault lacks it.
 
     Already the first stage runs in it, so that this cannot wait for `fetch`. Raises SupplyError.
@@ -59,24 +67,12 @@ def bring(job: BuildRequest) -> None:
     registry.pull(pinned.name, pinned.digest, vault)
 
 
-@contextmanager
-def _temporary_files(folder: Path) -> Iterator[None]:
-    """Put temporary files where programs inside see them as well; /tmp is another one there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    before, tempfile.tempdir = tempfile.tempdir, str(folder)
-    try:
-        yield
-    finally:
-        tempfile.tempdir = before
-        files.remove(folder)
-
-
-def encloses(job: BuildRequest, stage: str) -> bool:
+def encloses(job: RecipeJob, stage: str) -> bool:
     """Say whether a stage's programs run in a container."""
     return job.recipe.host.image is not None and stage in ENCLOSED
 
 
-def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
+def steps(job: RecipeJob, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
     # Also for recipes without an image, so that callers need not ask.
     if not encloses(job, stage):
@@ -90,7 +86,7 @@ def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
         return ()
 
 
-def enter(job: BuildRequest, stage: str, shell: Command) -> int:
+def enter(job: RecipeJob, stage: str, shell: Command) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
     Raises SupplyError if the image is not in the vault, HostError without an engine.
@@ -102,7 +98,7 @@ def enter(job: BuildRequest, stage: str, shell: Command) -> int:
         return runner.show(container.interactive(shell))
 
 
-def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
+def plan(job: RecipeJob, stage: str) -> "ContainerPlan":
     """Return how the container of a stage is started. Raises SupplyError."""
     from tfwright.tools.container import engine, image
     from tfwright.tools.container.engine import ContainerPlan
@@ -113,43 +109,24 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
         raise ValueError(f"{job.name} names no image")
     # Every other stage works on what fetch brought, and proves it by having no network.
     online = stage in ONLINE and not job.offline
+    build_out = job.places.build_out
+    build_out.mkdir(parents=True, exist_ok=True)
+    # The demo's tree and the smoke programs are run from here.
+    readable = [Path(tfwright.__file__).parent]
+    readable += filter(None, (job.host_file.cuda, job.host_file.cudnn))
+    # Only where there is a network: pip's settings can hold the password of an index.
+    client = map(account.expanded, CLIENT_FILES if online else ())
+    # Another build_out may share the vault of this one by a link.
+    shared = (job.places.vault.resolve(), job.places.git.resolve())
+    outside = (path for path in shared if not path.is_relative_to(build_out.resolve()))
     return ContainerPlan(
         image=image.kept(job.places.vault, pinned.digest),
         job=f"{job.places.own}",
-        writable=tuple(_writable(job)),
-        readable=tuple(_readable(job, online=online)),
+        # By the same path inside as outside: Bazel and ./configure write absolute paths down.
+        writable=(build_out, *outside),
+        readable=(*readable, *filter(Path.exists, client)),
         network=online,
         runtime=table.runtime,
         options=table.options,
         engine=engine.chosen(table.engine),
     )
-
-
-def _writable(job: Job) -> Iterator[Path]:
-    """Yield what is the same inside and outside, by the same path."""
-    build_out = job.places.build_out
-    # The same path inside as outside: Bazel and ./configure write absolute paths down.
-    build_out.mkdir(parents=True, exist_ok=True)
-    yield build_out
-    # Another build_out may share the vault of this one by a link.
-    # Its Bazel finds the cache in one of these.
-    cache = job.private_cache
-    if job.host_file.cache.enabled:
-        cache.mkdir(parents=True, exist_ok=True)
-    for shared in (job.places.vault, job.places.git, cache):
-        if not shared.resolve().is_relative_to(build_out.resolve()):
-            yield shared.resolve()
-
-
-def _readable(job: Job, *, online: bool) -> Iterator[Path]:
-    """Yield what programs inside may only read."""
-    # The demo's tree and the smoke programs are run from here.
-    yield Path(tfwright.__file__).parent
-    for toolkit in (job.host_file.cuda, job.host_file.cudnn):
-        if toolkit:
-            yield toolkit
-    # Only where there is a network: pip's settings can hold the password of an index.
-    for name in CLIENT_FILES if online else ():
-        path = account.expanded(name)
-        if path.exists():
-            yield path

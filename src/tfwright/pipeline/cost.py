@@ -6,11 +6,10 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -88,12 +87,9 @@ def note(job: Job, spent: Spent) -> None:
     with _kept(job).open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(run)) + "\n")
     # A run with nothing to do would push out the profiles that have something to compare.
-    if run.slowest:
-        _keep_profile(job)
-
-
-def _keep_profile(job: Job) -> None:
-    """Copy the profile of this run to where a fresh build leaves it; drop the oldest ones."""
+    if not run.slowest:
+        return
+    # To where a fresh build leaves them.
     folder = job.places.own / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
     # UTC, to a microsecond: names sort by age, and retries follow each other within a second.
@@ -108,16 +104,27 @@ def _keep_profile(job: Job) -> None:
 
 def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
     """Read what the stages of a recipe took, from what they left behind."""
-    stages = tuple(_stages(job, pipeline))
-    disk = {name: size(path) for name, path in _places(job).items()}
-    return Cost(stages, tuple(_runs(_kept(job))), disk)
-
-
-def _stages(job: Job, pipeline: Sequence[Stage]) -> Iterator[StageCost]:
-    """Yield what each stage took that has a stamp."""
-    for stage in pipeline:
-        if stamp := stamps.read(job, stage):
-            yield StageCost(stage.name, stamp.seconds, stamp.cpu)
+    stages = tuple(
+        StageCost(stage.name, stamp.seconds, stamp.cpu)
+        for stage in pipeline
+        if (stamp := stamps.read(job, stage))
+    )
+    places = job.places
+    # By the names that people know them by.
+    taking = {
+        "output base": places.bazel,
+        "tree": places.tree,
+        "wheels and venv": places.dist,
+        "logs": places.logs,
+        "build cache, of all recipes": job.host_file.cache_directory,
+        "vault, of all recipes": places.vault,
+    }
+    runs, kept = TypeAdapter(Run), list[Run]()
+    for line in _kept(job).read_bytes().splitlines() if _kept(job).is_file() else ():
+        # A kill cuts a line off, and one line less only makes a table shorter.
+        with suppress(ValidationError):
+            kept.append(runs.validate_json(line))
+    return Cost(stages, tuple(kept), {name: size(path) for name, path in taking.items()})
 
 
 def size(path: Path) -> int:
@@ -135,15 +142,6 @@ def _kept(job: Job) -> Path:
     return job.places.logs / "compile.cost.jsonl"
 
 
-def _runs(path: Path) -> Iterator[Run]:
-    run = TypeAdapter(Run)
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    for line in lines:
-        # A kill cuts a line off, and one line less only makes a table shorter.
-        with suppress(ValidationError):
-            yield run.validate_json(line)
-
-
 def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
     """Return the slowest actions, each name once.
 
@@ -157,46 +155,20 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
 
 
 def _actions(path: Path) -> Iterator[Action]:
-    """Yield the actions in a profile of Bazel, which has one event per line.
+    """Yield the actions in a profile of Bazel that have a name and a duration.
 
     A killed Bazel leaves a profile without its end, which is read as far as it goes.
     """
-    if not path.is_file():
-        return
-    for line in path.read_text("utf-8", "replace").splitlines():
-        event = _event(line)
-        if event.get("cat") == "action processing":
-            yield from _action(event)
-
-
-def _action(event: Mapping[str, Any]) -> Iterator[Action]:
-    """Yield the action of an event, if it has a name and a duration."""
-    name = event.get("name")
-    microseconds = event.get("dur")
-    if isinstance(name, str) and isinstance(microseconds, int | float):
-        yield Action(name, microseconds / 1e6)
-
-
-def _event(line: str) -> Mapping[str, Any]:
-    # A trace is a JSON array with one event on each line, and a comma behind it.
-    try:
-        found = json_text.parsed(line.strip().rstrip(","))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _places(job: Job) -> dict[str, Path]:
-    """Return what takes room, by the name that people know it by."""
-    places = job.places
-    return {
-        "output base": places.bazel,
-        "tree": places.tree,
-        "wheels and venv": places.dist,
-        "logs": places.logs,
-        "build cache, of all recipes": job.host_file.cache_directory,
-        "vault, of all recipes": places.vault,
-    }
+    for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else ():
+        # A trace is a JSON array with one event on each line, and a comma behind it.
+        try:
+            event = json_text.parsed(line.strip().rstrip(","))
+        except ValueError:
+            continue
+        if isinstance(event, dict) and event.get("cat") == "action processing":
+            name, microseconds = event.get("name"), event.get("dur")
+            if isinstance(name, str) and isinstance(microseconds, int | float):
+                yield Action(name, microseconds / 1e6)
 
 
 def _walk(path: Path) -> Iterator[os.stat_result]:

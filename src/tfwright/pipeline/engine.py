@@ -6,33 +6,28 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from tfwright.documents import recipe as recipes
 from tfwright.documents import spelling
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import containers, rivals, stamps
-from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.stage import Result, Results, Stage, Step
+from tfwright.pipeline import containers, stamps
+from tfwright.pipeline.job import Job, RecipeJob
+from tfwright.pipeline.stage import Known, Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
-from tfwright.pipeline.stamps import Seen, Stamp, Took
+from tfwright.pipeline.stamps import Took
 from tfwright.tools import disk, files
 from tfwright.tools.git.work_tree import repository_of
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import become
 
-
-class Kept(NamedTuple):
-    """What a stage made before, and still holds."""
-
-    result: Result
-    stamp: Stamp
-    seen: Mapping[str, Seen]
-    """The states of its artefacts now."""
+PUBLISHED = "stamps/publish.json"
+"""Where the publish stage of a recipe leaves its stamp, below the recipe's directory."""
 
 
 class Decision(NamedTuple):
@@ -41,7 +36,7 @@ class Decision(NamedTuple):
     stage: Stage
     why: str
     """Why it runs; empty if what it made before still holds."""
-    kept: Kept | None = None
+    kept: Result | None = None
     """What it made before, if that still holds."""
 
 
@@ -58,56 +53,85 @@ class Planned(NamedTuple):
         return self.ask_steps()
 
 
-def build(
-    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool | None = None
-) -> Result:
-    """Take a recipe through the pipeline up to the last wanted stage; return what that one made.
-
-    As `results`, which returns what all of them made.
-    """
-    made = results(request, again=again, fresh=fresh, wait=wait)
-    return made[wanted(request)[-1].makes]
-
-
-def results(
-    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool | None = None
-) -> Results:
+def build(job: RecipeJob) -> Results:
     """Take a recipe through the pipeline up to the last wanted stage; return what each made.
 
-    Stages whose stamp holds are skipped; `again` names one that runs all the same, `fresh` drops
-    everything but the caches first. `wait` says whether to wait for another command that works on
-    the recipe; None stands for a command that cannot be asked to. Raises a TfwrightError that names
-    its stage.
+    Stages whose stamp holds are skipped, except for the one that the job runs again. Raises a
+    TfwrightError that names its stage.
     """
-    # The lock comes first: --fresh would remove the
-    # tree under another build's compiler.
-    with occupied(request, wait=wait):
+    # The lock comes first: --fresh would remove the tree under another build's compiler.
+    with occupied(job):
         # Asked before anything is fetched: publish would find out only hours later.
-        rivals.insist_on_own_name(request)
-        if fresh:
-            _clear(request)
-        made: Results = {}
-        for stage in wanted(request):
-            decision = decide(stage, request, made, again=stage.name == again)
-            if kept := decision.kept:
-                made[stage.makes] = kept.result
-                stamps.renew(request, stage, kept.stamp, kept.seen)
-                request.listener.kept(stage.name)
-            else:
-                made[stage.makes] = _run(decision, request, made)
+        insist_on_own_wheel(job)
+        if job.fresh:
+            _clear(job)
+        made = Results()
+        for stage in wanted(job):
+            decision = decide(stage, job, made, renew=True)
+            if decision.kept:
+                job.listener.kept(stage.name)
+                made[stage.makes] = decision.kept
+                continue
+            # Before the run: what changes meanwhile must make the next build run the stage again.
+            depends = stamps.parts(stage, job, made)
+            job.listener.started(stage.name, decision.why)
+            begun, before = time.monotonic(), _processor()
+            with _named(stage, job), disk.explained():
+                stamps.forget(job, stage)
+                _empty(job.places.home)
+                with _closed_off(job, stage), containers.around(job, stage.name):
+                    made[stage.makes] = stage.run(job, made)
+                seconds = time.monotonic() - begun
+                # The stamp is written last, so it never speaks of a stage that was interrupted.
+                if stage.cached:
+                    took = Took(seconds, _processor() - before)
+                    stamps.write(job, stage, depends, made[stage.makes], took)
+            job.listener.finished(stage.name, seconds)
         return made
 
 
 @contextmanager
-def occupied(job: Job, *, wait: bool | None = None) -> Iterator[None]:
+def _named(stage: Stage, job: RecipeJob) -> Iterator[None]:
+    """Let an error say in which stage of which recipe it was raised."""
+    try:
+        yield
+    except TfwrightError as fault:
+        fault.stage, fault.recipe = stage.name, job.argument
+        raise
+
+
+@contextmanager
+def occupied(job: RecipeJob) -> Iterator[None]:
     """Keep every other command away from the recipe's directory while the block runs."""
     # Not every command has --wait, and a remedy must be one that can be typed.
-    remedy = file_lock.REMEDY if wait is None else "Wait until that has ended, or add --wait."
-    with file_lock.held(job.places.lock, f"on recipe {job.name}", wait=bool(wait), remedy=remedy):
+    remedy = file_lock.REMEDY if job.wait is None else "Wait until that has ended, or add --wait."
+    doing = f"on recipe {job.name}"
+    with file_lock.held(job.places.lock, doing, wait=bool(job.wait), remedy=remedy):
         yield
 
 
-def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
+def insist_on_own_wheel(job: RecipeJob) -> None:
+    """Refuse a first build whose wheel would replace the one of another recipe in the wheelhouse.
+
+    Raises RecipeError naming the other recipe.
+    """
+    # Asked only once for a recipe: its own earlier wheel is meant to be replaced.
+    if job.until != "publish" or (job.places.own / PUBLISHED).exists():
+        return
+    # A directory may be left of a recipe that was renamed or removed.
+    known = set(recipes.names()) - {job.name}
+    for stamp in sorted(job.places.build_out.glob(f"*/{PUBLISHED}")):
+        other = stamp.parents[1].name
+        if other in known and recipes.read(other).wheel_identity == job.recipe.wheel_identity:
+            raise RecipeError(
+                f"The wheel of {job.name} would replace the one of {other}: both have the same "
+                "file name",
+                remedy="Set package.project_name in one of the recipes, or build them with "
+                "different host files, so that each has a build_out of its own.",
+            )
+
+
+def plan(job: RecipeJob, *, blocked: bool = False) -> Iterator[Planned]:
     """Say what `build` would do, stage by stage, without doing any of it.
 
     A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
@@ -115,33 +139,29 @@ def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> It
     kept after all if the result turns out to be the same. On a host that is `blocked`, the check
     would refuse the recipe, so it is not run, and everything follows it.
     """
-    results: Results = {}
+    made = Results()
     # Only for showing commands: what earlier builds made may no longer hold.
-    earlier = stamps.latest(request, PIPELINE)
-    for stage in wanted(request):
-        missing = [kind for kind in stage.needs if kind not in results]
+    earlier = stamps.latest(job, PIPELINE)
+    for stage in wanted(job):
+        missing = [kind for kind in stage.needs if kind not in made]
         if missing:
             maker = next(other for other in PIPELINE if other.makes is missing[0])
-            known = {**earlier, **results}
-            reasons = (f"follows {maker.name}", stage.foresees(request, known))
-            yield Planned(
-                stage, "; ".join(filter(None, reasons)), partial(_steps, stage, request, earlier)
-            )
-            continue
-        decision = decide(stage, request, results, again=stage.name == again)
-        if decision.kept:
-            results[stage.makes] = decision.kept.result
-        elif not (stage.cached or blocked):
-            with containers.around(request, stage.name):
-                results[stage.makes] = stage.run(request, results)
-        known = {**earlier, **results}
-        yield Planned(stage, decision.why, partial(_steps, stage, request, known))
+            why = f"follows {maker.name}"
+        else:
+            decision = decide(stage, job, made)
+            why = decision.why
+            if decision.kept:
+                made[stage.makes] = decision.kept
+            elif not (stage.cached or blocked):
+                with containers.around(job, stage.name):
+                    made[stage.makes] = stage.run(job, made)
+        known = earlier if missing else {**earlier, **made}
+        yield Planned(stage, why, partial(_steps, stage, job, known))
 
 
-def _steps(stage: Stage, request: BuildRequest, results: Results) -> Sequence[Step]:
+def _steps(stage: Stage, job: RecipeJob, made: Known) -> Sequence[Step]:
     """Return what a stage does, after the start of the container that it does it in."""
-    opening = containers.steps(request, stage.name)
-    return (*opening, *stage.steps(request, results))
+    return (*containers.steps(job, stage.name), *stage.steps(job, made))
 
 
 def wanted(job: Job) -> list[Stage]:
@@ -149,11 +169,14 @@ def wanted(job: Job) -> list[Stage]:
     return list(PIPELINE[: _names().index(job.until) + 1])
 
 
-def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool) -> Decision:
-    """Decide whether `stage` has to run; nothing is changed."""
-    if again or not stage.cached:
-        return Decision(stage, "asked for again" if again else "runs every time")
-    stamp = stamps.read(request, stage)
+def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) -> Decision:
+    """Decide whether `stage` has to run.
+
+    Nothing is changed, but for the states of artefacts that were hashed again, with `renew`.
+    """
+    if stage.name == job.again or not stage.cached:
+        return Decision(stage, "asked for again" if stage.name == job.again else "runs every time")
+    stamp = stamps.read(job, stage)
     if stamp is None:
         return Decision(stage, "not done yet")
     # A stamp keeps its result as plain JSON, whose fields another version may not know.
@@ -161,44 +184,15 @@ def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool
         result = stage.makes.model_validate(stamp.result)
     except ValueError:
         return Decision(stage, "its stamp is from another version of tfwright")
-    # The cheap questions first: digests at hand, then the
-    # state of files, then walks of the tree.
-    if why := stamps.changed(stamp, stamps.parts(stage, request, results)):
+    # The cheap questions first: digests at hand, then the state of files, then walks of the tree.
+    if why := stamps.changed(stamp, stamps.parts(stage, job, made)):
         return Decision(stage, why)
     seen = stamps.states(result)
-    why = stamps.damage(stamp, result, seen) or stage.damage(request, result)
-    if why:
+    if why := stamps.damage(stamp, result, seen) or stage.damage(job, result):
         return Decision(stage, why)
-    return Decision(stage, "", Kept(result, stamp, seen))
-
-
-def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
-    """Run one stage and stamp it."""
-    stage = decision.stage
-    # Before the run: what changes meanwhile must make
-    # the next build run the stage again.
-    depends = stamps.parts(stage, request, results)
-    request.listener.started(stage.name, decision.why)
-    begun = time.monotonic()
-    before = _processor()
-    try:
-        with disk.explained():
-            stamps.forget(request, stage)
-            _empty(request.places.home)
-            with _closed_off(request, stage), containers.around(request, stage.name):
-                result = stage.run(request, results)
-            seconds = time.monotonic() - begun
-            # The stamp is written last, so it never speaks
-            # of a stage that was interrupted.
-            if stage.cached:
-                took = Took(seconds, _processor() - before)
-                stamps.write(request, stage, depends, result, took)
-    except TfwrightError as fault:
-        fault.stage = stage.name
-        fault.recipe = request.argument
-        raise
-    request.listener.finished(stage.name, seconds)
-    return result
+    if renew:
+        stamps.renew(job, stage, stamp, seen)
+    return Decision(stage, "", result)
 
 
 def _empty(home: Path) -> None:
@@ -217,7 +211,7 @@ def _empty(home: Path) -> None:
 
 
 @contextmanager
-def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
+def _closed_off(job: RecipeJob, stage: Stage) -> Iterator[None]:
     """Take the network away from the programs of an offline build, which proves that it needs none.
 
     The check makes nothing, and a container has no network by itself.
@@ -225,10 +219,10 @@ def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
     from tfwright.tools.process import isolation
 
     # An enclosure costs a few namespaces, so it is opened only where a program may run.
-    if not request.offline or not stage.cached or containers.encloses(request, stage.name):
+    if not job.offline or not stage.cached or containers.encloses(job, stage.name):
         yield
     elif obstacle := isolation.obstacle():
-        request.listener.note(f"Programs of this stage have a network: {obstacle}")
+        job.listener.note(f"Programs of this stage have a network: {obstacle}")
         yield
     else:
         with isolation.closed():
@@ -241,7 +235,7 @@ def _processor() -> float:
     return sum(os.times()[:4])
 
 
-def clean(job: Job, *, caches: bool = False) -> None:
+def clean(job: RecipeJob, *, caches: bool = False) -> None:
     """Remove what was built of a recipe; the wheelhouse stays.
 
     The mirrors, the vault and the build cache belong to all recipes and go only with `caches`.
@@ -322,14 +316,14 @@ def stage_named(name: str) -> Stage:
     )
 
 
-_OF_A_BUILD = ("--build_event_json_file=", "--profile=", "--disk_cache=", "--remote_")
+OF_A_BUILD = ("--build_event_json_file=", "--profile=", "--disk_cache=", "--remote_")
 """Options of Bazel that say where the record of a build goes, or which cache tfwright serves."""
 
 
-def enter(request: BuildRequest, name: str) -> NoReturn:
+def enter(job: RecipeJob, name: str) -> NoReturn:
     """Become a shell in a stage's directory, with the environment of the stage's first command."""
     stage = stage_named(name)
-    steps = stage.steps(request, stamps.latest(request, PIPELINE))
+    steps = stage.steps(job, stamps.latest(job, PIPELINE))
     command = next((step for step in steps if isinstance(step, Command)), None)
     if command is None:
         raise RecipeError(
@@ -339,19 +333,19 @@ def enter(request: BuildRequest, name: str) -> NoReturn:
     if not command.cwd.is_dir():
         raise HostError(
             f"{command.cwd} is not there yet",
-            remedy=f"Run 'invoke build --recipe {request.argument} --until source' first.",
+            remedy=f"Run 'invoke build --recipe {job.argument} --until source' first.",
         )
     terminal = {
         "TERM": os.environ.get("TERM", "dumb"),
-        "PS1": f"({request.name} {name}) \\w $ ",
+        "PS1": f"({job.name} {name}) \\w $ ",
         **bazel_function(command),
     }
     # The user's own start-up files would set PATH, and so
     # another environment than the stage's.
     shell = ("/bin/bash", "--norc", "--noprofile")
     entered = Command(shell, command.cwd, {**command.env, **terminal})
-    if containers.encloses(request, name):
-        sys.exit(containers.enter(request, name, entered))
+    if containers.encloses(job, name):
+        sys.exit(containers.enter(job, name, entered))
     become(entered)
 
 
@@ -365,9 +359,10 @@ def bazel_function(command: Command) -> dict[str, str]:
     if not Path(program).name.startswith("bazel"):
         return {}
     # "bazel --startup build --option -- //target"
-    startup = list(itertools.takewhile(_is_option, arguments))
-    given = itertools.takewhile(_is_option, arguments[len(startup) + 1 :])
-    options = [word for word in given if not word.startswith(_OF_A_BUILD)]
+    verb = next(number for number, word in enumerate(arguments) if not word.startswith("--"))
+    startup, rest = arguments[:verb], arguments[verb + 1 :]
+    given = itertools.takewhile(lambda word: word.startswith("--") and word != "--", rest)
+    options = [word for word in given if not word.startswith(OF_A_BUILD)]
     text = f"""() {{
     case $1 in
         build | test | run | aquery | cquery) set -- "$1" {shlex.join(options)} "${{@:2}}" ;;
@@ -376,7 +371,3 @@ def bazel_function(command: Command) -> dict[str, str]:
 }}"""
     # This is how bash hands functions on to other shells.
     return {"BASH_FUNC_bazel%%": text}
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("--") and word != "--"

@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from pydantic import TypeAdapter
+
 from tfwright.documents.recipe import BazelTable, FetchTable, Recipe, SourceTable
-from tfwright.pipeline import unmet
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted, Unpinned
 from tfwright.progress import SILENCE, Progress
@@ -15,6 +16,7 @@ from tfwright.rules import patched_tree, repositories
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree
 from tfwright.rules.readings import Readings
+from tfwright.tools import files
 from tfwright.tools.bazel import workspaces
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
@@ -110,7 +112,15 @@ def bring(
     # Before any download: a substitute for an archive that
     # the tree does not pin is a mistake.
     substitutes.insist(tables, found.repositories)
-    reached = reach.bring(found, tables, locked, store(job), _suppliers(job, pins))
+    obtain = partial(
+        origins.obtain,
+        store=store(job),
+        origins=Origins(job.host_file, job.places.git, job.offline, pins.fetch),
+        report=job.listener.progress,
+    )
+    cloning = partial(clone, job, offline=job.offline)
+    suppliers = Suppliers(obtain, cloning, Readings(job.places.readings))
+    reached = reach.bring(found, tables, locked, store(job), suppliers)
     # What such a file declares is not known: the list of what is missing would not be whole, and
     # the lock would seem to know too much.
     substitutes.insist_on_loads(tables, reached.rules, reached.unread)
@@ -122,7 +132,12 @@ def bring(
     if missing or refused:
         shortage = Shortage(job.argument, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
-    _report(job, pins, reached)
+    for text in reached.notes(missing_downloads(job)):
+        job.listener.note(text)
+    names = ", ".join(sorted(pins.fetch.other_bytes))
+    # Said in every build, since such a wheel is not made from what upstream pinned.
+    if names:
+        job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
     # A lock says what Bazel wants, and whoever wrote it has read this note.
     if not locked:
         for text in reach.left_to_bazel(reached.rules):
@@ -130,25 +145,13 @@ def bring(
     return reached
 
 
-def _report(job: Job, pins: RecipePins, reached: Reached) -> None:
-    for text in reached.notes(unmet.read(job)):
-        job.listener.note(text)
-    names = ", ".join(sorted(pins.fetch.other_bytes))
-    # Said in every build, since such a wheel is not made from what upstream pinned.
-    if names:
-        job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
-
-
-def _suppliers(job: Job, pins: RecipePins) -> Suppliers:
-    """Return what brings archives and commits to this host, from every origin that it may ask."""
-    obtain = partial(
-        origins.obtain,
-        store=store(job),
-        origins=Origins(job.host_file, job.places.git, job.offline, pins.fetch),
-        report=job.listener.progress,
-    )
-    cloning = partial(clone, job, offline=job.offline)
-    return Suppliers(obtain, cloning, Readings(job.places.readings))
+def missing_downloads(job: Job) -> frozenset[str]:
+    """Return the addresses for which the last build stopped; none, if they cannot be read."""
+    try:
+        listed = files.content(job.places.missing_downloads)
+        return TypeAdapter(frozenset[str]).validate_json(listed)
+    except (OSError, ValueError):
+        return frozenset()
 
 
 def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:

@@ -19,6 +19,8 @@ def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) ->
     # Only what the recipe uses: a CUDA that appears on
     # the host must not rebuild a CPU wheel.
     toolkit, cudnn = cuda.present(recipe, host_file, host.place)
+    programs = toolchain.named(recipe, host_file)
+    named = (toolchain.version_line(host.place, program) for program in programs)
     return HostFacts(
         system=host.system,
         machine=host.machine,
@@ -26,20 +28,11 @@ def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) ->
         interpreter=interpreter,
         python=pythons.version_of(interpreter),
         compiler=host.compiler.value,
-        named=_versions(recipe, host_file, host),
+        named=tuple(dict.fromkeys(filter(None, (line.value for line in named)))),
         cuda=toolkit,
         cudnn=cudnn,
         toolkit=_digest(recipe, host_file, toolkit),
     )
-
-
-def _versions(recipe: Recipe, host_file: HostFile, host: Host) -> tuple[str, ...]:
-    """Return what the compilers that are named say for their versions."""
-    said = (
-        toolchain.version_line(host.place, program).value
-        for program in toolchain.named(recipe, host_file)
-    )
-    return tuple(dict.fromkeys(filter(None, said)))
 
 
 def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:

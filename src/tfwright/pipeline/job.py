@@ -107,8 +107,8 @@ class Places:
         return self.own / "memory.json"
 
     @property
-    def unmet(self) -> Path:
-        """The downloads for which the last build stopped."""
+    def missing_downloads(self) -> Path:
+        """The addresses of the downloads for which the last build stopped."""
         return self.own / "unmet.json"
 
     @property
@@ -119,7 +119,7 @@ class Places:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The part of a request that every stage may read, and none may change.
+    """What every stage may read, and none may change: where it works, and how it was asked to.
 
     It carries no recipe: a stage is handed the tables that its signature names, and nothing else
     of the recipe can then change what it makes without changing the key of its stamp.
@@ -163,12 +163,19 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildRequest(Job):
+class RecipeJob(Job):
     """A job together with the recipe that it is about: what commands pass to the engine."""
 
     name: str = field(init=False, default="")
     argument: str = field(init=False, default="")
     recipe: Recipe
+    again: str = ""
+    """The stage that runs even if its stamp holds."""
+    fresh: bool = False
+    """Whether everything but the caches is dropped first."""
+    wait: bool | None = None
+    """Whether to wait for another command that works on the recipe; None stands for a command that
+    cannot be asked to."""
 
     def __post_init__(self) -> None:
         """Take the name from the recipe, so that the two cannot differ."""
@@ -176,44 +183,33 @@ class BuildRequest(Job):
         object.__setattr__(self, "argument", self.recipe.argument)
 
     @classmethod
-    def of(  # noqa: PLR0913 each is a fact of its own
+    def of(
         cls,
         named: str,
         settings: HostFile,
         *,
-        listener: Listener = SILENCE,
-        offline: bool = False,
-        jobs: int | None = None,
-        until: str = "publish",
+        cache: bool = True,
         complete: Callable[[dict[str, Any]], None] | None = None,
+        **options: Any,  # noqa: ANN401 fields of the class
     ) -> Self:
-        """Read a recipe, given by its name or the path of its file, into a request.
+        """Read a recipe, given by its name or the path of its file, into a job.
 
-        `settings` are the host file's; `complete` is as for `recipe.read`. Raises RecipeError.
+        `settings` are the host file's; without `cache` every action runs; `complete` is as for
+        `recipe.read`, and `options` are fields of the job. Raises RecipeError.
         """
-        # A lock belongs to the file, so a recipe that is
-        # given by its path has its own, too.
-        lock = find(named).with_suffix(".lock")
+        # A lock belongs to the file, so a recipe that is given by its path has its own, too.
+        locked = files.existing(find(named).with_suffix(".lock"))
         recipe = read(named, complete)
-        return cls(
-            recipe=recipe,
-            host_file=settings.of(recipe),
-            locked=files.existing(lock),
-            listener=listener,
-            offline=offline,
-            jobs=jobs,
-            until=until,
-        )
+        job = cls(recipe=recipe, host_file=settings.of(recipe), locked=locked, **options)
+        return job if cache else job.without_cache()
 
-    def without_cache(self) -> "BuildRequest":
+    def without_cache(self) -> Self:
         """Return the same, with every action run and none taken from the build cache."""
         cache = self.host_file.cache.changed(enabled=False)
-        host_file = self.host_file.changed(cache=cache)
-        return replace(self, host_file=host_file)
+        return replace(self, host_file=self.host_file.changed(cache=cache))
 
     @cached_property
     def job(self) -> Job:
         """The same without the recipe, as stages are handed it."""
         # A copy of the fields, not `self`: a stage could otherwise reach `recipe`.
-        shared = {known.name: getattr(self, known.name) for known in fields(Job)}
-        return Job(**shared)
+        return Job(**{known.name: getattr(self, known.name) for known in fields(Job)})

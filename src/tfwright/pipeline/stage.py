@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
-from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files, trees
 from tfwright.tools.process.command import Command
 
@@ -32,9 +31,25 @@ class Result(BaseModel):
         return self.model_dump(mode="json", exclude=set(self.incidental))
 
 
-Results = dict[type[Result], Result]
-"""What stages made, by type."""
 Kind = TypeVar("Kind")
+Made = TypeVar("Made", bound=Result)
+
+
+class Results(dict[type[Result], Result]):
+    """What stages made, by type, in the order of the pipeline."""
+
+    def of(self, kind: type[Made]) -> Made:
+        """Return the result of a type."""
+        return cast("Made", self[kind])
+
+    @property
+    def last(self) -> Result:
+        """What the last stage made."""
+        return self[next(reversed(self))]
+
+
+Known = Mapping[type[Result], Result]
+"""What is known of earlier results: some of them may be missing, or be those of the last build."""
 
 
 class Artefact(Result):
@@ -49,6 +64,10 @@ class Artefact(Result):
     def of(cls, path: Path) -> "Artefact":
         """Describe a file that is there."""
         return cls(path=path, sha256=files.sha256(path), size=path.stat().st_size)
+
+    def changed(self) -> bool:
+        """Read it, and say whether it holds anything else than it did."""
+        return files.sha256(self.path) != self.sha256
 
 
 class Folder(Result):
@@ -94,11 +113,11 @@ class Stage:
     """A stage module, read: what it needs and makes comes from the signature of its ``run``.
 
     A module may also define ``REVISION`` (raised when the stage's own logic changes what it makes),
-    ``CACHED = False`` (always run), and four hooks, which declare what they are handed as ``run``
+    ``CACHED = False`` (always run), and three hooks, which declare what they are handed as ``run``
     does: ``inputs`` returns name and digest of outside content, such as patches; ``steps`` the
-    commands and files, for the plan; ``foresees`` what will cost time again; ``damage`` says what
-    on disk differs from a result. Nothing has run yet when a plan is made, so ``steps`` and
-    ``foresees`` ask for a result as ``Tree | None``, and are handed what that stage made last.
+    commands and files, for the plan; ``damage`` says what on disk differs from a result. Nothing
+    has run yet when a plan is made, so ``steps`` asks for a result as ``Tree | None``, and is
+    handed what that stage made last.
     """
 
     module: ModuleType
@@ -113,9 +132,8 @@ class Stage:
         """The first line of the module's docstring."""
         return (inspect.getdoc(self.module) or "").partition("\n")[0]
 
+    # Annotations may be strings, or behind "from __future__"; get_type_hints resolves both.
     @cached_property
-    # Annotations may be strings, or behind "from
-    # __future__"; get_type_hints resolves both.
     def types(self) -> Mapping[str, type]:
         """The type of each parameter of ``run``, and of its ``return``."""
         return get_type_hints(self.module.run)
@@ -135,6 +153,10 @@ class Stage:
         """The types of the recipe tables that it receives; Recipe stands for all of them."""
         return self._handed(Table)
 
+    def _handed(self, base: type[Kind]) -> tuple[type[Kind], ...]:
+        parameters = (kind for name, kind in self.types.items() if name != "return")
+        return tuple(kind for kind in parameters if issubclass(kind, base))
+
     @property
     def revision(self) -> int:
         """Raised when a new version of the stage would make something else from the same inputs."""
@@ -145,76 +167,54 @@ class Stage:
         """Whether a stamp can take the place of a run."""
         return getattr(self.module, "CACHED", True)
 
-    def inputs(self, request: BuildRequest) -> Mapping[str, str]:
+    def inputs(self, job: RecipeJob) -> Mapping[str, str]:
         """Return the digests of what the stage reads from outside the recipe and other results."""
-        return self._ask("inputs", request, {}) or {}
+        return self._ask("inputs", job, {}) or {}
 
-    def steps(self, request: BuildRequest, last: Results) -> Sequence[Step]:
+    def steps(self, job: RecipeJob, last: Known) -> Sequence[Step]:
         """Return the commands that the stage would run and the files that it would write.
 
         `last` is what the stages made in earlier builds, as far as there were any.
         """
-        return self._ask("steps", request, last) or ()
+        return self._ask("steps", job, last) or ()
 
-    def foresees(self, request: BuildRequest, last: Results) -> str:
-        """Say what of the stage's work has to be done again; empty if nothing is known of that.
-
-        `last` is what earlier stages found now, and else what the stages made in earlier builds.
-        """
-        return self._ask("foresees", request, last) or ""
-
-    def damage(self, request: BuildRequest, result: Result) -> str | None:
+    def damage(self, job: RecipeJob, result: Result) -> str | None:
         """Say what on disk differs from `result`, beyond its artefacts; None if nothing does."""
-        damage: str | None = self._ask("damage", request, {type(result): result})
+        damage: str | None = self._ask("damage", job, {type(result): result})
         return damage
 
-    def run(self, request: BuildRequest, results: Results) -> Result:
-        """Run the stage with what its signature asks for."""
-        made = self._call(self.module.run, request, results)
-        if not isinstance(made, self.makes):
-            promised = self.makes.__name__
-            returned = type(made).__name__
-            raise TypeError(f"stage {self.name} promised {promised}, not {returned}")
-        return made
-
-    def _handed(self, base: type[Kind]) -> tuple[type[Kind], ...]:
-        parameters = (kind for name, kind in self.types.items() if name != "return")
-        return tuple(kind for kind in parameters if issubclass(kind, base))
-
-    def _ask(self, hook: str, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
+    def _ask(self, hook: str, job: RecipeJob, made: Known) -> Any:  # noqa: ANN401
         function = getattr(self.module, hook, None)
-        return self._call(function, request, results) if function else None
+        return function(**_arguments(function, job, made)) if function else None
 
-    def _call(self, function: Callable[..., Any], request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
-        kinds = {**get_type_hints(function)}
-        kinds.pop("return", None)
-        # The function gets nothing else, so it cannot depend
-        # on what its stamp does not cover.
-        arguments = {name: _argument(kind, request, results) for name, kind in kinds.items()}
-        return function(**arguments)
-
-
-def _argument(
-    kind: Any,  # noqa: ANN401 what get_type_hints returns
-    request: BuildRequest,
-    results: Results,
-) -> Any:  # noqa: ANN401 the same
-    """Return what is handed over for a parameter of the type `kind`."""
-    # Only a union such as "Tree | None" has arguments: a
-    # result that there may not be yet.
-    if optional := get_args(kind):
-        return results.get(optional[0])
-    if issubclass(kind, Result):
-        return results[kind]
-    if issubclass(kind, Table):
-        return table_of(request.recipe, kind)
-    # Not the request itself, which carries the recipe.
-    return request.job
+    def run(self, job: RecipeJob, made: Known) -> Result:
+        """Run the stage with what its signature asks for."""
+        result = self.module.run(**_arguments(self.module.run, job, made))
+        if not isinstance(result, self.makes):
+            promised, returned = self.makes.__name__, type(result).__name__
+            raise TypeError(f"stage {self.name} promised {promised}, not {returned}")
+        return result
 
 
-def table_of(recipe: Recipe, kind: type[Table]) -> Table:
-    """Return the recipe's table of a type; of the type Recipe, the whole recipe."""
-    if kind is Recipe:
-        return recipe
-    # "is", since a subclass would be another table of the recipe.
-    return next(table for table in vars(recipe).values() if type(table) is kind)
+def _arguments(function: Callable[..., Any], job: RecipeJob, made: Known) -> dict[str, object]:
+    """Return what is handed over for each parameter, by its type.
+
+    A function gets nothing else, so it cannot depend on what its stamp does not cover.
+    """
+    arguments = dict[str, object]()
+    for name, kind in get_type_hints(function).items():
+        if name == "return":
+            continue
+        # Only a union such as "Tree | None" has arguments: a result that there may not be yet.
+        if optional := get_args(kind):
+            arguments[name] = made.get(optional[0])
+        elif issubclass(kind, Result):
+            arguments[name] = made[kind]
+        elif issubclass(kind, Table):
+            # "is", since a subclass would be another table of the recipe.
+            tables = (job.recipe, *vars(job.recipe).values())
+            arguments[name] = next(table for table in tables if type(table) is kind)
+        else:
+            # Without the recipe.
+            arguments[name] = job.job
+    return arguments

@@ -5,22 +5,19 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
-from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.stage import Artefact, Folder, Result, Results, Stage
+from tfwright.pipeline.job import Job, RecipeJob
+from tfwright.pipeline.stage import Artefact, Folder, Known, Made, Result, Stage
 from tfwright.tools import files, trees
 
 Seen = tuple[int, int, int, int] | str
 """Inode, size, and times of change in nanoseconds: while they stay, a file's digest stays. Of a
 directory, a digest of those of everything in it."""
-
-
-Made = TypeVar("Made", bound=Result)
 
 
 class Took(NamedTuple):
@@ -51,36 +48,24 @@ def digest(content: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parts(stage: Stage, request: BuildRequest, results: Results) -> dict[str, str]:
+def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
     """Return the digest of each thing that decides what `stage` would make now."""
     found = {"the stage's revision": str(stage.revision)}
+    recipe = job.recipe
     for kind in stage.tables:
-        found |= _of_recipe(request.recipe, kind)
-    found |= stage.inputs(request)
+        # Of the whole recipe one digest per key, so that a plan can name the key that changed; in
+        # the order of the recipe.
+        own = kind.__name__.removesuffix("Table").lower()
+        keys = tuple(vars(recipe)) if kind is Recipe else (own,)
+        content = recipe.model_dump(mode="json", include=set(keys))
+        for key in keys:
+            title = f"[{key}]" if isinstance(getattr(recipe, key), Table) else key
+            found[f"the recipe's {title}"] = digest(content[key])
+    found |= stage.inputs(job)
     # By content: a stage that ran again and made the same lets the later ones be kept.
     for made in stage.needs:
         found[f"what {made.__name__} holds"] = digest(results[made].essence())
     return found
-
-
-def _of_recipe(recipe: Recipe, kind: type[Table]) -> dict[str, str]:
-    """Return the digest of a table.
-
-    For the whole recipe, return one digest per key, so that a plan can name the key that changed.
-    """
-    # In the order of the recipe, in which a plan names what changed.
-    keys = tuple(vars(recipe)) if kind is Recipe else (_key(kind),)
-    content = recipe.model_dump(mode="json", include=set(keys))
-    return {f"the recipe's {_title(key, recipe)}": digest(content[key]) for key in keys}
-
-
-def _key(kind: type[Table]) -> str:
-    return kind.__name__.removesuffix("Table").lower()
-
-
-def _title(key: str, recipe: Recipe) -> str:
-    """Return a key of a recipe as it is written in one."""
-    return f"[{key}]" if isinstance(getattr(recipe, key), Table) else key
 
 
 def read(job: Job, stage: Stage) -> Stamp | None:
@@ -104,7 +89,7 @@ def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
         return None
 
 
-def latest(job: Job, stages: Iterable[Stage]) -> Results:
+def latest(job: Job, stages: Iterable[Stage]) -> Known:
     """Return what each of the stages made last, where there is anything; see `last`."""
     found = {stage.makes: last(job, stage.name, stage.makes) for stage in stages}
     return {kind: result for kind, result in found.items() if result is not None}
@@ -156,7 +141,16 @@ def states(result: Result) -> dict[str, Seen]:
     found = dict[str, Seen]()
     for artefact in artefacts(result):
         with suppress(OSError):
-            found[str(artefact.path)] = _state(artefact)
+            if isinstance(artefact, Folder):
+                follow, without = artefact.follow, artefact.without
+                found[str(artefact.path)] = trees.glance(
+                    artefact.path, follow=follow, without=without
+                )
+            else:
+                state = artefact.path.stat()
+                # The time of change cannot be set back, as that of modification can.
+                times = state.st_mtime_ns, state.st_ctime_ns
+                found[str(artefact.path)] = state.st_ino, state.st_size, *times
     return found
 
 
@@ -167,22 +161,15 @@ def damage(stamp: Stamp, result: Result, seen: Mapping[str, Seen]) -> str | None
     """
     for artefact in artefacts(result):
         path = str(artefact.path)
-        # Hashing gigabytes of runfiles for each build
-        # would take longer than many builds.
+        # Hashing gigabytes of runfiles for each build would take longer than many builds.
         if path in seen and stamp.seen.get(path) == seen[path]:
             continue
         try:
-            if _changed(artefact):
+            if artefact.changed():
                 return f"{artefact.path.name} changed on disk"
         except OSError:
             return f"{artefact.path.name} is gone"
     return None
-
-
-def _changed(artefact: Artefact | Folder) -> bool:
-    if isinstance(artefact, Folder):
-        return artefact.changed()
-    return files.sha256(artefact.path) != artefact.sha256
 
 
 def artefacts(value: object) -> Iterator[Artefact | Folder]:
@@ -195,14 +182,6 @@ def artefacts(value: object) -> Iterator[Artefact | Folder]:
     elif isinstance(value, tuple):
         for part in value:
             yield from artefacts(part)
-
-
-def _state(artefact: Artefact | Folder) -> Seen:
-    if isinstance(artefact, Folder):
-        return trees.glance(artefact.path, follow=artefact.follow, without=artefact.without)
-    state = artefact.path.stat()
-    # The time of change cannot be set back, as that of modification can.
-    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _path(job: Job, stage: str) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
 from tfwright.pipeline import external
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.rules.model import Rules
 from tfwright.tools import files, toml_editing
 from tfwright.vault import links, reach
@@ -89,7 +89,7 @@ class ArchiveChange:
     """Among the new and changed ones, those that no source gives any more."""
 
 
-def compared(old: Rules, new: Rules, job: BuildRequest) -> ArchiveChange:
+def compared(old: Rules, new: Rules, job: RecipeJob) -> ArchiveChange:
     """Compare what two commits pin, and ask for what only the new one pins."""
     # By checksum: upstream renames rules, and moves URLs, without another archive.
     before, after = (

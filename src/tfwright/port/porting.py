@@ -22,7 +22,7 @@ from tfwright.new import bazel
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
 from tfwright.rules import tree_files
@@ -61,7 +61,7 @@ class Port:
     pins: tuple[PortedPin, ...]
 
 
-def port(old: BuildRequest, path: Path, to: str) -> Port:
+def port(old: RecipeJob, path: Path, to: str) -> Port:
     """Write a recipe for another tag or branch next to `path`, and judge each of its pins.
 
     `to` is a tag, a branch or a version, and may name the commit behind an @. Raises RecipeError if
@@ -93,13 +93,13 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
 class _Porting:
     """A new recipe whose pins are judged; what follows from a verdict is written into it."""
 
-    def __init__(self, old: BuildRequest, path: Path) -> None:
+    def __init__(self, old: RecipeJob, path: Path) -> None:
         self.old, self.path = old, path
         self.made = [path]
         """The files that are created, which a failure leaves behind."""
 
     @property
-    def new(self) -> BuildRequest:
+    def new(self) -> RecipeJob:
         """The new recipe as its file is now."""
         return replace(self.old, recipe=recipes.read(str(self.path)), locked=None)
 
@@ -247,7 +247,7 @@ _STATES: dict[Fate, State] = {
 }
 
 
-def _rules(job: BuildRequest, repository: Path) -> Rules | None:
+def _rules(job: RecipeJob, repository: Path) -> Rules | None:
     """Read the rules of a commit without its patches, which may not fit."""
     bare = job.recipe.source.model_copy(update={"patches": (), "assets": {}})
     pins = RecipePins(bare, job.recipe.bazel, job.recipe.fetch)
@@ -308,7 +308,7 @@ def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
 
 
-def _archives(job: BuildRequest, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
+def _archives(job: RecipeJob, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
     """List the archives that are new, changed or gone, and those that no server has any more."""
     if old is None or new is None:
         yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")

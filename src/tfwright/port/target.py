@@ -10,7 +10,7 @@ from tfwright.build import verified
 from tfwright.documents.recipe import NAMED_SINCE, SEPARATE_NCCL, Recipe
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release, is_version
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.rules import tree_files
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git.remote import Remote, named_commit
@@ -60,7 +60,7 @@ class PortTarget:
         return name if name != old.name else f"{old.name}-{new}"
 
 
-def of(old: BuildRequest, to: str) -> PortTarget:
+def of(old: RecipeJob, to: str) -> PortTarget:
     """Return what a name means: ``v1.12.0``, ``r1.12``, ``1.12.0-rc0``, ``master@COMMIT``.
 
     Raises RecipeError for a commit that is none, SupplyError if the repository lacks the name.

@@ -9,16 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.configure import bazelrc, expected, stanzas
-from tfwright.configure.interview import Interview
-from tfwright.configure.prompt import Answers
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.pipeline import engine
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stages import configure
 from tfwright.record.recording import Ask, HeardQuestion, Recorder
 from tfwright.tools import files, toml_editing
+from tfwright.tools.git.work_tree import WorkTree
 
 
 @dataclass(frozen=True)
@@ -33,56 +32,38 @@ class RecordedDialogue:
     """The lines of the written file that this ./configure has more or less than TensorFlow's."""
 
 
-def _before_configure(job: BuildRequest) -> tuple[HostFacts, Inputs, Tree]:
-    """Return what the stages make that come before configure; those run that have to."""
-    made = engine.results(replace(job, until="source"))
-    host, inputs, tree = (made[kind] for kind in (HostFacts, Inputs, Tree))
-    # mypy cannot know which result belongs to a type.
-    if not (isinstance(host, HostFacts) and isinstance(inputs, Inputs) and isinstance(tree, Tree)):
-        raise TypeError("check makes HostFacts, fetch makes Inputs, source makes Tree")
-    return host, inputs, tree
-
-
-def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
+def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
     """Run ./configure once, and write what the recipe lacks into it.
 
-    Raises what the stages up to source raise, and ToolError if ./configure fails or hangs.
+    Nothing that ./configure writes stays, so that the stage runs again afterwards. Raises what the
+    stages up to source raise, and ToolError if ./configure fails or hangs.
     """
-    host, inputs, tree = _before_configure(job)
-    # In the environment every question would be an error; here each one is to be heard.
+    made = engine.build(replace(job, until="source"))
+    # In the environment every question would be an error; here each one is to be answered.
     spoken = job.recipe.configure.model_copy(update={"by": "dialogue"})
-    asked = job.recipe.changed(configure=spoken)
-    heard: list[Recorder] = []
-    program = asked.configure.program
-
-    def respond(interview: Interview) -> Recorder:
-        heard.append(Recorder(interview, ask=ask, script=_script(tree.path, program)))
-        return heard[-1]
-
-    try:
-        with engine.occupied(job):
-            written = configure.rehearse(job.job, asked, (host, inputs, tree), respond)
-    except (KeyboardInterrupt, TfwrightError):
-        # A person typed these answers: the next run begins where this one stopped.
-        if heard:
-            _keep(job, path, heard[0])
-        raise
-    (recorder,) = heard
+    recipe = job.recipe.changed(configure=spoken)
+    tree = made.of(Tree)
+    with engine.occupied(job):
+        program = configure.prepared(job.job, recipe, made.of(HostFacts), made.of(Inputs), tree)
+        script = _script(tree.path, recipe.configure.program)
+        recorder = Recorder(program.interview, ask=ask, script=script)
+        try:
+            with program.answered(recorder):
+                written = program.text()
+        except (KeyboardInterrupt, TfwrightError):
+            # A person typed these answers: the next run begins where this one stopped.
+            if recorder.answers:
+                _enter(path, recorder)
+                job.listener.note(
+                    f"Kept in {path}: {', '.join(recorder.answers)}. "
+                    f"Run 'invoke record --recipe {job.argument}' again to go on from there."
+                )
+            raise
+        program.remove()
+        WorkTree(tree.path).restore()
     _enter(path, recorder)
     lines = _enter_difference(path, recorder, written)
     return RecordedDialogue(path, tuple(recorder.questions), tuple(recorder.answers), lines)
-
-
-def _keep(job: BuildRequest, path: Path, recorder: Recorder) -> None:
-    """Enter what was answered before the dialogue broke off, and say so."""
-    if not recorder.answers:
-        return
-    _enter(path, recorder)
-    names = ", ".join(recorder.answers)
-    job.listener.note(
-        f"Kept in {path}: {names}. Run 'invoke record --recipe {job.argument}' "
-        "again to go on from there."
-    )
 
 
 def _script(tree: Path, program: str) -> str:
@@ -139,7 +120,12 @@ def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str
     else:
         sides = {"adds": difference.only_written, "omits": difference.only_rendered}
     entered = []
-    places = _places(answers)
+    # Answers that are paths: another host has them elsewhere.
+    places = {
+        name: value
+        for name, value in answers.items()
+        if isinstance(value, str) and value.startswith("/")
+    }
     before_lines = path.read_text("utf-8")
     for key, settings in sides.items():
         if settings:
@@ -149,12 +135,3 @@ def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str
             entered += new
     _insist_on_recipe(path, before_lines)
     return tuple(entered)
-
-
-def _places(answers: Answers) -> dict[str, str]:
-    """Return the answers that are paths: another host has them elsewhere."""
-    return {
-        name: value
-        for name, value in answers.items()
-        if isinstance(value, str) and value.startswith("/")
-    }

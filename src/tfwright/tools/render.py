@@ -43,7 +43,9 @@ def renderer(template: str) -> Callable[[Mapping[str, object]], str]:
         # Jinja writes nothing for an unknown name by default: a line of a bazelrc would
         # be gone.
         undefined=jinja2.StrictUndefined,
-        autoescape=jinja2.select_autoescape(("html.j2",), default=False, default_for_string=False),
+        autoescape=jinja2.select_autoescape(
+            ("html.j2", "xml.j2", "svg.j2"), default=False, default_for_string=False
+        ),
         # The rendered bazelrc is compared with the one that ./configure wrote.
         keep_trailing_newline=True,
         lstrip_blocks=True,

@@ -9,19 +9,19 @@ from typing import Literal, Self, get_args
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from tfwright.documents.host_file import HostFile
-from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError, WheelError
+from tfwright.documents.host_file import HostFile, WorkerTable
+from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError, WheelError
 from tfwright.index import write as index
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.slurm import Note
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.wheel.seal import envelope, statement
-from tfwright.workers import hand_out, schedule, supply
+from tfwright.workers import hand_out, supply
 from tfwright.workers.hand_out import Hear
-from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
+from tfwright.workers.schedule import Assignment, WorkSchedule
 
 Place = Literal["here", "workers", "slurm"]
 PLACES: tuple[Place, ...] = get_args(Place)
@@ -82,98 +82,83 @@ def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
 
     Raises RecipeError if the place is unknown.
     """
+    for place in PLACES:
+        if asked == place:
+            return place
     if asked:
-        return _place_named(asked)
+        raise RecipeError(
+            f"{asked!r} is not a place where recipes can be built",
+            remedy="Give --on here, --on workers or --on slurm.",
+        )
     # Without being asked, a single recipe stays on this host, where its stages can be resumed.
     if len(recipes) > 1 and settings.workers:
         return "workers"
     return "slurm" if len(recipes) > 1 and settings.slurm else "here"
 
 
-def _place_named(asked: str) -> Place:
-    for place in PLACES:
-        if asked == place:
-            return place
-    raise RecipeError(
-        f"{asked!r} is not a place where recipes can be built",
-        remedy="Give --on here, --on workers or --on slurm.",
-    )
-
-
-def here(settings: HostFile, recipes: Sequence[str], build: BuildHere, hear: Hear) -> WorkSchedule:
+def here(
+    settings: HostFile, recipes: Sequence[str], build: BuildHere, hear: Hear
+) -> list[Assignment]:
     """Build recipes one after the other; one that fails does not keep the others from it."""
-    done = dict(schedule.planned(recipes, (), {}).assignments)
-    for recipe in recipes:
+    done = []
+    for recipe in dict.fromkeys(recipes):
         begun = time.monotonic()
-        started = Assignment(recipe, "running", "here")
-        hear(started)
-        state, failure = _built(build, recipe)
-        seconds = time.monotonic() - begun
-        ended = Assignment(recipe, state, "here", seconds=seconds)
-        done[recipe] = ended.with_trouble(failure)
-        hear(done[recipe])
-    finished = WorkSchedule(done, ())
-    _keep(settings, finished)
-    return finished
+        given = Assignment(recipe, "running", "here")
+        hear(given)
+        result = RemoteBuild(0.0)
+        try:
+            build(recipe)
+        except TfwrightError as fault:
+            result = RemoteBuild(0.0, fault.exit_status, fault.what, remedy=fault.remedy)
+        result = replace(result, seconds=time.monotonic() - begun)
+        done.append(given.after("failed" if result.failure else "built", result))
+        hear(done[-1])
+    _keep(settings, done)
+    return done
 
 
-def exit_status(done: WorkSchedule) -> int:
+def exit_status(done: Sequence[Assignment]) -> int:
     """Return the status of the builds that failed if it is the same one, else ToolError's."""
-    statuses = {
-        each.status or ToolError.exit_status
-        for each in done.assignments.values()
-        if each.state != "built"
-    }
+    statuses = {each.status or ToolError.exit_status for each in done if each.state != "built"}
     if len(statuses) > 1:
         return ToolError.exit_status
     return statuses.pop() if statuses else 0
 
 
-def _built(build: BuildHere, recipe: str) -> tuple[schedule.State, Trouble]:
-    try:
-        build(recipe)
-    except TfwrightError as fault:
-        return "failed", Trouble(fault.what, fault.remedy, status=fault.exit_status)
-    return "built", Trouble("")
-
-
 def on_workers(
     settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear
-) -> WorkSchedule:
+) -> list[Assignment]:
     """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
 
     Raises HostError if the host file names no worker.
     """
     hosts = hand_out.hosts(settings)
-    logs = _room(settings) / "logs"
 
     def build(given: Assignment) -> RemoteBuild:
+        recipe, host = given.recipe, hosts[given.worker]
         # A recipe may be named by a path, whose slashes would make directories.
-        log = logs / f"{given.recipe.replace('/', '_')}-{given.worker}.log"
-        host = hosts[given.worker]
-        asked = options
-        try:
-            if host.supplied:
-                job = BuildRequest.of(given.recipe, settings, offline=options.offline)
-                if failed := supply.send(host, job, log):
-                    return failed
-                asked = options.supplied()
-            done = ssh.run(host, asked.program(given.recipe), log)
-            if not done.failure and host.build_out and options.publishes:
-                return _collected(host, done, settings, given.recipe)
-        except TfwrightError as fault:
-            return ssh.undone(fault)
-        return done
+        log = _folder(settings) / "logs" / f"{recipe.replace('/', '_')}-{given.worker}.log"
 
-    begun = schedule.planned(recipes, tuple(hosts), _took(settings))
-    done = hand_out.run(begun, build, hear)
-    _keep(settings, done)
-    return done
+        def bring(done: RemoteBuild) -> None:
+            if not done.failure and host.build_out and options.publishes:
+                _collect(host, done, settings, recipe)
+
+        return hand_out.on_worker(
+            host,
+            (options.supplied() if host.supplied else options).program(recipe),
+            log,
+            job=lambda: RecipeJob.of(recipe, settings, offline=options.offline),
+            bring=bring,
+        )
+
+    schedule = WorkSchedule(recipes, tuple(hosts), _took(settings))
+    hand_out.run(schedule, build, hear)
+    return _keep(settings, [*schedule.assignments.values()])
 
 
 def by_slurm(
     settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear, note: Note
-) -> WorkSchedule:
+) -> list[Assignment]:
     """Build recipes by Slurm; `note` receives what keeps tasks waiting.
 
     Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
@@ -182,26 +167,16 @@ def by_slurm(
     def program_of(recipe: str) -> Sequence[str]:
         if not (settings.slurm and settings.slurm.inputs):
             return options.program(recipe)
-        job = BuildRequest.of(recipe, settings, offline=options.offline)
+        job = RecipeJob.of(recipe, settings, offline=options.offline)
         supply.bring(recipe, job, note)
         return options.supplied().program(recipe)
 
-    begun = schedule.planned(recipes, (), _took(settings))
-    done = hand_out.by_slurm(settings, begun, program_of, hear, note)
-    _keep(settings, done)
-    return done
+    schedule = WorkSchedule(recipes, (), _took(settings))
+    hand_out.by_slurm(settings, schedule, program_of, hear, note)
+    return _keep(settings, [*schedule.assignments.values()])
 
 
-def _collected(host: RemoteHost, done: RemoteBuild, settings: HostFile, recipe: str) -> RemoteBuild:
-    """Bring the wheel of a build here; return what became of the build then."""
-    try:
-        _collect(host, done, settings, recipe)
-    except HostError as fault:
-        return ssh.unkept(done, fault)
-    return done
-
-
-def _collect(host: RemoteHost, done: RemoteBuild, settings: HostFile, recipe: str) -> None:
+def _collect(host: WorkerTable, done: RemoteBuild, settings: HostFile, recipe: str) -> None:
     """Bring the wheel that a worker built, with what lies next to it, into the wheelhouse.
 
     Raises ToolError if rsync fails, WheelError if the wheel is not what its provenance says.
@@ -216,14 +191,21 @@ def _collect(host: RemoteHost, done: RemoteBuild, settings: HostFile, recipe: st
             "its wheel last. Its log has what it printed.",
             evidence=Evidence(log=Path(done.log) if done.log else None),
         ) from fault
-    incoming = _room(settings) / "incoming" / host.name
+    incoming = _folder(settings) / "incoming" / host.name
     files.remove(incoming)
     incoming.mkdir(parents=True)
     names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + envelope.SUFFIX]
-    log = _room(settings) / "logs" / f"{wheel.name}-{host.name}.rsync.log"
-    ssh.fetch_files(host, str(wheel.parent), names, incoming, log)
+    log = _folder(settings) / "logs" / f"{wheel.name}-{host.name}.rsync.log"
+    ssh.fetch(host, str(wheel.parent), incoming, log, names)
     verify(incoming / wheel.name)
-    _publish(incoming, settings.build_out / "wheelhouse", recipe)
+    wheelhouse = settings.build_out / "wheelhouse"
+    wheelhouse.mkdir(parents=True, exist_ok=True)
+    # Builds on this host refresh the same index.
+    with file_lock.held(wheelhouse / ".lock", "invoke build", wait=True):
+        # The wheel last: a reader never sees it without its provenance.
+        for path in sorted(incoming.iterdir(), key=lambda path: path.suffix == ".whl"):
+            files.move(path, wheelhouse / path.name, 0o644)
+        index.refresh(wheelhouse, {wheel.name: {"recipe": recipe}}, replace=True, packages="")
     files.remove(incoming)
 
 
@@ -241,36 +223,26 @@ def verify(wheel: Path) -> None:
         raise WheelError(what, remedy=remedy)
 
 
-def _publish(incoming: Path, wheelhouse: Path, recipe: str) -> None:
-    """Give files their place in the wheelhouse, and list the wheel in its index."""
-    wheelhouse.mkdir(parents=True, exist_ok=True)
-    # Builds on this host refresh the same index.
-    notes = {path.name: {"recipe": recipe} for path in incoming.glob("*.whl")}
-    with file_lock.held(wheelhouse / ".lock", "invoke build", wait=True):
-        # The wheel last: a reader never sees it without its provenance.
-        for path in sorted(incoming.iterdir(), key=lambda path: path.suffix == ".whl"):
-            files.move(path, wheelhouse / path.name, 0o644)
-        index.refresh(wheelhouse, notes, replace=True, packages="")
-
-
-def _room(settings: HostFile) -> Path:
+def _folder(settings: HostFile) -> Path:
     return settings.build_out / "workers"
 
 
 def _took(settings: HostFile) -> Mapping[str, float]:
     """Return the seconds of the last builds, by recipe."""
     try:
-        rows = json_text.parsed((_room(settings) / "last.json").read_text("utf-8"))
+        rows = json_text.parsed((_folder(settings) / "last.json").read_text("utf-8"))
         return {str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]}
     except (OSError, ValueError, LookupError, TypeError):
         # Times only choose the order of the recipes: without the file, any order will do.
         return {}
 
 
-def _keep(settings: HostFile, done: WorkSchedule) -> None:
-    """Write down how long each recipe took, for the order of the next time."""
-    took = dict(_took(settings))
-    built = [each for each in done.assignments.values() if each.state == "built"]
-    took |= {each.recipe: each.seconds for each in built}
-    rows = [{"recipe": recipe, "seconds": seconds} for recipe, seconds in took.items()]
-    files.write(_room(settings) / "last.json", json.dumps(rows, indent=1))
+def _keep(settings: HostFile, done: list[Assignment]) -> list[Assignment]:
+    """Write down how long each recipe took, for the order of the next time; return them."""
+    built = {each.recipe: each.seconds for each in done if each.state == "built"}
+    rows = [
+        {"recipe": recipe, "seconds": seconds}
+        for recipe, seconds in {**_took(settings), **built}.items()
+    ]
+    files.write(_folder(settings) / "last.json", json.dumps(rows, indent=1))
+    return done

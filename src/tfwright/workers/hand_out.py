@@ -1,4 +1,4 @@
-"""Hands work out to machines, over OpenSSH or by Slurm, and takes it back from lost ones.
+"""Hands work out to machines, over OpenSSH or by Slurm, and brings home what they made.
 
 The work is a command of tfwright for each recipe: a build, or a build order of a night. What a
 command means, and what is copied before and after it, is up to the caller.
@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
-from tfwright.errors import HostError, TfwrightError
+from tfwright.documents.host_file import HostFile, WorkerTable
+from tfwright.errors import HostError, RecipeError, TfwrightError, ToolError
+from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
-from tfwright.tools.remote.slurm import Note, SlurmResult, SlurmSite
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
-from tfwright.workers import schedule
-from tfwright.workers.schedule import Assignment, Trouble, WorkSchedule
+from tfwright.tools.remote.slurm import Note, SlurmResult
+from tfwright.tools.remote.ssh import RemoteBuild
+from tfwright.workers import supply
+from tfwright.workers.schedule import Assignment, State, WorkSchedule
 
 Build = Callable[[Assignment], RemoteBuild]
 """Runs a build on the assignment's worker, to its end."""
@@ -25,15 +26,14 @@ Hear = Callable[[Assignment], None]
 """Receives an assignment whenever its state changes."""
 
 
-def hosts(settings: HostFile) -> Mapping[str, RemoteHost]:
+def hosts(settings: HostFile) -> Mapping[str, WorkerTable]:
     """Return the workers of the host file, by name. Raises HostError if it names none."""
-    found = {table.name: _host(table) for table in settings.workers}
-    if not found:
+    if not settings.workers:
         raise HostError("The host file names no worker", remedy="Add [[workers]]: docs/cluster.md.")
-    return found
+    return {table.name: table for table in settings.workers}
 
 
-def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
+def run(schedule: WorkSchedule, build: Build, hear: Hear) -> None:
     """Start builds while workers are idle, until no worker can take another recipe.
 
     `build` runs in threads; `hear` is called in the caller's own thread.
@@ -46,40 +46,64 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
         except BaseException as fault:  # noqa: BLE001 raised below, in the caller's thread
             ended.put((given, fault))
 
-    current = begun
-    while not current.over:
-        current, started = current.started()
-        for given in started:
+    while True:
+        for given in schedule.start():
             hear(given)
             # A daemon: after Ctrl-C a build that hangs on a lost host must not keep this alive.
             threading.Thread(target=work, args=(given,), daemon=True).start()
+        if not schedule.running:
+            break
         given, result = ended.get()
         if isinstance(result, BaseException):
             raise result
-        current = _after(current, given.recipe, result)
-        hear(current.assignments[given.recipe])
-    return current.closed()
+        hear(schedule.end(given.recipe, result))
+    schedule.close()
 
 
-def _after(current: WorkSchedule, recipe: str, result: RemoteBuild) -> WorkSchedule:
-    """Return the schedule after a worker gave its result."""
-    # ssh's own status is not the build's.
-    status = 0 if result.lost else result.status
-    trouble = Trouble(result.failure, result.remedy, result.log, status)
-    if result.lost:
-        return current.lost(recipe, result.seconds, trouble)
-    if result.refused:
-        return current.refused(recipe, result.seconds, trouble)
-    return current.ended(recipe, result.seconds, trouble if result.failure else None)
+def on_worker(  # noqa: PLR0913 a command, and what surrounds it
+    host: WorkerTable,
+    program: Sequence[str],
+    log: Path,
+    *,
+    job: Callable[[], RecipeJob] | None = None,
+    send: Callable[[], None] = lambda: None,
+    bring: Callable[[RemoteBuild], None] = lambda _: None,
+) -> RemoteBuild:
+    """Run a command of tfwright on a worker, with what it needs; bring home what it made.
+
+    A worker that gets its inputs from this host is first given those of the job. `send` and `bring`
+    copy the rest. Any error is part of the result.
+    """
+    try:
+        if job and host.supplied and (failed := supply.send(host, job(), log)):
+            return failed
+        send()
+        done = ssh.run(host, program, log)
+        # A lost worker cannot be asked for its result.
+        if done.lost:
+            return done
+        try:
+            bring(done)
+        except HostError as fault:
+            # This host has no room for it, as it has none for what another worker makes.
+            status = ToolError.exit_status
+            return replace(done, status=status, failure=fault.what, remedy=fault.remedy)
+    except TfwrightError as fault:
+        # A bad recipe or a full disk keeps its own status. Otherwise the worker counts as lost:
+        # rsync could not reach it, or it gave other bytes than it said.
+        known = isinstance(fault, RecipeError | HostError)
+        status = fault.exit_status if known else ssh.LOST
+        return RemoteBuild(0.0, status, fault.what, remedy=fault.remedy)
+    return done
 
 
 def by_slurm(
     settings: HostFile,
-    begun: WorkSchedule,
+    schedule: WorkSchedule,
     program_of: Callable[[str], Sequence[str]],
     hear: Hear,
     note: Note,
-) -> WorkSchedule:
+) -> None:
     """Run one command for each recipe by Slurm, in the order of the schedule.
 
     `program_of` returns the command. It may first bring the recipe's inputs to this host, while the
@@ -89,11 +113,14 @@ def by_slurm(
     table = settings.slurm
     if table is None:
         raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
-    room = settings.build_out / "workers" / "slurm"
+    folder = settings.build_out / "workers" / "slurm"
     # Results of an earlier job array would pass for those of this one.
-    files.remove(room)
+    files.remove(folder)
     order: list[str] = []
-    done = dict(begun.assignments)
+
+    def settle(given: Assignment) -> None:
+        schedule.assignments[given.recipe] = given
+        hear(given)
 
     def commands(recipes: Iterable[str]) -> Sequence[Sequence[str]]:
         found = []
@@ -101,60 +128,42 @@ def by_slurm(
             try:
                 found.append(program_of(recipe))
             except TfwrightError as fault:
-                failed = ssh.refused(fault)
-                why = Trouble(failed.failure, failed.remedy, status=failed.status)
-                done[recipe] = Assignment(recipe, "refused").with_trouble(why)
-                hear(done[recipe])
+                settle(Assignment(recipe).after("refused", supply.refused(fault)))
             else:
                 order.append(recipe)
         return found
 
-    def heard(result: SlurmResult) -> None:
-        given = ended(done[order[result.number]], result)
-        done[given.recipe] = given
-        hear(given)
-
     # Without inputs to be brought, all tasks are one array.
-    batches = [[recipe] for recipe in done] if table.inputs else [list(done)]
-    slurm.run(_site(table, room), map(commands, batches), heard, note)
-    return WorkSchedule(done, ())
+    recipes = list(schedule.assignments)
+    batches = [[recipe] for recipe in recipes] if table.inputs else [recipes]
+    slurm.run(
+        table,
+        folder,
+        map(commands, batches),
+        lambda result: settle(ended(Assignment(order[result.number]), result)),
+        note,
+    )
 
 
 def ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
-    state: schedule.State = "built" if result.status == 0 else "failed"
-    state = "lost" if result.status == slurm.LOST else state
-    nodes = result.nodes or ("",)
-    done = replace(given, state=state, worker=nodes[-1], lost=nodes[:-1], seconds=result.seconds)
-    return done.with_trouble(_trouble(result))
-
-
-def _trouble(result: SlurmResult) -> Trouble:
-    """Return what a task that ended says of its failure."""
-    log = str(result.log)
-    if result.status == slurm.LOST and not result.nodes:
-        room = result.log.parent
-        return Trouble(
-            f"No task began, or the nodes do not see {room}",
-            "Share build_out with all nodes by this path; else ask Slurm why: sacct "
-            "--name=tfwright, or the log of slurmctld.",
-        )
+    *lost, worker = result.nodes or ("",)
+    done = RemoteBuild(result.seconds, max(0, result.status), log=str(result.log))
+    told = "Ask Slurm why: sacct --name=tfwright, or the log of slurmctld."
     if result.status == slurm.LOST:
-        return Trouble(
-            "Slurm ended the task each time before it left a result",
-            "Ask Slurm why: sacct --name=tfwright, or the log of slurmctld.",
-            log,
-        )
-    if not result.status:
-        return Trouble("", log=log)
-    said = ssh.failure(result.log, result.status)
-    return Trouble(said, ssh.READ, log, result.status)
-
-
-def _site(table: SlurmTable, room: Path) -> SlurmSite:
-    options = table.options
-    return SlurmSite(table.directory, room, table.python, table.host_file, options, table.most)
-
-
-def _host(table: WorkerTable) -> RemoteHost:
-    return RemoteHost(**{name: getattr(table, name) for name in RemoteHost.__dataclass_fields__})
+        failure = "Slurm ended the task each time before it left a result"
+        if not result.nodes:
+            folder = result.log.parent
+            failure = f"No task began, or the nodes do not see {folder}"
+            told = (
+                "Share build_out with all nodes by this path; else ask Slurm why: sacct "
+                "--name=tfwright, or the log of slurmctld."
+            )
+            done = replace(done, log="")
+        done = replace(done, failure=failure, remedy=told)
+    elif result.status:
+        said = ssh.failure(result.log, result.status)
+        done = replace(done, failure=said, remedy=ssh.READ)
+    state: State = "failed" if result.status else "built"
+    state = "lost" if result.status == slurm.LOST else state
+    return given.after(state, done, worker=worker, lost=tuple(lost))

@@ -39,7 +39,7 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 
-def show_schedule(rows: "Sequence[Assignment]", *, explain: bool = True) -> None:
+def show_assignments(rows: "Sequence[Assignment]", *, explain: bool = True) -> None:
     """Print who built what; with `explain`, also why the others were not built."""
     text.table(
         COLUMNS,

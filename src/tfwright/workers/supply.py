@@ -7,19 +7,18 @@ goes on. The recipe itself, its lock file and its patches are those of the worke
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from tfwright.bundle import packing as bundles
 from tfwright.bundle.unpacking import Arrival
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
-from tfwright.pipeline.job import BuildRequest, Places
+from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.progress import SILENCE, Listener
 from tfwright.toolkit import providing as toolkit
 from tfwright.toolkit import sources
@@ -31,7 +30,7 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Pin
 from tfwright.tools.python import packages
 from tfwright.tools.remote import ssh
-from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle
 from tfwright.vault.bundle import MANIFEST, BundleMember, Content, Manifest
 from tfwright.vault.store import Store
@@ -52,7 +51,7 @@ _GATHERING = threading.Lock()
 programs."""
 
 
-def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
+def send(host: WorkerTable, job: RecipeJob, log: Path) -> RemoteBuild | None:
     """Give a worker what it lacks, so that it can build offline; return what failed there, if any.
 
     Logs get names like that of `log`. Raises ToolError if rsync cannot reach the worker.
@@ -61,19 +60,58 @@ def send(host: RemoteHost, job: BuildRequest, log: Path) -> RemoteBuild | None:
     place.mkdir(parents=True, exist_ok=True)
     # On the disk of the vault: a commit of TensorFlow may be larger than /tmp.
     with tempfile.TemporaryDirectory(dir=place, prefix=f"{job.name}-") as name:
-        room = Path(name)
+        folder = Path(name)
         try:
             with _GATHERING:
                 # Stages that print would mix with what the caller says of the workers.
                 quiet = replace(job, listener=SILENCE)
-                manifest = gather(quiet, room, with_toolkit=host.toolkit)
-                own = _own_packages(host, job, room)
+                manifest = gather(quiet, folder, with_toolkit=host.toolkit)
+                own: list[Path] = []
+                # tfwright's own packages, for a worker whose checkout has none installed yet.
+                if ssh.lacks_packages(host, files.sha256(ROOT / "requirements.txt")):
+                    own = bundles.own(job, folder / "tool")
         except TfwrightError as fault:
-            return ssh.refused(fault)
-        return _Transfer(host, job, room, log).done(manifest, own)
+            return refused(fault)
+        there = f"{host.build_out}/{FOLDER}/{job.name}"
+        # What the worker could not take is removed there: it fills the disk, and a later rsync
+        # would take a spoilt file of the same size and time for the right one.
+        try:
+            failed = _given(host, manifest, own, folder, there, log)
+        except HostError:
+            ssh.remove(host, there)
+            raise
+        if failed and not failed.lost:
+            ssh.remove(host, there)
+        return failed
 
 
-def bring(recipe: str, job: BuildRequest, note: Callable[[str], None]) -> None:
+def refused(fault: TfwrightError) -> RemoteBuild:
+    """Return the result of a build whose inputs this host does not have for a worker."""
+    what = f"this host has not all its inputs: {fault.what}"
+    return RemoteBuild(0.0, HostError.exit_status, what, remedy=fault.remedy)
+
+
+def _given(  # noqa: PLR0913, PLR0917 both ends of a transfer
+    host: WorkerTable, manifest: Manifest, own: list[Path], folder: Path, there: str, log: Path
+) -> RemoteBuild | None:
+    """Send the list, then what the worker lacks of it; return what failed there."""
+    names = [MANIFEST, f"recipe/{RECIPE}", *(f"tool/{path.name}" for path in own)]
+    ssh.send_files(host, folder, names, there, log.with_suffix(".list.log"))
+    asked = ssh.run(host, ("bundle", LACKING, there), log.with_suffix(".lacking.log"))
+    if asked.failure:
+        return asked
+    lacking = lacking_of(asked, manifest)
+    # Packages of a toolkit may be there, and their unpacking was cut.
+    toolkit_sent = any(each.kind == "toolkit" for each in manifest.members)
+    if not (lacking or toolkit_sent):
+        ssh.remove(host, there)
+        return None
+    ssh.send_files(host, folder, lacking, there, log.with_suffix(".files.log"))
+    taken = ssh.run(host, ("bundle", UNPACK, there), log.with_suffix(".unpack.log"))
+    return taken if taken.failure else None
+
+
+def bring(recipe: str, job: RecipeJob, note: Callable[[str], None]) -> None:
     """Bring the inputs of a build into this host's vault, which the machines that build share.
 
     `note` receives a line, since they may take an hour. Raises what `fetch` raises.
@@ -82,7 +120,7 @@ def bring(recipe: str, job: BuildRequest, note: Callable[[str], None]) -> None:
     bundles.fetched(replace(job, listener=SILENCE))
 
 
-def gather(job: BuildRequest, folder: Path, *, with_toolkit: bool) -> Manifest:
+def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
     """Bring a build's inputs to this host, and lay them out in a folder like a bundle's.
 
     Raises SupplyError for what cannot be obtained.
@@ -104,69 +142,6 @@ def gather(job: BuildRequest, folder: Path, *, with_toolkit: bool) -> Manifest:
     return manifest
 
 
-def _own_packages(host: RemoteHost, job: BuildRequest, room: Path) -> list[Path]:
-    """Bring tfwright's own packages for a worker whose checkout has none installed yet."""
-    digest = files.sha256(ROOT / "requirements.txt")
-    if not ssh.lacks_packages(host, digest):
-        return []
-    return bundles.own(job, room / "tool")
-
-
-@dataclass(frozen=True)
-class _Transfer:
-    """The way of a build's inputs to a worker."""
-
-    host: RemoteHost
-    job: BuildRequest
-    room: Path
-    log: Path
-
-    @property
-    def there(self) -> str:
-        """The folder on the worker."""
-        return f"{self.host.build_out}/{FOLDER}/{self.job.name}"
-
-    def done(self, manifest: Manifest, own: list[Path]) -> RemoteBuild | None:
-        """Give the worker what it lacks; return what failed there.
-
-        What it could not take is removed there: it fills the disk, and a later rsync would take a
-        spoilt file of the same size and time for the right one.
-        """
-        try:
-            failed = self._taken(manifest, own)
-        except HostError:
-            ssh.remove(self.host, self.there)
-            raise
-        if failed and not failed.lost:
-            ssh.remove(self.host, self.there)
-        return failed
-
-    def _taken(self, manifest: Manifest, own: list[Path]) -> RemoteBuild | None:
-        """Send the list, then what the worker lacks of it; return what failed there."""
-        named = [f"recipe/{RECIPE}", *(f"tool/{path.name}" for path in own)]
-        self._send([MANIFEST, *named], "list")
-        asked = self._ask(LACKING)
-        if asked.failure:
-            return asked
-        lacking = lacking_of(asked, manifest)
-        # Packages of a toolkit may be there, and their unpacking was cut.
-        toolkit_sent = any(each.kind == "toolkit" for each in manifest.members)
-        if not (lacking or toolkit_sent):
-            ssh.remove(self.host, self.there)
-            return None
-        self._send(lacking, "files")
-        taken = self._ask(UNPACK)
-        return taken if taken.failure else None
-
-    def _send(self, names: list[str], what: str) -> None:
-        log = self.log.with_suffix(f".{what}.log")
-        ssh.send_files(self.host, self.room, names, self.there, log)
-
-    def _ask(self, option: str) -> RemoteBuild:
-        log = self.log.with_suffix(f".{option.strip('-')}.log")
-        return ssh.run(self.host, ("bundle", option, self.there), log)
-
-
 def lacking_of(asked: RemoteBuild, manifest: Manifest) -> list[str]:
     """Return the paths of the members that a worker says it lacks. Raises HostError."""
     known = {member.path for member in manifest.members}
@@ -186,80 +161,46 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
 
     Raises SupplyError if the folder holds no inputs, HostError if they are for another platform.
     """
-    manifest = bundle.read_folder(folder)
-    _insist_on_platform(manifest)
-    here = _Here(manifest, _recipe(folder), settings)
-    return [member.path for member in manifest.members if here.lacks(member)]
-
-
-def _insist_on_platform(manifest: Manifest) -> None:
+    manifest, recipe = bundle.read_folder(folder), _recipe(folder)
     # Bazel and tfwright's own packages are programs.
     if manifest.platform != binary.here():
         raise HostError(
             f"This worker is {binary.here()}, and its inputs are for {manifest.platform}",
             remedy="Take 'inputs = true' away from this worker in the host file.",
         )
+    places = Places(settings.build_out, recipe.name)
 
+    def has(member: BundleMember) -> bool:  # noqa: PLR0911 one for each kind
+        """Say whether this host has a member; of other kinds nothing is sent."""
+        match member.kind:
+            case "archive":
+                return Store(places.vault / "repository_cache").holds(member.sha256)
+            case "bazel":
+                digests = {manifest.platform: member.sha256}
+                return bool(binary.stored(manifest.bazel, digests, places.stores))
+            case "clone":
+                return all(
+                    clones.holds(Clone(carried.remote, carried.commit), places.git)
+                    for carried in manifest.clones
+                    if carried.commit == member.name
+                )
+            case "image":
+                pinned = recipe.host.image
+                # An image gets its place when all of it is there.
+                return pinned is None or image.place(places.vault, pinned.digest).is_dir()
+            case "package":
+                kept = Path(member.sha256, member.name)
+                shelves = map(packages.shelf, places.stores)
+                return any((shelf / kept).is_file() for shelf in shelves)
+            case "source":
+                repository = mirror.place(places.git, recipe.source.url)
+                return repository.is_dir() and mirror.is_complete(repository, Pin.of(recipe.source))
+            case "toolkit":
+                unpacked = bool(settings.of(recipe).cuda)
+                return unpacked or sources.store(places.vault).holds(member.sha256)
+        return True
 
-@dataclass(frozen=True)
-class _Here:
-    """What this host has of a build's inputs."""
-
-    manifest: Manifest
-    recipe: Recipe
-    settings: HostFile
-
-    @property
-    def places(self) -> Places:
-        """Where the recipe's inputs are."""
-        return Places(self.settings.build_out, self.recipe.name)
-
-    def lacks(self, member: BundleMember) -> bool:
-        """Say whether this host does not have a member yet."""
-        asked = {
-            "archive": self._has_archive,
-            "bazel": self._has_bazel,
-            "clone": self._has_clone,
-            "image": self._has_image,
-            "package": self._has_package,
-            "source": self._has_source,
-            "toolkit": self._has_toolkit,
-        }
-        return member.kind in asked and not asked[member.kind](member)
-
-    def _has_archive(self, member: BundleMember) -> bool:
-        return Store(self.places.vault / "repository_cache").holds(member.sha256)
-
-    def _has_bazel(self, member: BundleMember) -> bool:
-        digests = {self.manifest.platform: member.sha256}
-        stores = self.places.stores
-        return bool(binary.stored(self.manifest.bazel, digests, stores))
-
-    def _has_clone(self, member: BundleMember) -> bool:
-        return all(
-            clones.holds(Clone(carried.remote, carried.commit), self.places.git)
-            for carried in self.manifest.clones
-            if carried.commit == member.name
-        )
-
-    def _has_image(self, _: BundleMember) -> bool:
-        pinned = self.recipe.host.image
-        # An image gets its place when all of it is there.
-        return pinned is None or image.place(self.places.vault, pinned.digest).is_dir()
-
-    def _has_package(self, member: BundleMember) -> bool:
-        kept = Path(member.sha256, member.name)
-        shelves = map(packages.shelf, self.places.stores)
-        return any((shelf / kept).is_file() for shelf in shelves)
-
-    def _has_source(self, _: BundleMember) -> bool:
-        source = self.recipe.source
-        repository = mirror.place(self.places.git, source.url)
-        return repository.is_dir() and mirror.is_complete(repository, Pin.of(source))
-
-    def _has_toolkit(self, member: BundleMember) -> bool:
-        unpacked = bool(self.settings.of(self.recipe).cuda)
-        return unpacked or sources.store(self.places.vault).holds(member.sha256)
+    return [member.path for member in manifest.members if not has(member)]
 
 
 def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
@@ -271,38 +212,24 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     manifest = bundle.read_folder(folder)
     recipe = _recipe(folder)
     places = Places(settings.build_out, recipe.name)
-    with _emptied(folder, places.build_out):
+    # Other unpackings are kept away.
+    with bundle.unpacking_room(places.build_out, folder.name):
         placed = bundle.verified_folder(folder, manifest)
         Arrival(manifest, recipe, placed, places, listener).place_inputs(places.vault)
         # `invoke vault --gc` keeps what this names.
         files.write(places.own / "bundle.json", manifest.encoded())
-    _make_toolkit(manifest, recipe, settings, listener)
-    return manifest
-
-
-@contextmanager
-def _emptied(folder: Path, build_out: Path) -> Iterator[None]:
-    """Keep other unpackings away; remove the folder once all in it has its place."""
-    with bundle.unpacking_room(build_out, folder.name):
-        yield
     files.remove(folder)
     # Other recipes' inputs, whose transfer was cut and never went on.
     files.remove_old(folder.parent, LEFT_DAYS)
-
-
-def _make_toolkit(
-    manifest: Manifest, recipe: Recipe, settings: HostFile, listener: Listener
-) -> None:
-    """Unpack the toolkit whose packages came; its user has stated that licences are accepted."""
     sent = any(member.kind == "toolkit" for member in manifest.members)
     host_file = settings.of(recipe)
-    if not sent or host_file.cuda:
-        return
-    places = Places(host_file.build_out, recipe.name)
-    store, log = sources.store(places.vault), places.logs / "toolkit.log"
-    supplier = sources.Supplier(store, host_file, listener, log, offline=True)
-    for made in toolkit.Installer(recipe, supplier, licence_accepted=True).obtain():
-        listener.note(f"{made.title} is in {made.root}")
+    if sent and not host_file.cuda:
+        store, log = sources.store(places.vault), places.logs / "toolkit.log"
+        supplier = sources.Supplier(store, host_file, listener, log, offline=True)
+        # Its user has stated that licences are accepted.
+        for made in toolkit.Installer(recipe, supplier, licence_accepted=True).obtain():
+            listener.note(f"{made.title} is in {made.root}")
+    return manifest
 
 
 def _recipe(folder: Path) -> Recipe:

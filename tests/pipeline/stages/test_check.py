@@ -11,7 +11,7 @@ from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError
 from tfwright.host import pythons
 from tfwright.host.place import Seen
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import check
 from tfwright.progress import Listener
 
@@ -41,17 +41,17 @@ def answered(recipe: Recipe, answers: Mapping[str, bool | str]) -> Recipe:
     return recipe.model_copy(update={"configure": table})
 
 
-def for_host(job: BuildRequest, **keys: str) -> BuildRequest:
+def for_host(job: RecipeJob, **keys: str) -> RecipeJob:
     """Return the job with a recipe that wants another host."""
     host = HostTable.model_validate({**job.recipe.host.model_dump(), **keys})
     return replace(job, recipe=job.recipe.model_copy(update={"host": host}))
 
 
-def run(job: BuildRequest) -> object:
+def run(job: RecipeJob) -> object:
     return check.run(job, job.recipe)
 
 
-def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: BuildRequest) -> None:
+def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: RecipeJob) -> None:
     facts = check.run(job, job.recipe)
     assert facts.interpreter == pythons.own()
     assert facts.python == pythons.version_of(pythons.own())
@@ -59,9 +59,7 @@ def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: BuildRequ
     assert facts.cuda is None
 
 
-def test_a_compiler_that_is_named_is_a_fact_by_its_version(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_a_compiler_that_is_named_is_a_fact_by_its_version(job: RecipeJob, tmp_path: Path) -> None:
     compilers = [tmp_path / name for name in ("gcc-11", "gcc-9", "clang")]
     for compiler in compilers:
         compiler.write_text(f"#!/bin/sh\necho {compiler.name} 1.0; echo Free\n")
@@ -78,7 +76,7 @@ def test_a_compiler_that_is_named_is_a_fact_by_its_version(
     assert facts.named == ("gcc-11 1.0", "gcc-9 1.0", "clang 1.0")
 
 
-def test_a_recipe_for_a_mac_is_refused_on_another_system(job: BuildRequest) -> None:
+def test_a_recipe_for_a_mac_is_refused_on_another_system(job: RecipeJob) -> None:
     with pytest.raises(
         HostError, match=r"up to 'publish': this host is .*; wanted: Darwin-sparc"
     ) as caught:
@@ -87,14 +85,14 @@ def test_a_recipe_for_a_mac_is_refused_on_another_system(job: BuildRequest) -> N
 
 
 def test_up_to_source_another_system_is_no_more_than_a_note(
-    job: BuildRequest, listener: Listener, notes: list[str]
+    job: RecipeJob, listener: Listener, notes: list[str]
 ) -> None:
     run(replace(for_host(job, system="Darwin", machine="sparc"), until="source", listener=listener))
     assert any("wanted: Darwin-sparc" in text for text in notes)
 
 
 def test_answers_that_configure_would_miss_are_named_before_anything_is_fetched(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     without = answered(job.recipe, {"TF_NEED_CUDA": False})
     with pytest.raises(RecipeError, match="does not answer what"):
@@ -102,7 +100,7 @@ def test_answers_that_configure_would_miss_are_named_before_anything_is_fetched(
 
 
 def test_up_to_source_answers_are_only_noted(
-    job: BuildRequest, listener: Listener, notes: list[str]
+    job: RecipeJob, listener: Listener, notes: list[str]
 ) -> None:
     wrong = answered(job.recipe, {**ANSWERS, "TF_NEED_MPI": "perhaps"})
     run(replace(job, recipe=wrong, until="source", listener=listener))
@@ -110,7 +108,7 @@ def test_up_to_source_answers_are_only_noted(
 
 
 def test_a_pip_that_does_not_read_the_platform_tag_is_named_before_the_compile(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     package = job.recipe.package.model_copy(update={"platform": "manylinux_2_31_x86_64"})
     verify = job.recipe.verify.model_copy(update={"requirements": ("pip==19.3",)})
@@ -123,7 +121,7 @@ def test_a_pip_that_does_not_read_the_platform_tag_is_named_before_the_compile(
     assert "verify.requirements" in caught.value.remedy
 
 
-def test_all_findings_come_at_once_the_earliest_obstacle_first(job: BuildRequest) -> None:
+def test_all_findings_come_at_once_the_earliest_obstacle_first(job: RecipeJob) -> None:
     with pytest.raises(HostError) as caught:
         run(for_host(job, system="Darwin", machine="sparc", python="3.2"))
     first, second = (
@@ -156,7 +154,7 @@ def test_a_note_blocks_nothing() -> None:
 
 
 def test_the_obstacle_is_the_worst_finding_in_a_few_words(
-    job: BuildRequest, recipe: Recipe, tmp_path: Path
+    job: RecipeJob, recipe: Recipe, tmp_path: Path
 ) -> None:
     host_file = HostFile(build_out=tmp_path)
     assert (
@@ -167,7 +165,7 @@ def test_the_obstacle_is_the_worst_finding_in_a_few_words(
 
 
 def test_what_stops_nothing_is_not_listed_under_what_stops_the_build(
-    job: BuildRequest, listener: Listener, notes: list[str]
+    job: RecipeJob, listener: Listener, notes: list[str]
 ) -> None:
     old = job.recipe.bazel.model_copy(update={"version": "0.10.0"})
     python = job.recipe.host.model_copy(update={"python": "3.11", "machine": "sparc"})

@@ -20,9 +20,11 @@ import pytest
 from tfwright.documents.host_file import CacheTable, HostFile
 from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.pipeline import attempts, caching, unmet
-from tfwright.pipeline.invocation import Invocation
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline import caching, external
+from tfwright.pipeline.compile import attempts
+from tfwright.pipeline.compile.attempts import Experience
+from tfwright.pipeline.compile.invocation import Invocation
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import compile as stage
@@ -74,7 +76,7 @@ def ears() -> Ears:
 
 
 @pytest.fixture
-def workspace(job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears) -> BuildRequest:
+def workspace(job: RecipeJob, shared: Path, tmp_path: Path, ears: Ears) -> RecipeJob:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
     cache = CacheTable(directory=tmp_path / "cache")
     host_file = HostFile(build_out=shared, cache=cache, jobs=1)
@@ -103,7 +105,7 @@ def workspace(job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears) -> Bu
 
 
 def run(
-    job: BuildRequest, binary: Path, target: str, *flags: str, **host: str | tuple[str, ...]
+    job: RecipeJob, binary: Path, target: str, *flags: str, **host: str | tuple[str, ...]
 ) -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
@@ -149,7 +151,7 @@ def run(
     )
 
 
-def processes(job: BuildRequest) -> list[str]:
+def processes(job: RecipeJob) -> list[str]:
     """Return the command lines of all processes that have to do with the recipe's output base or tree."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -172,7 +174,7 @@ def options(*names: str) -> Options:
 PYTHON = Path("/vault/pythons/3.6.15-0123/bin/python")
 
 
-def calls(job: BuildRequest, *names: str) -> Invocation:
+def calls(job: RecipeJob, *names: str) -> Invocation:
     recipe = job.recipe
     return Invocation(
         job=job,
@@ -186,15 +188,15 @@ def calls(job: BuildRequest, *names: str) -> Invocation:
     )
 
 
-def arguments(job: BuildRequest, *names: str) -> Sequence[str]:
+def arguments(job: RecipeJob, *names: str) -> Sequence[str]:
     return calls(job, *names).arguments(attempts.actions_at_once(job, job.recipe.compile))
 
 
-def with_settings(job: BuildRequest, **host_file: object) -> BuildRequest:
+def with_settings(job: RecipeJob, **host_file: object) -> RecipeJob:
     return replace(job, host_file=job.host_file.model_copy(update=host_file))
 
 
-def test_a_cache_that_is_laid_out_is_a_disk_cache(job: BuildRequest) -> None:
+def test_a_cache_that_is_laid_out_is_a_disk_cache(job: RecipeJob) -> None:
     given = arguments(job, "remote_cache", "disk_cache", "remote_download_outputs")
     assert "--disk_cache=/laid/out" in given
     assert "--remote_download_outputs=all" in given
@@ -205,14 +207,14 @@ def test_a_cache_that_is_laid_out_is_a_disk_cache(job: BuildRequest) -> None:
     ("version", "laid_out"), [("0.16.1", False), ("0.17.2", True), ("2.1.0", True), ("7.4.1", True)]
 )
 def test_a_bazel_whose_disk_cache_is_known_gets_one(
-    job: BuildRequest, version: str, *, laid_out: bool
+    job: RecipeJob, version: str, *, laid_out: bool
 ) -> None:
     planned = caching.planned(job, {"disk_cache": ""}, version)
     assert planned.startswith(str(job.host_file.cache_directory)) == laid_out
     assert caching.planned(job, {}, version) == ""
 
 
-def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: BuildRequest) -> None:
+def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: RecipeJob) -> None:
     assert not [
         flag
         for flag in arguments(job)
@@ -220,7 +222,7 @@ def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: BuildRequest) ->
     ]
 
 
-def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: BuildRequest) -> None:
+def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: RecipeJob) -> None:
     assert (
         "--action_env=PATH=/vault/pythons/3.6.15-0123/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
         in arguments(job)
@@ -228,7 +230,7 @@ def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: Buil
 
 
 def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
@@ -237,7 +239,7 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
 
 
 def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     table = CompileTable(flags=("--config=opt", "--jobs=1"))
     flagged = replace(job, recipe=job.recipe.model_copy(update={"compile": table}))
@@ -254,7 +256,7 @@ def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(
     ],
 )
 def test_the_rc_files_of_a_release_are_imported_by_name(
-    job: BuildRequest, release: str, files: Sequence[str]
+    job: RecipeJob, release: str, files: Sequence[str]
 ) -> None:
     values = {
         **job.recipe.model_dump(),
@@ -266,7 +268,7 @@ def test_the_rc_files_of_a_release_are_imported_by_name(
 
 
 def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     rc, command = Stage(stage).steps(job, {})
     assert isinstance(rc, Writes)
@@ -277,7 +279,7 @@ def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store
 
 
 def test_the_callers_environment_reaches_bazel_only_as_far_as_it_is_about_the_network(
-    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TF_NEED_CUDA", "1")
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
@@ -314,7 +316,7 @@ exit "$(sed 1q "$said")"
 class Stubbed:
     """A job whose Bazel says what a test wants."""
 
-    def __init__(self, job: BuildRequest, place: Path) -> None:
+    def __init__(self, job: RecipeJob, place: Path) -> None:
         self.job, self.place, self.binary = job, place, place / "bazel"
         self.binary.write_text(STUB.replace("@PLACE@", str(place)), "utf-8")
         self.binary.chmod(0o755)
@@ -339,9 +341,7 @@ class Stubbed:
 
 
 @pytest.fixture
-def stubbed(
-    job: BuildRequest, tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch
-) -> Stubbed:
+def stubbed(job: RecipeJob, tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> Stubbed:
     """Return a build on four processors whose Bazel is a script."""
     monkeypatch.setattr(attempts, "PAUSES", (0.01, 0.01))
     # The stub asks no cache, and the digest of a toolchain takes most of a second.
@@ -381,7 +381,7 @@ def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
     stubbed.says(DOWNLOAD.format("Connection reset"))
     stubbed.build()
     assert stubbed.jobs == ["4", "4"]
-    assert attempts.read(stubbed.job).jobs is None
+    assert Experience.of(stubbed.job).jobs is None
 
 
 @pytest.mark.medium
@@ -462,16 +462,16 @@ def test_the_downloads_for_which_a_build_stopped_are_remembered_until_one_succee
     with pytest.raises(SupplyError):
         stubbed.build()
     stopped = {"http://h/a.zip", "http://h/b.zip"}
-    assert unmet.read(stubbed.job) == stopped
+    assert external.missing_downloads(stubbed.job) == stopped
     # The next run of the stub finds nothing to complain of.
     stubbed.build()
-    assert unmet.read(stubbed.job) == frozenset()
+    assert external.missing_downloads(stubbed.job) == frozenset()
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{}", "[" * 100_000])
 def test_an_edited_memory_of_downloads_is_no_memory(stubbed: Stubbed, content: str) -> None:
-    files.write(stubbed.job.places.unmet, content)
-    assert unmet.read(stubbed.job) == frozenset()
+    files.write(stubbed.job.places.missing_downloads, content)
+    assert external.missing_downloads(stubbed.job) == frozenset()
 
 
 @pytest.mark.medium
@@ -569,17 +569,17 @@ def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
     assert ears.notes == [
         "With 4 actions at once everything waited for memory 35 % of the time; later builds run 3"
     ]
-    assert attempts.read(stubbed.job).jobs == 3
+    assert Experience.of(stubbed.job).jobs == 3
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"jobs": 0}', '{"peak": "much"}', "\xff"])
 def test_a_damaged_memory_of_earlier_builds_is_none(stubbed: Stubbed, damage: str) -> None:
     stubbed.job.places.memory.write_bytes(damage.encode("latin-1"))
-    assert attempts.read(stubbed.job) == attempts.Experience()
+    assert Experience.of(stubbed.job) == Experience()
 
 
 def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(
-    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(capacity, "cores", lambda: 64)
     monkeypatch.setattr(capacity, "memory", lambda: 12 * capacity.GIB)
@@ -595,7 +595,7 @@ def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(
 
 @pytest.mark.slow
 def test_a_target_is_built_and_again_nothing_is_done(
-    workspace: BuildRequest, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, ears: Ears
 ) -> None:
     built = run(workspace, binary, "//:made")
     assert sorted(output.path.name for output in built.outputs) == ["made.txt", "more.txt"]
@@ -614,7 +614,7 @@ def test_a_target_is_built_and_again_nothing_is_done(
 
 @pytest.mark.slow
 def test_a_changed_toolkit_makes_every_action_run_again_and_the_same_one_does_not(
-    workspace: BuildRequest, binary: Path
+    workspace: RecipeJob, binary: Path
 ) -> None:
     job = workspace.without_cache()
     actions = [run(job, binary, "//:made", toolkit=digest * 64).actions for digest in "aab"]
@@ -623,7 +623,7 @@ def test_a_changed_toolkit_makes_every_action_run_again_and_the_same_one_does_no
 
 @pytest.mark.slow
 def test_an_output_whose_bytes_never_reached_the_disk_is_made_again(
-    workspace: BuildRequest, binary: Path
+    workspace: RecipeJob, binary: Path
 ) -> None:
     job = workspace.without_cache()
     (first, _) = run(job, binary, "//:made").outputs
@@ -641,7 +641,7 @@ def test_an_output_whose_bytes_never_reached_the_disk_is_made_again(
 
 @pytest.mark.slow
 def test_an_external_repository_that_somebody_changed_is_made_again(
-    workspace: BuildRequest, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, ears: Ears
 ) -> None:
     made = workspace.places.bazel / "external/local_config_cc/BUILD"
     run(workspace, binary, "//:hello")
@@ -658,7 +658,7 @@ def test_an_external_repository_that_somebody_changed_is_made_again(
 
 @pytest.mark.slow
 def test_a_directory_in_the_place_of_a_link_to_the_outputs_is_damage_and_is_removed(
-    workspace: BuildRequest, binary: Path
+    workspace: RecipeJob, binary: Path
 ) -> None:
     run(workspace, binary, "//:hello")
     assert stage.damage(workspace.job) is None
@@ -672,7 +672,7 @@ def test_a_directory_in_the_place_of_a_link_to_the_outputs_is_damage_and_is_remo
     assert link.is_symlink()
 
 
-def test_a_link_to_outputs_of_somebody_else_is_damage(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_link_to_outputs_of_somebody_else_is_damage(job: RecipeJob, tmp_path: Path) -> None:
     job.places.tree.mkdir(parents=True)
     assert stage.damage(job.job) is None
     (job.places.tree / "bazel-bin").symlink_to(tmp_path)
@@ -681,7 +681,7 @@ def test_a_link_to_outputs_of_somebody_else_is_damage(job: BuildRequest, tmp_pat
 
 @pytest.mark.slow
 def test_a_changed_compiler_is_configured_again_and_the_same_one_is_not(
-    workspace: BuildRequest, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, ears: Ears
 ) -> None:
     made = workspace.places.bazel / "external/local_config_cc/BUILD"
     seen = []
@@ -694,7 +694,7 @@ def test_a_changed_compiler_is_configured_again_and_the_same_one_is_not(
 
 @pytest.mark.slow
 def test_a_compiler_that_the_recipe_names_and_that_changed_is_used_for_every_action(
-    workspace: BuildRequest, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, ears: Ears
 ) -> None:
     for version in ("gcc-11 11.3.0", "gcc-11 11.4.0"):
         run(workspace, binary, "//:made", named=(version,))
@@ -702,7 +702,7 @@ def test_a_compiler_that_the_recipe_names_and_that_changed_is_used_for_every_act
 
 
 @pytest.mark.slow
-def test_the_log_is_plain_text_without_the_bar(workspace: BuildRequest, binary: Path) -> None:
+def test_the_log_is_plain_text_without_the_bar(workspace: RecipeJob, binary: Path) -> None:
     run(workspace, binary, "//:made")
     log = workspace.log("compile").read_text("utf-8")
     assert "Build completed successfully" in log
@@ -714,7 +714,7 @@ def test_the_log_is_plain_text_without_the_bar(workspace: BuildRequest, binary: 
 
 @pytest.mark.slow
 def test_a_fresh_output_base_takes_all_from_the_build_cache(
-    workspace: BuildRequest, binary: Path, tmp_path: Path
+    workspace: RecipeJob, binary: Path, tmp_path: Path
 ) -> None:
     run(workspace, binary, "//:step1")
     other = replace(
@@ -742,7 +742,7 @@ genrule(
 
 @pytest.mark.slow
 def test_a_build_that_writes_into_the_cache_is_refused_and_removed(
-    workspace: BuildRequest, binary: Path
+    workspace: RecipeJob, binary: Path
 ) -> None:
     run(workspace, binary, "//:step1")
     files.remove(workspace.places.bazel)
@@ -761,7 +761,7 @@ def test_a_build_that_writes_into_the_cache_is_refused_and_removed(
 
 @pytest.mark.slow
 def test_an_offline_build_reaches_the_cache_from_where_it_has_no_network(
-    workspace: BuildRequest, binary: Path
+    workspace: RecipeJob, binary: Path
 ) -> None:
     first = run(replace(workspace, offline=True), binary, "//:step1").cache
     files.remove(workspace.places.bazel)
@@ -773,7 +773,7 @@ def test_an_offline_build_reaches_the_cache_from_where_it_has_no_network(
 
 @pytest.mark.slow
 def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
-    workspace: BuildRequest, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, ears: Ears
 ) -> None:
     with pytest.raises(
         ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)"
@@ -790,7 +790,7 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
 
 
 @pytest.mark.slow
-def test_an_unknown_flag_is_the_recipes_fault(workspace: BuildRequest, binary: Path) -> None:
+def test_an_unknown_flag_is_the_recipes_fault(workspace: RecipeJob, binary: Path) -> None:
     with pytest.raises(RecipeError, match="--nosuch"):
         run(workspace, binary, "//:made", "--nosuch")
     with pytest.raises(RecipeError, match="Config value cuda is not defined"):
@@ -819,7 +819,7 @@ class Archives(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def archives(workspace: BuildRequest) -> Iterator[type[Archives]]:
+def archives(workspace: RecipeJob) -> Iterator[type[Archives]]:
     """Serve an archive that the workspace wants."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -846,7 +846,7 @@ def archives(workspace: BuildRequest) -> Iterator[type[Archives]]:
 
 @pytest.mark.slow
 def test_a_download_that_fails_for_the_network_is_tried_again(
-    workspace: BuildRequest,
+    workspace: RecipeJob,
     binary: Path,
     ears: Ears,
     archives: type[Archives],
@@ -862,7 +862,7 @@ def test_a_download_that_fails_for_the_network_is_tried_again(
 
 @pytest.mark.slow
 def test_a_build_does_not_wait_for_an_archive_that_is_not_there(
-    workspace: BuildRequest, binary: Path, archives: type[Archives]
+    workspace: RecipeJob, binary: Path, archives: type[Archives]
 ) -> None:
     archives.refusals += [404] * 9
     with pytest.raises(SupplyError, match="GET returned 404"):
@@ -873,7 +873,7 @@ def test_a_build_does_not_wait_for_an_archive_that_is_not_there(
 
 @pytest.mark.slow
 def test_an_offline_build_downloads_nothing(
-    workspace: BuildRequest, binary: Path, archives: type[Archives]
+    workspace: RecipeJob, binary: Path, archives: type[Archives]
 ) -> None:
     with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
         run(replace(workspace, offline=True), binary, "//:foreign")
@@ -889,23 +889,23 @@ from tfwright.terminal import console
 from tfwright.documents.recipe import CompileTable, Recipe
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.documents.host_file import HostFile
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import compile
 given = json.loads(sys.argv[1])
 recipe, settings = Recipe.model_validate(given["recipe"]), HostFile.model_validate(given["settings"])
-job = BuildRequest(recipe=recipe, host_file=settings)
+job = RecipeJob(recipe=recipe, host_file=settings)
 results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
 with console.ending_gently():
     compile.run(job, CompileTable(target=given["target"]), recipe.bazel, recipe.configure, recipe.nccl, *results)
 """
 
 
-def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[str]:
+def apart(job: RecipeJob, binary: Path, target: str, folder: Path) -> list[str]:
     """Return the command that builds a target in a process of its own."""
     results: dict[str, object] = {}
 
     def keep(
-        _job: BuildRequest,
+        _job: RecipeJob,
         _table: CompileTable,
         _bazel: BazelTable,
         _answering: ConfigureTable,
@@ -931,7 +931,7 @@ def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[st
 
 @pytest.fixture
 def stoppable(
-    workspace: BuildRequest, binary: Path, tmp_path: Path
+    workspace: RecipeJob, binary: Path, tmp_path: Path
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Build four steps in a process of its own, and return it in the middle of the second one."""
     with subprocess.Popen(apart(workspace, binary, "//:step3", tmp_path)) as process:
@@ -956,7 +956,7 @@ def begun(tmp_path: Path) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
-    workspace: BuildRequest,
+    workspace: RecipeJob,
     binary: Path,
     tmp_path: Path,
     stoppable: "subprocess.Popen[bytes]",
@@ -971,7 +971,7 @@ def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
 
 @pytest.mark.slow
 def test_a_build_that_is_killed_resumes_on_the_server_that_was_left_and_repeats_one_action(
-    workspace: BuildRequest, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]"
+    workspace: RecipeJob, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]"
 ) -> None:
     stoppable.kill()
     stoppable.wait(30)
@@ -1016,7 +1016,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
-    workspace: BuildRequest, binary: Path, tmp_path: Path, confined: Path
+    workspace: RecipeJob, binary: Path, tmp_path: Path, confined: Path
 ) -> None:
     job = replace(workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3}))
     with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
@@ -1032,7 +1032,7 @@ def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
     assert done.returncode == 0
     assert "Build did NOT complete successfully" in log
     assert "Build completed successfully" in log
-    known = attempts.read(job)
+    known = Experience.of(job)
     assert known.jobs == 1
     assert known.memory == pytest.approx(LIMIT / capacity.GIB, abs=0.01)
     assert 0.38 < known.peak < 0.6

@@ -9,14 +9,13 @@ import pytest
 from tests.upstream import run_git
 
 from tfwright.configure import dialect, rendering
-from tfwright.configure.answering import Typist
 from tfwright.configure.interview import Interview
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, TfwrightError, ToolError
 from tfwright.host import pythons
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import configure
@@ -91,7 +90,7 @@ class Bench:
         self.tree.mkdir()
         self.bazelrc = self.tree / ".tf_configure.bazelrc"
 
-    def job(self, answers: Mapping[str, object], by: str = "dialogue") -> BuildRequest:
+    def job(self, answers: Mapping[str, object], by: str = "dialogue") -> RecipeJob:
         recipe = {
             "name": "small",
             "summary": "A recipe for tests",
@@ -101,7 +100,7 @@ class Bench:
             "compile": {"target": "//:wheel"},
             "configure": {"by": by, "answers": answers, "timeout": 10, **self.changes},
         }
-        return BuildRequest(
+        return RecipeJob(
             recipe=Recipe.model_validate(recipe),
             host_file=HostFile(build_out=self.folder / "build_out"),
             listener=self.listener,
@@ -121,7 +120,7 @@ class Bench:
         job = self.job(ANSWERS if answers is None else answers, by)
         return configure.run(job, job.recipe, *self.parts(job))
 
-    def parts(self, job: BuildRequest) -> tuple[HostFacts, Inputs, Tree]:
+    def parts(self, job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
         """Return what the earlier stages made."""
         job.places.home.mkdir(parents=True, exist_ok=True)
         bazel = self.folder / "bazel-0.21.0-linux-x86_64"
@@ -442,7 +441,7 @@ def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) ->
 
 def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(bench: Bench) -> None:
     job = bench.job(ANSWERS)
-    other = BuildRequest(
+    other = RecipeJob(
         recipe=job.recipe, host_file=HostFile(build_out=job.host_file.build_out, cuda=bench.folder)
     )
     assert configure.inputs(job) != configure.inputs(other)
@@ -498,23 +497,11 @@ def test_the_command_in_a_plan_has_the_python_that_was_fetched(bench: Bench) -> 
     assert command.env["PYTHON_BIN_PATH"] == str(inputs.python)
 
 
-def test_a_rehearsal_returns_what_configure_writes_and_leaves_the_tree_as_it_was(
-    bench: Bench,
-) -> None:
-    bench.commit(WHOLE + "\necho edited > tracked.cc\n")
-    job = bench.job(ANSWERS)
-    parts = bench.parts(job)
-    text = configure.rehearse(job, job.recipe, parts, Typist)
-    assert 'build --action_env TF_NEED_CUDA="0"\n' in text
-    assert not bench.bazelrc.exists()
-    assert (bench.tree / "tracked.cc").read_text() == "as upstream\n"
-
-
 def test_a_file_that_appears_in_the_configured_tree_is_damage(bench: Bench) -> None:
     configured = bench.run(WHOLE)
     recipe = bench.job(ANSWERS).recipe
     # The directories of a build are named by its recipe.
-    job = BuildRequest(
+    job = RecipeJob(
         recipe=recipe.model_copy(update={"name": bench.folder.name}),
         host_file=HostFile(build_out=bench.folder.parent),
     )

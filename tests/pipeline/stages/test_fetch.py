@@ -12,7 +12,7 @@ from tests.upstream import bundled_commit
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, SupplyError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs
 from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
@@ -41,18 +41,18 @@ def bazel(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> BuildRequest:
+def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> RecipeJob:
     """Return a job for the bundled tree, with a Bazel from the host file."""
     source = recipe.source.model_copy(
         update={"url": demo.URL, "branch": "main", "commit": bundled_commit()}
     )
     host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
-    return BuildRequest(
+    return RecipeJob(
         recipe=recipe.model_copy(update={"source": source}), host_file=host_file, offline=True
     )
 
 
-def run(job: BuildRequest, python: Path = FACTS.interpreter) -> Inputs:
+def run(job: RecipeJob, python: Path = FACTS.interpreter) -> Inputs:
     facts = FACTS.model_copy(update={"interpreter": python})
     made = Stage(fetch).run(job, {HostFacts: facts})
     assert isinstance(made, Inputs)
@@ -61,7 +61,7 @@ def run(job: BuildRequest, python: Path = FACTS.interpreter) -> Inputs:
 
 @pytest.mark.medium
 def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
-    job: BuildRequest, bazel: Path, quick_python: Path
+    job: RecipeJob, bazel: Path, quick_python: Path
 ) -> None:
     made = run(job, quick_python)
     assert made.mirror == mirror.place(job.places.git, demo.URL)
@@ -73,7 +73,7 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
 
 @pytest.mark.medium
 def test_what_the_wheel_requires_is_looked_for_before_anything_is_built(
-    job: BuildRequest, quick_python: Path
+    job: RecipeJob, quick_python: Path
 ) -> None:
     verify = job.recipe.verify.model_copy(update={"requirements": ("small==1.0",)})
     recipe = job.recipe.model_copy(update={"verify": verify})
@@ -83,7 +83,7 @@ def test_what_the_wheel_requires_is_looked_for_before_anything_is_built(
 
 @pytest.mark.medium
 def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
-    job: BuildRequest,
+    job: RecipeJob,
 ) -> None:
     foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
     made = run(replace(job, recipe=job.recipe.model_copy(update={"host": foreign})))
@@ -93,27 +93,23 @@ def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
 
 
 @pytest.mark.medium
-def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: RecipeJob, tmp_path: Path) -> None:
     source = job.recipe.source.model_copy(update={"url": "https://nowhere.invalid/tensorflow.git"})
     host_file = job.host_file.model_copy(
         update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
     )
-    mine = BuildRequest(
-        recipe=job.recipe.model_copy(update={"source": source}), host_file=host_file
-    )
+    mine = RecipeJob(recipe=job.recipe.model_copy(update={"source": source}), host_file=host_file)
     with pytest.raises(SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"):
         run(mine)
 
 
-def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: BuildRequest) -> None:
+def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: RecipeJob) -> None:
     (step,) = Stage(fetch).steps(job, {})
     assert str(step).endswith(f"--depth=1 --no-filter origin {job.recipe.source.commit}")
 
 
 @pytest.mark.medium
-def test_what_is_no_file_in_the_drop_folder_is_passed_over(
-    job: BuildRequest, tmp_path: Path
-) -> None:
+def test_what_is_no_file_in_the_drop_folder_is_passed_over(job: RecipeJob, tmp_path: Path) -> None:
     drop = tmp_path / "drop"
     drop.mkdir()
     (drop / "archive.zip").write_bytes(b"PK")
@@ -126,7 +122,7 @@ def test_what_is_no_file_in_the_drop_folder_is_passed_over(
 
 @pytest.mark.medium
 @pytest.mark.parametrize("setting", ["mirrors", "downloads"])
-def test_a_place_that_the_host_file_adds_wakes_the_stage(job: BuildRequest, setting: str) -> None:
+def test_a_place_that_the_host_file_adds_wakes_the_stage(job: RecipeJob, setting: str) -> None:
     added = {setting: {"https://a.invalid/b": "https://mirror.invalid/b"}}
     host_file = job.host_file.model_copy(update=added)
     before, after = replace(job).job, replace(job, host_file=host_file).job

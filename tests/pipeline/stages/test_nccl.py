@@ -9,8 +9,8 @@ import pytest
 from tfwright.documents.recipe import PATCHES, CompileTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, ToolError
-from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Built, HostFacts, NcclOps, Tree
+from tfwright.pipeline.job import RecipeJob
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, HostFacts, NcclOps, Tree
 from tfwright.pipeline.stages import nccl
 from tfwright.progress import Listener
 
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no
 
 
 @pytest.fixture
-def built(job: BuildRequest, listener: Listener) -> BuildRequest:
+def built(job: RecipeJob, listener: Listener) -> RecipeJob:
     """Return a job whose tree is the demo's, with the read-only library that Bazel would have put there."""
     shutil.copytree(DEMO, job.places.tree)
     shutil.copy(PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl")
     output = job.places.bazel / "execroot" / "bin"
-    library = output / nccl.LIBRARY
+    library = output / NCCL_LIBRARY
     library.parent.mkdir(parents=True)
     library.write_bytes(b"Bazel's")
     library.chmod(0o555)
@@ -36,7 +36,7 @@ def built(job: BuildRequest, listener: Listener) -> BuildRequest:
 
 
 def run(
-    job: BuildRequest, table: NcclTable, release: str = "1.12", env: dict[str, str] | None = None
+    job: RecipeJob, table: NcclTable, release: str = "1.12", env: dict[str, str] | None = None
 ) -> NcclOps:
     return nccl.run(
         job,
@@ -61,13 +61,13 @@ def run(
     )
 
 
-def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(job: BuildRequest) -> None:
+def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(job: RecipeJob) -> None:
     assert run(job, NcclTable()) == NcclOps(library=None, stub=False)
     assert nccl.steps(job, NcclTable(), CompileTable(), None) == ()
 
 
 def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(
-    built: BuildRequest, notes: list[str]
+    built: RecipeJob, notes: list[str]
 ) -> None:
     made = run(built, NcclTable(rebuild=True))
     assert made.stub
@@ -76,19 +76,17 @@ def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(
     ]
 
 
-def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(
-    built: BuildRequest,
-) -> None:
+def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: RecipeJob) -> None:
     made = run(built, NcclTable(rebuild=True)).library
     assert made
-    assert made.path == (built.places.tree / "bazel-bin" / nccl.LIBRARY).resolve()
+    assert made.path == (built.places.tree / "bazel-bin" / NCCL_LIBRARY).resolve()
     assert made.path.read_bytes() != b"Bazel's"
     assert made.path.stat().st_mode & 0o777 == 0o555
 
 
 @pytest.mark.medium
 def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(
-    built: BuildRequest, notes: list[str]
+    built: RecipeJob, notes: list[str]
 ) -> None:
     assert run(built, NcclTable(rebuild=True, flags=(CUDA,))).stub
     assert notes == [
@@ -98,7 +96,7 @@ def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(
 
 @pytest.mark.medium
 def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(
-    built: BuildRequest,
+    built: RecipeJob,
 ) -> None:
     framework = built.places.tree / nccl.FRAMEWORK
     (built.places.tree / "framework.cc").write_text(
@@ -125,7 +123,7 @@ def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(
     subprocess.run([sys.executable, "-c", load], check=True)
 
 
-def test_where_the_tree_lies_is_not_in_the_library(built: BuildRequest) -> None:
+def test_where_the_tree_lies_is_not_in_the_library(built: RecipeJob) -> None:
     source = built.places.tree / nccl.SOURCE
     source.write_text('#include "where.h"\n', "utf-8")
     (built.places.tree / "where.h").write_text(
@@ -137,8 +135,8 @@ def test_where_the_tree_lies_is_not_in_the_library(built: BuildRequest) -> None:
     assert str(built.places.tree).encode() not in library.path.read_bytes()
 
 
-def test_a_copy_in_the_runfiles_is_replaced_as_well(built: BuildRequest) -> None:
-    copy = built.places.tree / "bazel-bin" / nccl.RUNFILES / nccl.LIBRARY
+def test_a_copy_in_the_runfiles_is_replaced_as_well(built: RecipeJob) -> None:
+    copy = built.places.tree / "bazel-bin" / nccl.RUNFILES / NCCL_LIBRARY
     copy.parent.mkdir(parents=True)
     copy.write_bytes(b"Bazel's")
     made = run(built, NcclTable(rebuild=True)).library
@@ -146,19 +144,17 @@ def test_a_copy_in_the_runfiles_is_replaced_as_well(built: BuildRequest) -> None
     assert copy.read_bytes() == made.path.read_bytes()
 
 
-def test_a_link_in_the_runfiles_stays_a_link(built: BuildRequest) -> None:
-    link = built.places.tree / "bazel-bin" / nccl.RUNFILES / nccl.LIBRARY
+def test_a_link_in_the_runfiles_stays_a_link(built: RecipeJob) -> None:
+    link = built.places.tree / "bazel-bin" / nccl.RUNFILES / NCCL_LIBRARY
     link.parent.mkdir(parents=True)
-    link.symlink_to(built.places.bazel / "execroot" / "bin" / nccl.LIBRARY)
+    link.symlink_to(built.places.bazel / "execroot" / "bin" / NCCL_LIBRARY)
     run(built, NcclTable(rebuild=True))
     assert link.is_symlink()
     assert link.read_bytes() != b"Bazel's"
 
 
 @pytest.mark.medium
-def test_the_library_is_the_same_wherever_the_tree_lies(
-    built: BuildRequest, tmp_path: Path
-) -> None:
+def test_the_library_is_the_same_wherever_the_tree_lies(built: RecipeJob, tmp_path: Path) -> None:
     first = run(built, NcclTable(rebuild=True, flags=(CUDA,))).library
     moved = tmp_path / "elsewhere"
     shutil.copytree(built.places.build_out, moved, symlinks=True)
@@ -172,27 +168,27 @@ def test_the_library_is_the_same_wherever_the_tree_lies(
 
 
 @pytest.mark.parametrize("release", ["0.12", "1.13", "2.6"])
-def test_releases_without_such_a_library_are_refused(built: BuildRequest, release: str) -> None:
+def test_releases_without_such_a_library_are_refused(built: RecipeJob, release: str) -> None:
     with pytest.raises(RecipeError, match=r"only 1\.0 to 1\.12 do"):
         run(built, NcclTable(rebuild=True), release)
 
 
-def test_a_build_that_made_no_such_library_is_refused(built: BuildRequest) -> None:
-    (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
+def test_a_build_that_made_no_such_library_is_refused(built: RecipeJob) -> None:
+    (built.places.tree / "bazel-bin" / NCCL_LIBRARY).unlink()
     with pytest.raises(RecipeError, match=r"built no _nccl_ops\.so"):
         run(built, NcclTable(rebuild=True))
 
 
-def test_a_compile_error_is_shown_and_bazels_library_stays(built: BuildRequest) -> None:
+def test_a_compile_error_is_shown_and_bazels_library_stays(built: RecipeJob) -> None:
     (built.places.tree / "third_party" / "nccl" / "nccl.h").unlink()
     with pytest.raises(ToolError) as caught:
         run(built, NcclTable(rebuild=True, flags=(CUDA,)))
     assert any("nccl.h" in line for line in caught.value.evidence.lines)
-    assert (built.places.tree / "bazel-bin" / nccl.LIBRARY).read_bytes() == b"Bazel's"
+    assert (built.places.tree / "bazel-bin" / NCCL_LIBRARY).read_bytes() == b"Bazel's"
 
 
 def test_the_compiler_that_the_recipe_gives_bazel_is_the_one(
-    built: BuildRequest, tmp_path: Path
+    built: RecipeJob, tmp_path: Path
 ) -> None:
     compiler = tmp_path / "my-c++"
     compiler.write_text('#!/bin/sh\necho mine\nexec c++ "$@"\n', "utf-8")

@@ -16,7 +16,7 @@ from tfwright.documents.recipe import (
     insist_on_wheel,
 )
 from tfwright.errors import RecipeError, ToolError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
 from tfwright.pipeline.stage import Artefact, Stage
 from tfwright.pipeline.stages import package
@@ -35,7 +35,7 @@ for name in {made}; do echo wheel > "$1/$name"; done
 """
 
 
-def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> BuildRequest:
+def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> RecipeJob:
     recipe = Recipe.model_validate(
         {
             "name": "small",
@@ -50,10 +50,10 @@ def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> Bui
             "compile": {"target": target},
         }
     )
-    return BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
+    return RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
 
 
-def script(job: BuildRequest, made: str) -> None:
+def script(job: RecipeJob, made: str) -> None:
     path = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
     path.parent.mkdir(parents=True)
     path.write_text(SCRIPT.replace("{made}", made), "utf-8")
@@ -61,7 +61,7 @@ def script(job: BuildRequest, made: str) -> None:
     job.places.home.mkdir()
 
 
-def packaged(job: BuildRequest, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
+def packaged(job: RecipeJob, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
     file = job.places.build_out / "file"
     file.write_bytes(b"")
     release = job.recipe.source.release
@@ -83,7 +83,7 @@ def packaged(job: BuildRequest, table: PackageTable, outputs: tuple[Path, ...] =
     )
 
 
-def asked(job: BuildRequest) -> list[str]:
+def asked(job: RecipeJob) -> list[str]:
     return (job.places.tree / "asked").read_text("utf-8").split("\n")[:-1]
 
 
@@ -104,7 +104,7 @@ def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(tmp_path
     assert "--nightly_flag" in caught.value.remedy
 
 
-def packaged_with_name(job: BuildRequest) -> RawWheel:
+def packaged_with_name(job: RecipeJob) -> RawWheel:
     script(job, "small-1.0-py3-none-any.whl")
     return packaged(job, PackageTable(project_name="mine"))
 

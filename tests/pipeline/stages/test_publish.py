@@ -7,7 +7,7 @@ import pytest
 
 from tfwright.documents.host_file import Sign
 from tfwright.errors import WheelError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Check, Published, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import publish
@@ -17,7 +17,7 @@ from tfwright.wheel.seal import envelope
 
 
 @pytest.fixture
-def heard(job: BuildRequest, listener: Listener) -> BuildRequest:
+def heard(job: RecipeJob, listener: Listener) -> RecipeJob:
     return dataclasses.replace(job, listener=listener)
 
 
@@ -30,12 +30,12 @@ def verdict(path: Path) -> Verdict:
 BUILT = Built(target="//:pip", outputs=(), actions=1)
 
 
-def put_out(job: BuildRequest, verdict: Verdict) -> Published:
+def put_out(job: RecipeJob, verdict: Verdict) -> Published:
     return publish.run(job, BUILT, verdict)
 
 
 def test_a_wheel_is_copied_into_the_wheelhouse(
-    heard: BuildRequest, notes: list[str], make_sealed: Callable[..., Path]
+    heard: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
     path = make_sealed()
     published = put_out(heard, verdict(path)).wheel
@@ -45,7 +45,7 @@ def test_a_wheel_is_copied_into_the_wheelhouse(
 
 
 def test_the_same_wheel_again_is_left_alone(
-    heard: BuildRequest, notes: list[str], make_sealed: Callable[..., Path]
+    heard: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
     path = make_sealed()
     first = put_out(heard, verdict(path)).wheel.path.stat()
@@ -54,7 +54,7 @@ def test_the_same_wheel_again_is_left_alone(
 
 
 def test_other_bytes_under_the_same_name_are_replaced_and_told(
-    heard: BuildRequest, notes: list[str], make_sealed: Callable[..., Path]
+    heard: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
     put_out(heard, verdict(make_sealed()))
     other = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
@@ -64,7 +64,7 @@ def test_other_bytes_under_the_same_name_are_replaced_and_told(
 
 
 def test_a_disk_that_is_full_leaves_the_old_wheel(
-    heard: BuildRequest, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    heard: RecipeJob, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = put_out(heard, verdict(make_sealed())).wheel
 
@@ -84,7 +84,7 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
 
 
 def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_saw(
-    heard: BuildRequest, make_sealed: Callable[..., Path]
+    heard: RecipeJob, make_sealed: Callable[..., Path]
 ) -> None:
     for content in ("ANSWER = 42\n", "ANSWER = 43\n"):
         published = put_out(heard, verdict(make_sealed({"small.py": content})))
@@ -100,14 +100,14 @@ def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_
         ]
 
 
-def signing(job: BuildRequest, key: Path) -> BuildRequest:
+def signing(job: RecipeJob, key: Path) -> RecipeJob:
     return dataclasses.replace(
         job, host_file=job.host_file.model_copy(update={"sign": Sign(key=key)})
     )
 
 
 def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
-    heard: BuildRequest, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    heard: RecipeJob, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     private, public = keys()
     plain = put_out(heard, verdict(make_sealed()))
@@ -122,7 +122,7 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
 
 
 def test_a_host_that_signs_no_more_leaves_no_old_signature(
-    heard: BuildRequest, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    heard: RecipeJob, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     signed = put_out(signing(heard, keys()[0]), verdict(make_sealed()))
     put_out(heard, verdict(make_sealed()))
@@ -131,7 +131,7 @@ def test_a_host_that_signs_no_more_leaves_no_old_signature(
 
 
 def test_another_key_is_a_reason_to_publish_again(
-    heard: BuildRequest, keys: Callable[..., tuple[Path, Path]]
+    heard: RecipeJob, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     one, other = (publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other"))
     assert one.keys() == other.keys() == {"the key that signs"}
@@ -141,7 +141,7 @@ def test_another_key_is_a_reason_to_publish_again(
 
 
 def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
-    heard: BuildRequest, make_sealed: Callable[..., Path]
+    heard: RecipeJob, make_sealed: Callable[..., Path]
 ) -> None:
     published = put_out(heard, verdict(make_sealed())).wheel
     own = heard.places.wheelhouse / "r" / heard.recipe.name / "small"
@@ -152,7 +152,7 @@ def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
 
 
 def test_a_wheel_that_changed_after_it_was_sealed_is_not_published(
-    heard: BuildRequest, make_sealed: Callable[..., Path]
+    heard: RecipeJob, make_sealed: Callable[..., Path]
 ) -> None:
     old = put_out(heard, verdict(make_sealed())).wheel
     path = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
@@ -165,7 +165,7 @@ def test_a_wheel_that_changed_after_it_was_sealed_is_not_published(
 
 @pytest.mark.parametrize("name", ["index.html", "index.json"])
 def test_a_page_that_names_another_checksum_is_damage_and_is_written_again(
-    heard: BuildRequest, make_sealed: Callable[..., Path], name: str
+    heard: RecipeJob, make_sealed: Callable[..., Path], name: str
 ) -> None:
     passed = verdict(make_sealed())
     published = put_out(heard, passed)
@@ -179,7 +179,7 @@ def test_a_page_that_names_another_checksum_is_damage_and_is_written_again(
 
 
 def test_metadata_that_somebody_edited_is_written_again(
-    heard: BuildRequest, make_sealed: Callable[..., Path]
+    heard: RecipeJob, make_sealed: Callable[..., Path]
 ) -> None:
     passed = verdict(make_sealed())
     metadata = put_out(heard, passed).metadata

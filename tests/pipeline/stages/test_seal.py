@@ -11,7 +11,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import WheelError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import (
     Configured,
     HostFacts,
@@ -65,14 +65,14 @@ used = "{USED}"
 
 
 @pytest.fixture
-def locked(job: BuildRequest, tmp_path: Path) -> BuildRequest:
+def locked(job: RecipeJob, tmp_path: Path) -> RecipeJob:
     lock = tmp_path / "small.lock"
     lock.write_text(LOCK, "utf-8")
     return dataclasses.replace(job, locked=lock)
 
 
 @pytest.fixture
-def sealed(locked: BuildRequest, tmp_path: Path) -> Callable[..., SealedWheel]:
+def sealed(locked: RecipeJob, tmp_path: Path) -> Callable[..., SealedWheel]:
     """Return a function that seals a wheel, with results of the other stages that differ as they do from host to host."""
 
     def run(
@@ -80,7 +80,7 @@ def sealed(locked: BuildRequest, tmp_path: Path) -> Callable[..., SealedWheel]:
         folder: str = "one",
         *,
         stub: bool = False,
-        job: BuildRequest = locked,
+        job: RecipeJob = locked,
         **tables: Mapping[str, object],
     ) -> SealedWheel:
         bazel = Artefact(path=tmp_path / folder / "bazel", sha256="e" * 64, size=1)
@@ -136,7 +136,7 @@ def recorded(sealed: SealedWheel) -> BuildRecord:
 
 
 def test_the_sealed_wheel_keeps_its_name_and_its_files(
-    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     raw = make_wheel()
     made = sealed(raw).wheel
@@ -202,7 +202,7 @@ def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
 
 
 def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
-    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     sealed(make_wheel())
     sealed(make_wheel(name="small-2.0-py3-none-any.whl"))
@@ -212,7 +212,7 @@ def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
 
 
 def test_a_wheel_whose_record_is_wrong_is_not_sealed(
-    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     raw = make_wheel()
     with zipfile.ZipFile(raw, "a") as wheel:
@@ -223,7 +223,7 @@ def test_a_wheel_whose_record_is_wrong_is_not_sealed(
 
 
 def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: BuildRequest
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: RecipeJob
 ) -> None:
     pins = {"nvidia_cudnn_cu11-8.6.0.163-py3-none-manylinux1_x86_64.whl": "6" * 64}
     archives = {"https://example.org/cudnn-8.6.tar.xz": "7" * 64}
@@ -244,7 +244,7 @@ def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
 
 
 def test_a_platform_that_cannot_be_proved_is_not_claimed(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: BuildRequest
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: RecipeJob
 ) -> None:
     pytest.importorskip("auditwheel")
     with pytest.raises(WheelError, match="auditwheel cannot judge"):
@@ -253,7 +253,7 @@ def test_a_platform_that_cannot_be_proved_is_not_claimed(
 
 
 def test_the_lock_is_part_of_what_a_sealed_wheel_depends_on(
-    job: BuildRequest, locked: BuildRequest
+    job: RecipeJob, locked: RecipeJob
 ) -> None:
     assert locked.locked
     without, before = seal.inputs(job), seal.inputs(locked)
@@ -265,7 +265,7 @@ def test_the_lock_is_part_of_what_a_sealed_wheel_depends_on(
 def test_without_a_lock_the_bill_names_what_the_rules_of_the_tree_download(
     sealed: Callable[..., SealedWheel],
     make_wheel: Callable[..., Path],
-    job: BuildRequest,
+    job: RecipeJob,
     tmp_path: Path,
 ) -> None:
     rule = (

@@ -12,7 +12,7 @@ from tests.upstream import run_git
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stages import source
 
@@ -63,7 +63,7 @@ def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def table(job: BuildRequest, inputs: Inputs) -> SourceTable:
+def table(job: RecipeJob, inputs: Inputs) -> SourceTable:
     wanted = {
         "patches": ("0001-up.patch", "0002-at.patch"),
         "assets": {"third_party/nccl/nccl.h": "nccl.h"},
@@ -84,7 +84,7 @@ def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
 @pytest.mark.usefixtures("patches")
 @pytest.mark.medium
 def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     assert contents(tree) == {
@@ -99,7 +99,7 @@ def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
 @pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     first = source.run(job, table, FetchTable(), inputs)
     before = contents(first)
@@ -116,7 +116,7 @@ def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(
 @pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_the_content_changes_with_a_patch(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     one = source.run(job, table, FetchTable(), inputs)
     other = source.run(
@@ -127,7 +127,7 @@ def test_the_content_changes_with_a_patch(
 
 @pytest.mark.medium
 def test_a_change_of_one_patch_writes_only_the_files_that_differ(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, patches: Path
+    job: RecipeJob, table: SourceTable, inputs: Inputs, patches: Path
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs).path
     kept = (tree / "configure").stat()
@@ -146,7 +146,7 @@ def test_a_change_of_one_patch_writes_only_the_files_that_differ(
 @pytest.mark.parametrize("harm", ["index.lock", "index", "HEAD", "objects/info/alternates"])
 @pytest.mark.medium
 def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, harm: str
+    job: RecipeJob, table: SourceTable, inputs: Inputs, harm: str
 ) -> None:
     first = source.run(job, table, FetchTable(), inputs)
     before = contents(first)
@@ -160,7 +160,7 @@ def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
 @pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     source.run(job, table, FetchTable(), inputs)
     whole = table.model_copy(update={"exclude": ()})
@@ -169,7 +169,7 @@ def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(
 
 
 def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, patches: Path
+    job: RecipeJob, table: SourceTable, inputs: Inputs, patches: Path
 ) -> None:
     (patches / "0002-at.patch").write_text(PATCH, "utf-8")
     with pytest.raises(RecipeError, match=r"0002-at\.patch does not fit: hunk 1"):
@@ -183,7 +183,7 @@ def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
     [("core", r"The patch 0001-up\.patch"), ("third_party/nccl", r"The asset nccl\.h")],
 )
 def test_what_is_left_out_cannot_be_changed(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, exclude: str, what: str
+    job: RecipeJob, table: SourceTable, inputs: Inputs, exclude: str, what: str
 ) -> None:
     with pytest.raises(RecipeError, match=f"{what} changes .*, which source.exclude leaves out"):
         source.run(job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs)
@@ -191,7 +191,7 @@ def test_what_is_left_out_cannot_be_changed(
 
 @pytest.mark.usefixtures("patches")
 def test_an_asset_in_the_place_of_a_file_is_refused(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     with pytest.raises(RecipeError, match=r"core/op\.cc is in the tree already"):
         source.run(
@@ -202,7 +202,7 @@ def test_an_asset_in_the_place_of_a_file_is_refused(
 @pytest.mark.usefixtures("patches")
 @pytest.mark.medium
 def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is_not(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     (tree.path / MPI).write_text("OPEN = True\n", "utf-8")
@@ -224,7 +224,7 @@ def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is
     ],
 )
 def test_a_change_that_git_was_told_of_is_found_and_undone(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, hiding: tuple[str, ...]
+    job: RecipeJob, table: SourceTable, inputs: Inputs, hiding: tuple[str, ...]
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     before = contents(tree)
@@ -239,7 +239,7 @@ def test_a_change_that_git_was_told_of_is_found_and_undone(
 @pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_attributes_that_somebody_wrote_into_a_tree_s_repository_are_not_obeyed(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     before = contents(tree)
@@ -255,7 +255,7 @@ def test_attributes_that_somebody_wrote_into_a_tree_s_repository_are_not_obeyed(
 @pytest.mark.usefixtures("patches")
 @pytest.mark.medium
 def test_settings_of_a_tree_s_repository_run_nothing_and_hide_nothing(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, tmp_path: Path
+    job: RecipeJob, table: SourceTable, inputs: Inputs, tmp_path: Path
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     hook = tmp_path / "hooks/post-checkout"
@@ -285,7 +285,7 @@ def test_settings_of_a_tree_s_repository_run_nothing_and_hide_nothing(
 
 @pytest.mark.usefixtures("patches")
 def test_a_tree_that_lost_the_way_to_its_mirror_is_damaged_and_made_anew(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, tmp_path: Path
+    job: RecipeJob, table: SourceTable, inputs: Inputs, tmp_path: Path
 ) -> None:
     table = table.model_copy(update={"patches": (), "assets": {}})
     tree = source.run(job, table, FetchTable(), inputs)
@@ -308,7 +308,7 @@ def falsify(repository: Path, name: str, kind: str, content: bytes) -> None:
 @pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize("path", ["configure", "core/op.cc"])
 def test_an_object_of_the_mirror_with_other_bytes_comes_into_no_tree(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, path: str
+    job: RecipeJob, table: SourceTable, inputs: Inputs, path: str
 ) -> None:
     # One is checked out as it is, and a patch changes the other.
     name = run_git("rev-parse", f"HEAD:{path}", cwd=inputs.mirror)
@@ -322,7 +322,7 @@ def test_an_object_of_the_mirror_with_other_bytes_comes_into_no_tree(
 @pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize("what", ["HEAD:core", "HEAD^{tree}", "HEAD"])
 def test_a_directory_or_commit_of_the_mirror_with_other_bytes_is_refused(
-    job: BuildRequest, table: SourceTable, inputs: Inputs, what: str
+    job: RecipeJob, table: SourceTable, inputs: Inputs, what: str
 ) -> None:
     mirror = inputs.mirror
     name = run_git("rev-parse", what, cwd=mirror)
@@ -347,7 +347,7 @@ def test_a_directory_or_commit_of_the_mirror_with_other_bytes_is_refused(
 @pytest.mark.medium
 @pytest.mark.usefixtures("patches")
 def test_an_object_of_a_tree_s_own_with_other_bytes_is_not_checked_out(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
+    job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     before = contents(tree)
@@ -359,9 +359,7 @@ def test_an_object_of_a_tree_s_own_with_other_bytes_is_not_checked_out(
 
 
 @pytest.mark.usefixtures("patches")
-def test_a_tree_that_is_gone_is_damaged(
-    job: BuildRequest, table: SourceTable, inputs: Inputs
-) -> None:
+def test_a_tree_that_is_gone_is_damaged(job: RecipeJob, table: SourceTable, inputs: Inputs) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     (tree.path / ".git").unlink()
     assert source.damage(table, tree) == "tree is gone"
@@ -378,7 +376,7 @@ def test_patches_and_assets_are_inputs_by_digest(table: SourceTable, patches: Pa
 
 @pytest.mark.usefixtures("patches")
 def test_the_plan_shows_the_commit_each_patch_and_the_assets(
-    job: BuildRequest, table: SourceTable
+    job: RecipeJob, table: SourceTable
 ) -> None:
     steps = [str(step) for step in source.steps(job, table)]
     assert any(step.endswith(f"read-tree {table.commit}") for step in steps)

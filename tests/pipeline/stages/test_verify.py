@@ -10,7 +10,7 @@ from packaging.tags import platform_tags
 from tfwright.documents.recipe import SMOKE, VerifyTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, WheelError
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
@@ -42,7 +42,7 @@ ALONE = VerifyTable(imports=("small",), smoke=())
 
 
 def run(
-    job: BuildRequest, table: VerifyTable, wheel: Path, python: Path = Path(sys.executable)
+    job: RecipeJob, table: VerifyTable, wheel: Path, python: Path = Path(sys.executable)
 ) -> Verdict:
     job.places.home.mkdir(parents=True, exist_ok=True)
     version = platform.python_version()
@@ -62,7 +62,7 @@ def run(
 
 @pytest.mark.medium
 def test_a_good_wheel_is_installed_imported_and_run(
-    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
+    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     checks = run(
         job,
@@ -85,7 +85,7 @@ def test_a_good_wheel_is_installed_imported_and_run(
 
 @pytest.mark.medium
 def test_a_wheel_that_names_directories_of_the_build_passes_with_a_note(
-    job: BuildRequest,
+    job: RecipeJob,
     make_wheel: Callable[..., Path],
     listener: Listener,
     notes: list[str],
@@ -106,7 +106,7 @@ def test_a_wheel_that_names_directories_of_the_build_passes_with_a_note(
 
 @pytest.mark.slow
 def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
-    job: BuildRequest,
+    job: RecipeJob,
     make_wheel: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
     quick_python: Path,
@@ -124,7 +124,7 @@ def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
 
 @pytest.mark.medium
 def test_a_module_that_does_not_import_is_named_with_what_python_said(
-    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
+    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     with pytest.raises(
         WheelError, match="fails 'import small': ImportError: undefined symbol"
@@ -141,7 +141,7 @@ def test_a_module_that_does_not_import_is_named_with_what_python_said(
 
 @pytest.mark.medium
 def test_a_wrong_product_fails_the_smoke_program(
-    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
+    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     wrong = MODULE.replace("a * b", "a + b")
     with pytest.raises(
@@ -158,7 +158,7 @@ def test_a_wrong_product_fails_the_smoke_program(
 
 @pytest.mark.medium
 def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_wheel(
-    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
+    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     checks = run(
         job,
@@ -172,7 +172,7 @@ def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_whe
 
 @pytest.mark.medium
 def test_the_callers_modules_do_not_stand_in_for_the_wheels(
-    job: BuildRequest,
+    job: RecipeJob,
     make_wheel: Callable[..., Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -186,7 +186,7 @@ def test_the_callers_modules_do_not_stand_in_for_the_wheels(
 
 @pytest.mark.medium
 def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
-    job: BuildRequest, make_wheel: Callable[..., Path], quick_python: Path
+    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
 ) -> None:
     (job.places.tree / "tests").mkdir(parents=True)
     (job.places.tree / "small.py").write_text("raise ImportError('the tree')\n", "utf-8")
@@ -203,29 +203,27 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
 
 
 def test_a_test_that_the_tree_has_not_is_named(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
     with pytest.raises(RecipeError, match=r"absent_test\.py is not a file of the tree"):
         run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
     with pytest.raises(WheelError, match="tags: cp27-cp27mu-any is not for CPython"):
         run(job, ALONE, make_wheel(name="small-1.0-cp27-cp27mu-any.whl"))
     assert not (job.places.dist / "verify").exists()
 
 
-def test_a_wheel_above_its_size_is_refused(
-    job: BuildRequest, make_wheel: Callable[..., Path]
-) -> None:
+def test_a_wheel_above_its_size_is_refused(job: RecipeJob, make_wheel: Callable[..., Path]) -> None:
     with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
         run(job, ALONE.model_copy(update={"size": 10}), make_wheel())
 
 
 def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
     wheel = make_wheel(
         {"small.py": "", "small.so": "no library"},
@@ -260,20 +258,18 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
 
 
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
-    job: BuildRequest, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
     with pytest.raises(RecipeError, match="'matmull' is not a smoke program") as caught:
         run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
     assert "matmul" in caught.value.remedy
 
 
-def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: BuildRequest) -> None:
+def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: RecipeJob) -> None:
     assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(verify.inputs(job.recipe.verify))
 
 
-def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(
-    job: BuildRequest,
-) -> None:
+def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: RecipeJob) -> None:
     table = VerifyTable(requirements=("six==1.16.0",))
     (install,) = verify._installations(job, table, "x.whl")
     argv = install.command.argv
@@ -284,7 +280,7 @@ def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(
     } <= set(argv)
 
 
-def test_a_pinned_pip_is_installed_first_and_installs_the_rest(job: BuildRequest) -> None:
+def test_a_pinned_pip_is_installed_first_and_installs_the_rest(job: RecipeJob) -> None:
     table = VerifyTable(requirements=("grpcio==1.48.2", "pip==21.3.1"), plugins=("tf-x==1",))
     first, second = verify._installations(job, table, "x.whl")
     assert [first.name, second.name] == ["install pip", "install"]
@@ -293,7 +289,7 @@ def test_a_pinned_pip_is_installed_first_and_installs_the_rest(job: BuildRequest
     assert {"--no-index"} <= set(first.command.argv) & set(second.command.argv)
 
 
-def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: BuildRequest) -> None:
+def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: RecipeJob) -> None:
     shown = [
         step.argv
         for step in verify.steps(job, job.recipe.verify, None)

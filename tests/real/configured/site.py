@@ -16,7 +16,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.host import pythons
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
@@ -121,7 +121,7 @@ class Site:
         """Run the stage, as a build does after the check."""
         recipe = self.recipe(answers, by, bazel)
         settings = {"build_out": self.folder / "build_out", "cuda": cuda}
-        job = BuildRequest(recipe=recipe, host_file=HostFile.model_validate(settings))
+        job = RecipeJob(recipe=recipe, host_file=HostFile.model_validate(settings))
         expected.insist_on_answers(expected.interview(recipe, job.host_file))
         job.places.home.mkdir(parents=True, exist_ok=True)
         return configure.run(job, recipe, self._facts(), self._inputs(recipe), self._tree())

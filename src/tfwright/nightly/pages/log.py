@@ -1,18 +1,19 @@
 """A log as HTML: a line for each line, with its number as an anchor, coloured by what it says.
 
-A log is hostile: its text is escaped, and control characters are shown as blanks.
+A log is hostile: its text is escaped, and control characters are shown as blanks. Secrets, tokens
+and paths that name a person are taken out of everything that strangers may read.
 """
 
 import gzip
 import re
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.nightly.pages.redaction import HIDDEN, redacted
+from tfwright.documents import account
 
 SHOWN = 200_000
 """Bytes of a log that a page shows; the whole is linked."""
@@ -34,6 +35,52 @@ LONGEST_RAW = 8 * LONGEST
 """Characters of a line that are read; control characters may take most of them."""
 BEGIN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 END_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
+HIDDEN = "[removed]"
+SHORTEST_NAME = 4
+"""Characters of a user's name that is looked for; a shorter one is a part of many words."""
+COMMON_NAMES = frozenset({"root", "build", "user", "runner", "nobody"})
+# The name of a setting that holds a secret, as part of a longer name too: GITHUB_TOKEN, api-key.
+_SENSITIVE = (
+    r"[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
+    r"|credential|auth(?!or))[\w.-]*"
+)
+RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    # A private key in PEM, whole.
+    (
+        re.compile(
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+            re.DOTALL,
+        ),
+        HIDDEN,
+    ),
+    # https://user:password@host and https://token@host
+    (re.compile(r"(?<=://)[^/\s@'\"]+@"), f"{HIDDEN}@"),
+    # Authorization: Bearer ..., also as a curl argument
+    (
+        re.compile(r"(?i)((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\r\n'\"]+"),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
+    (re.compile(r"(?i)((?:set-)?cookie['\"]?\s*:\s*)[^\r\n]+"), rf"\1{HIDDEN}"),
+    # name=value, name: value, --name value, "name": "value"
+    (
+        re.compile(rf"(?i)(\b{_SENSITIVE}['\"]?\s*(?:=|:(?!//))\s*['\"]?)[^\s'\",;&)]+"),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(rf"(?i)(--{_SENSITIVE}\s+)[^\s-]\S*"), rf"\1{HIDDEN}"),
+    # Query parameters that sign a download: X-Amz-Signature, sig, Signature, key
+    (
+        re.compile(r"(?i)([?&][\w.-]*(?:sig|signature|key|credential)[\w.-]*=)[^&\s'\"]+"),
+        rf"\1{HIDDEN}",
+    ),
+    # Tokens that tell by their form: GitHub, GitLab, Slack, AWS, Google, npm, the Python index, JWT
+    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"), HIDDEN),
+    (re.compile(r"\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{30,}"), HIDDEN),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bpypi-[\w-]{40,}"), HIDDEN),
+    (re.compile(r"\bhooks\.slack\.com/services/\S+"), HIDDEN),
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
+)
+_HOME = re.compile(r"(/(?:home|Users|var/home)/)([^/\s'\":,;)\]]+)|/root(?![\w-])")
 
 
 @dataclass(frozen=True)
@@ -58,7 +105,11 @@ class ShownLog:
 
 def read(folder: Path, name: str, around: int = 0) -> ShownLog:
     """Return a log's end, or the part around a line of interest."""
-    path = _stored(folder / name)
+    path = folder / name
+    # A long one is kept packed, and is named without that.
+    packed = path.with_name(f"{path.name}.gz")
+    if packed.is_file() and not path.is_file():
+        path = packed
     size = path.stat().st_size if path.is_file() else 0
     kept: deque[tuple[int, str]] = deque()
     total = budget = 0
@@ -68,25 +119,23 @@ def read(folder: Path, name: str, around: int = 0) -> ShownLog:
             continue
         kept.append((total, text))
         budget += len(text)
-        while kept and _too_early(kept[0][0], budget, around, total):
+        # The first lines make room for later ones.
+        while kept and (
+            kept[0][0] < around - BEFORE if around and total >= around else budget > SHOWN
+        ):
             budget -= len(kept.popleft()[1])
     # Only now: to make a line harmless costs far more than to count it, and a log of a
     # TensorFlow has a million of them.
-    lines = tuple(_line(number, text) for number, text in _without_keys(kept))
-    return ShownLog(str(path.relative_to(folder)), lines, total - len(kept), size)
-
-
-def _stored(path: Path) -> Path:
-    """Return where a log lies: a long one is kept packed, and is named without that."""
-    packed = path.with_name(f"{path.name}.gz")
-    return packed if packed.is_file() and not path.is_file() else path
-
-
-def _too_early(number: int, budget: int, around: int, last: int) -> bool:
-    """Say whether the first line that is kept makes room for later ones."""
-    if around and last >= around:
-        return number < around - BEFORE
-    return budget > SHOWN
+    lines = []
+    inside = False
+    for number, text in kept:
+        # A private key spans several lines.
+        begins = BEGIN_KEY.search(text) is not None
+        shown = HIDDEN if inside and not begins else clean(text)
+        inside = (inside or begins) and not END_KEY.search(text)
+        kind = next((kind for kind, pattern in KINDS if pattern.search(shown)), "")
+        lines.append(LogLine(number, shown, kind))
+    return ShownLog(str(path.relative_to(folder)), tuple(lines), total - len(kept), size)
 
 
 def _raw_lines(path: Path) -> Iterator[str]:
@@ -105,20 +154,6 @@ def _raw_lines(path: Path) -> Iterator[str]:
             yield plain.rpartition("\r")[2][:LONGEST_RAW]
 
 
-def _without_keys(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Hide the lines of a private key, which spans several."""
-    inside = False
-    for number, text in lines:
-        begins = BEGIN_KEY.search(text) is not None
-        yield number, HIDDEN if inside and not begins else text
-        inside = (inside or begins) and not END_KEY.search(text)
-
-
-def _line(number: int, text: str) -> LogLine:
-    shown = clean(text)
-    return LogLine(number, shown, _kind(shown))
-
-
 def clean(text: str) -> str:
     """Return one line without control characters, secrets and home paths."""
     last = text.rpartition("\r")[2]
@@ -127,5 +162,13 @@ def clean(text: str) -> str:
     return redacted(shortened)
 
 
-def _kind(text: str) -> str:
-    return next((kind for kind, pattern in KINDS if pattern.search(text)), "")
+def redacted(text: str) -> str:
+    """Return text without what identifies a person or opens a door."""
+    for pattern, instead in RULES:
+        text = pattern.sub(instead, text)
+    text = _HOME.sub("~", account.without_home(text))
+    user = account.name()
+    # A name such as root or build says nothing and stays.
+    if user.isdecimal() or len(user) < SHORTEST_NAME or user in COMMON_NAMES:
+        return text
+    return re.sub(rf"\b{re.escape(user)}\b", "user", text)

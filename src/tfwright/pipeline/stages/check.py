@@ -29,7 +29,16 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     finding that only later stages would mind is passed on as a note.
     """
     # Known from the recipe alone, so it comes before the slower look at the host.
-    _verify_answers(job, recipe)
+    answers = expected.interview(recipe, job.host_file)
+    for remark in expected.remarks(answers):
+        job.listener.note(remark)
+    try:
+        expected.insist_on_answers(answers)
+    except RecipeError as fault:
+        # A build that does not configure goes on.
+        if _reaches(job, "configure"):
+            raise
+        job.listener.note(fault.what)
     if _reaches(job, "package"):
         insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     host = probes.here()
@@ -49,19 +58,6 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
         pins = (*recipe.verify.requirements, *recipe.verify.plugins)
         pips.insist_on_reader(recipe.package.platform, version, pins)
     return host_facts.facts(recipe, job.host_file, host, interpreter)
-
-
-def _verify_answers(job: Job, recipe: Recipe) -> None:
-    """Say what of the recipe's answers cannot be meant; a build that does not configure goes on."""
-    answers = expected.interview(recipe, job.host_file)
-    for remark in expected.remarks(answers):
-        job.listener.note(remark)
-    try:
-        expected.insist_on_answers(answers)
-    except RecipeError as fault:
-        if _reaches(job, "configure"):
-            raise
-        job.listener.note(fault.what)
 
 
 def _reaches(job: Job, stage: str) -> bool:

@@ -14,7 +14,6 @@ from tfwright.documents.recipe import (
     CompileTable,
     ConfigureTable,
     NcclTable,
-    Recipe,
     SourceTable,
 )
 from tfwright.errors import HostError
@@ -24,10 +23,8 @@ from tfwright.pipeline.stage import Artefact, Folder, Step
 from tfwright.tools import files, trees
 
 if TYPE_CHECKING:
-    from tfwright.pipeline.invocation import Invocation
-    from tfwright.tools.bazel.client import BazelRun, Client
-    from tfwright.tools.cache.private import PrivateCache
-    from tfwright.tools.cache.usage import CacheUse
+    from tfwright.pipeline.compile.invocation import Invocation
+    from tfwright.tools.bazel.client import Client
 
 
 REVISION = 2
@@ -38,7 +35,7 @@ LINKS = ("bazel-bin", "bazel-genfiles", "bazel-out", "bazel-testlogs")
 def run(
     job: Job,
     table: CompileTable,
-    bazel: BazelTable,
+    pinned: BazelTable,
     answering: ConfigureTable,
     nccl: NcclTable,
     host: HostFacts,
@@ -51,110 +48,79 @@ def run(
     It is built again when the recipe's [nccl] changes: only then Bazel puts its own _nccl_ops.so
     back into the place where an earlier build put another one.
     """
-    from tfwright.pipeline import caching, invocation, remote_execution
+    from tfwright.pipeline import caching
     from tfwright.pipeline.caching import CompilerChoice
-    from tfwright.pipeline.invocation import Invocation
-    from tfwright.tools.bazel import events
+    from tfwright.pipeline.compile import attempts, invocation
+    from tfwright.pipeline.compile.invocation import Invocation
+    from tfwright.tools.bazel import events, external
 
-    calls = Invocation.of(job, table, bazel.version, inputs, tree, configured)
-    _prepare(job, calls, host)
+    bazel = Invocation.of(job, table, pinned.version, inputs, tree, configured)
+    client = bazel.client
+    _prepare(job, bazel, host)
     if job.host_file.remote_execution:
-        job.listener.note(remote_execution.NOTE)
+        job.listener.note(
+            "Bazel runs actions on other machines, by remote_execution of the host file: untested"
+        )
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
-    known = calls.options.build
     if not caching.is_believed(job):
-        _start_over(job, calls.client)
-    with caching.opened(job, compilers, known, bazel.version) as cache:
-        outcome, use = _compile(job, calls, cache)
-    # The outputs reach the disk before the stamp that vouches for them.
-    trees.settle(job.places.own)
-    outputs = events.outputs(invocation.events(job))
-    return Built(
-        target=table.target,
-        outputs=tuple(Artefact.of(path) for path in outputs),
-        runfiles=_runfiles(outputs, nccl),
-        actions=outcome.actions,
-        cache=use,
-        remote=bool(job.host_file.remote_execution),
-    )
-
-
-def damage(job: Job) -> str | None:
-    """Name a link to Bazel's outputs in whose place something else is."""
-    base = job.places.bazel.resolve()
-    for name in LINKS:
-        path = job.places.tree / name
-        leads = path.is_symlink() and path.resolve().is_relative_to(base)
-        # A recipe may let Bazel name its links otherwise, or make none.
-        if os.path.lexists(path) and not leads:
-            return f"{name} changed in the tree"
-    return None
-
-
-def foresees(
-    job: Job,
-    recipe: Recipe,
-    host: HostFacts | None,
-    tree: Tree | None,
-    configured: Configured | None,
-) -> str:
-    """Say what makes Bazel compile again what it has compiled for hours."""
-    from tfwright.pipeline import foresight
-
-    # A host that cannot build the recipe has no facts; without the rest, nothing is
-    # compiled yet.
-    if not (host and tree and configured):
-        return ""
-    return foresight.compiled_again(job, recipe, host, tree, configured)
-
-
-def _prepare(job: Job, calls: "Invocation", host: HostFacts) -> None:
-    """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
-    from tfwright.pipeline import invocation
-    from tfwright.tools.bazel import installation
-
-    calls.write_settings()
-    # The log holds every attempt of one build, and is read from its beginning.
-    files.remove(job.log("compile"))
-    if calls.client.alone:
-        # A server that a killed build left running still has the network.
-        calls.client.stop()
-    # Bazel makes its links again, but leaves a directory in the place of one.
-    for name in LINKS:
-        files.remove(job.places.tree / name)
-    if wrong := installation.mend(calls.binary, invocation.install_root(job)):
-        job.listener.note(f"Bazel unpacks itself again: {wrong[0]} changed on disk")
-    _insist_on_external(job, calls.client)
-    _forget_compiler(job, calls.client, host)
-
-
-def _compile(
-    job: Job, calls: "Invocation", cache: "PrivateCache | None"
-) -> "tuple[BazelRun, CacheUse | None]":
-    """Run Bazel to its end; return what it did, and what the cache did for it."""
-    from tfwright.pipeline import attempts, caching
-    from tfwright.tools.bazel import external
-
-    # Here and not at the end, which a build that is killed does not come to.
-    if not calls.client.output_base.exists():
-        caching.forget(job)
-    try:
-        outcome = attempts.build(calls.with_cache(cache))
-    finally:
-        # The server outlives its client, and keeps its memory for hours.
-        calls.client.stop()
-        external.recorded(calls.client.output_base, _external_file(job))
-        use = caching.recorded(job, cache)
-        spoiled = cache is not None and cache.spoiled
-        if spoiled:
-            _start_over(job, calls.client)
+        _start_over(job, client)
+    with caching.opened(job, compilers, bazel.options.build, pinned.version) as cache:
+        # Here and not at the end, which a build that is killed does not come to.
+        if not client.output_base.exists():
+            caching.forget(job)
+        try:
+            outcome = attempts.build(bazel.with_cache(cache))
+        finally:
+            # The server outlives its client, and keeps its memory for hours.
+            client.stop()
+            external.recorded(client.output_base, _external_file(job))
+            use = caching.recorded(job, cache)
+            spoiled = cache is not None and cache.spoiled
+            if spoiled:
+                _start_over(job, client)
     if spoiled:
         raise HostError(
             "Files of the build cache changed while Bazel read them",
             remedy="Build again; nothing is left of this build's outputs. "
             f"Find out what writes to {job.host_file.cache_directory}.",
         )
-    return outcome, use
+    # The outputs reach the disk before the stamp that vouches for them.
+    trees.settle(job.places.own)
+    outputs = events.outputs(invocation.events(job))
+    # What the programs among the outputs find when they run. The nccl stage replaces its library
+    # later, and answers for it.
+    folders = [path.with_name(f"{path.name}.runfiles") for path in outputs]
+    without = (NCCL_LIBRARY,) if nccl.rebuild else ()
+    return Built(
+        target=table.target,
+        outputs=tuple(Artefact.of(path) for path in outputs),
+        runfiles=tuple(
+            Folder.of(folder, follow=True, without=without) for folder in folders if folder.is_dir()
+        ),
+        actions=outcome.actions,
+        cache=use,
+        remote=bool(job.host_file.remote_execution),
+    )
+
+
+def _prepare(job: Job, bazel: "Invocation", host: HostFacts) -> None:
+    """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
+    from tfwright.pipeline.compile import invocation
+    from tfwright.tools.bazel import installation
+
+    bazel.write_settings()
+    # The log holds every attempt of one build, and is read from its beginning.
+    files.remove(job.log("compile"))
+    if bazel.client.alone:
+        # A server that a killed build left running still has the network.
+        bazel.client.stop()
+    # Bazel makes its links again, but leaves a directory in the place of one.
+    for name in LINKS:
+        files.remove(job.places.tree / name)
+    if wrong := installation.mend(bazel.binary, invocation.install_root(job)):
+        job.listener.note(f"Bazel unpacks itself again: {wrong[0]} changed on disk")
+    _insist_on_external(job, bazel.client)
+    _forget_compiler(job, bazel.client, host)
 
 
 def _start_over(job: Job, client: "Client") -> None:
@@ -163,56 +129,6 @@ def _start_over(job: Job, client: "Client") -> None:
     files.remove(client.output_base)
     job.listener.note(
         "Files of the build cache changed during a build; all that it built is removed"
-    )
-
-
-def steps(
-    job: Job,
-    source: SourceTable,
-    pinned: BazelTable,
-    table: CompileTable,
-    fetched: Inputs | None,
-    tree: Tree | None,
-    configured: Configured | None,
-) -> Sequence[Step]:
-    """Return the rc file and the run of Bazel.
-
-    Of flags that depend on the version it shows those that the stored binary is known to have.
-    """
-    from tfwright.pipeline import attempts, caching
-    from tfwright.pipeline.invocation import Invocation
-    from tfwright.tools.bazel import binary as bazels
-    from tfwright.tools.bazel import client as bazel_client
-
-    stored = bazels.stored(pinned.version, pinned.sha256, job.places.stores)
-    binary = stored.path if stored else Path(f"bazel-{pinned.version}")
-    has_programs = fetched is not None and fetched.programs is not None
-    # Kept from the last build: a plan starts no Bazel, which would unpack itself
-    # first.
-    known = bazel_client.known_options(binary)
-    calls = Invocation(
-        job=job,
-        table=table,
-        release=source.release,
-        version=pinned.version,
-        binary=binary,
-        options=known,
-        python=fetched.python if fetched and has_programs else Path("@PYTHON@"),
-        epoch=tree.epoch if tree else 0,
-        exported=configured.exported if configured else {},
-        copies=fetched.clones if fetched else (),
-        cache=caching.planned(job, known.build, pinned.version),
-    )
-    return (*calls.settings, calls.build(attempts.actions_at_once(job, table)))
-
-
-def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
-    """Return what the programs among the outputs find when they run, where Bazel put that."""
-    folders = [path.with_name(f"{path.name}.runfiles") for path in outputs]
-    # The nccl stage replaces this library later, and answers for it.
-    without = (NCCL_LIBRARY,) if nccl.rebuild else ()
-    return tuple(
-        Folder.of(folder, follow=True, without=without) for folder in folders if folder.is_dir()
     )
 
 
@@ -258,3 +174,56 @@ def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
             files.remove(marker)
         job.listener.note("The compiler changed; Bazel configures it again")
     files.write(kept, "\n".join(now) + "\n")
+
+
+def damage(job: Job) -> str | None:
+    """Name a link to Bazel's outputs in whose place something else is."""
+    base = job.places.bazel.resolve()
+    for name in LINKS:
+        path = job.places.tree / name
+        leads = path.is_symlink() and path.resolve().is_relative_to(base)
+        # A recipe may let Bazel name its links otherwise, or make none.
+        if os.path.lexists(path) and not leads:
+            return f"{name} changed in the tree"
+    return None
+
+
+def steps(
+    job: Job,
+    source: SourceTable,
+    pinned: BazelTable,
+    table: CompileTable,
+    fetched: Inputs | None,
+    tree: Tree | None,
+    configured: Configured | None,
+) -> Sequence[Step]:
+    """Return the rc file and the run of Bazel.
+
+    Of flags that depend on the version it shows those that the stored binary is known to have.
+    """
+    from tfwright.pipeline import caching
+    from tfwright.pipeline.compile import attempts
+    from tfwright.pipeline.compile.invocation import Invocation
+    from tfwright.tools.bazel import binary as bazels
+    from tfwright.tools.bazel import client as bazel_client
+
+    stored = bazels.stored(pinned.version, pinned.sha256, job.places.stores)
+    binary = stored.path if stored else Path(f"bazel-{pinned.version}")
+    has_programs = fetched is not None and fetched.programs is not None
+    # Kept from the last build: a plan starts no Bazel, which would unpack itself
+    # first.
+    known = bazel_client.known_options(binary)
+    bazel = Invocation(
+        job=job,
+        table=table,
+        release=source.release,
+        version=pinned.version,
+        binary=binary,
+        options=known,
+        python=fetched.python if fetched and has_programs else Path("@PYTHON@"),
+        epoch=tree.epoch if tree else 0,
+        exported=configured.exported if configured else {},
+        copies=fetched.clones if fetched else (),
+        cache=caching.planned(job, known.build, pinned.version),
+    )
+    return (*bazel.settings, bazel.build(attempts.actions_at_once(job, table)))

@@ -5,7 +5,7 @@ After it a build needs no network.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,6 @@ from tfwright.tools.git.repository import GitRepository
 
 if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
-    from tfwright.vault.reach import Reached
-    from tfwright.vault.store import Store
 
 
 REVISION = 4
@@ -40,6 +38,7 @@ def run(
     from tfwright.pipeline import external
     from tfwright.pipeline.external import RecipePins
     from tfwright.rules import tree_files
+    from tfwright.tools.python import packages
     from tfwright.vault import bundle, lock
 
     bundle.discard_leftovers(job.places.build_out)
@@ -51,20 +50,31 @@ def run(
     # Bazel and Python would not run, so they are left to that host.
     foreign = wanted.system not in {"any", host.system}
     programs = None if foreign else _programs(job, bazel, wanted, locked, host)
-    if programs:
-        _supply_requirements(job, verify, programs.python)
+    # What the wheel requires: the stage verify installs it without a network.
+    requirements = [*verify.requirements, *verify.plugins]
+    if programs and requirements:
+        stores, log = job.places.stores, job.log("fetch-packages")
+        packages.supply(programs.python, requirements, stores, log, offline_only=job.offline)
     reached = external.bring(job, pins, repository, programs, locked)
     # Last, when all is there: the message then names every input that differs.
     if locked and job.locked:
         found = external.lock_of(job, pins, repository, reached, programs)
         _insist_on_lock(job, job.locked, locked, found, wanted)
+    store = external.store(job)
     return Inputs(
         mirror=repository,
         commit=source.commit,
         epoch=GitRepository(repository).epoch(source.commit),
         programs=programs,
-        archives=_artefacts(external.store(job), reached),
-        clones=_copied(reached),
+        # Each was hashed in this run, and is not hashed again.
+        archives=tuple(
+            Artefact(path=path, sha256=sha256, size=path.stat().st_size)
+            for sha256, path in ((each, store.path(each)) for each in sorted(reached.supply.ways))
+        ),
+        clones=tuple(
+            Copied(remote=clone.remote, commit=clone.commit, repository=repository)
+            for clone, repository in sorted(reached.clones.items())
+        ),
         substitutes=tuple(external.substituted(pins, reached.rules)),
         unpinned=tuple(external.unpinned_downloads(reached.rules)),
     )
@@ -105,16 +115,6 @@ def _programs(
     )
 
 
-def _supply_requirements(job: Job, verify: VerifyTable, python: Path) -> None:
-    """Obtain what the wheel requires: the stage verify installs it without a network."""
-    from tfwright.tools.python import packages
-
-    if pins := [*verify.requirements, *verify.plugins]:
-        packages.supply(
-            python, pins, job.places.stores, job.log("fetch-packages"), offline_only=job.offline
-        )
-
-
 def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted: HostTable) -> None:
     """Refuse an input that is not the one that was locked."""
     from tfwright.vault import lock, locking
@@ -137,23 +137,6 @@ def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted:
         )
 
 
-def _artefacts(kept: "Store", reached: "Reached") -> tuple[Artefact, ...]:
-    """Return what is in the vault; each was hashed in this run, and is not hashed again."""
-    paths = {sha256: kept.path(sha256) for sha256 in sorted(reached.supply.ways)}
-    return tuple(
-        Artefact(path=path, sha256=sha256, size=path.stat().st_size)
-        for sha256, path in paths.items()
-    )
-
-
-def _copied(reached: "Reached") -> tuple[Copied, ...]:
-    """Return the commits that rules clone, and where they are on this host."""
-    return tuple(
-        Copied(remote=clone.remote, commit=clone.commit, repository=repository)
-        for clone, repository in sorted(reached.clones.items())
-    )
-
-
 def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
     """Return the digests of the lock, of the patches, which can change rules, and of where to look.
 
@@ -164,24 +147,21 @@ def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
 
     patches = patched_tree.digests(source).items()
     settings = job.host_file
+    dropped = sorted(trees.files_below(settings.drop, follow=True)) if settings.drop else ()
     named = {"mirrors": settings.mirrors, "downloads": settings.downloads}
     return {
         **{f"patches/{file}": digest for file, digest in patches},
         **({job.locked.name: files.sha256(job.locked)} if job.locked else {}),
         "the host file's [mirrors] and [downloads]": _digest(json.dumps(named, sort_keys=True)),
-        "the host file's drop folder": _digest("\n".join(_dropped(settings.drop))),
+        # Their content is hashed when one of them is needed.
+        "the host file's drop folder": _digest(
+            "\n".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in dropped)
+        ),
     }
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _dropped(folder: Path | None) -> Iterator[str]:
-    """Yield the state of each dropped file; their content is hashed when one of them is needed."""
-    found = trees.files_below(folder, follow=True) if folder else ()
-    for path, state in sorted(found):
-        yield f"{path} {state.st_size} {state.st_mtime_ns}"
 
 
 def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:

@@ -26,7 +26,6 @@ REVISION = 2
 FIRST, LAST = Release(1, 0), Release(1, 12)
 """The releases in which the operations are a library of their own."""
 SOURCE = "tensorflow/contrib/nccl/ops/nccl_ops.cc"
-LIBRARY = NCCL_LIBRARY
 FRAMEWORK = "bazel-bin/tensorflow/libtensorflow_framework.so"
 RUNFILES = "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
 EXTERNAL_HEADERS = (
@@ -52,13 +51,22 @@ def run(
     # this library is a fault of the recipe.
     place = _place(tree, built)
     command = _command(job, table, compiling, tree.epoch)
-    _output(job).parent.mkdir(parents=True, exist_ok=True)
+    output = _output(job)
+    output.parent.mkdir(parents=True, exist_ok=True)
     remedy = (
         "Correct nccl.flags in the recipe, or CXX in [compile.env]; "
         "nccl.rebuild = false keeps the library that Bazel built."
     )
     runner.run(command, job.log("nccl"), remedy=remedy)
-    _replace(place, _output(job))
+    targets = [place]
+    # build_pip_package packs the runfiles, so a copy there counts more than the output.
+    copy = place.parents[len(Path(NCCL_LIBRARY).parts) - 1] / RUNFILES / NCCL_LIBRARY
+    if copy.is_file() and not copy.samefile(place):
+        targets.append(copy)
+    for target in targets:
+        # Read-only like all that Bazel makes, so that it is replaced and never written to.
+        with files.replacing(target, mode=0o555) as temporary:
+            shutil.copyfile(output, temporary)
     # The compiler exits 0 also where every operation was compiled out.
     stub = libraries.registered(place).stub
     result = f": a stub, with which TensorFlow imports; {stub}" if stub else ""
@@ -76,57 +84,35 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
     """Return the compiler's command: the recipe's CXX if it sets one, else the host's c++."""
     from tfwright.tools.process import environment
 
-    tree = job.places.tree
-    # Relative: where the tree lies would else be in the library, by way of __FILE__.
-    fixed = (
+    tree, external = job.places.tree, job.places.bazel / "external"
+    mac = platform.system() == "Darwin"
+    # A release has only some of the others' headers.
+    others = filter(Path.is_dir, (external / name for name in EXTERNAL_HEADERS))
+    headers = (tree, tree / "bazel-genfiles", *others)
+    framework: tuple[str, ...] = ()
+    # TensorFlow has it from 1.4 on; the operations call it, and TensorFlow loads it only for the
+    # libraries that link to it. Relative to the library: the wheel may be installed anywhere.
+    if (tree / FRAMEWORK).is_file():
+        folder = Path(FRAMEWORK).parent.relative_to("bazel-bin")
+        up = os.path.relpath(folder, Path(NCCL_LIBRARY).parent)
+        framework = (FRAMEWORK, f"-Wl,-rpath,{'@loader_path' if mac else '$ORIGIN'}/{up}")
+    argv = (
+        compiling.env.get("CXX", "c++"),
         "-shared",
         "-fPIC",
         "-O2",
         "-std=c++11",
-        *_system_flags(),
-        *(f"-I{os.path.relpath(path, tree)}" for path in _headers(job)),
-    )
-    argv = (
-        compiling.env.get("CXX", "c++"),
-        *fixed,
+        # TensorFlow defines the undefined symbols at run time; linkers for ELF permit them.
+        *(("-undefined", "dynamic_lookup") if mac else ()),
+        # Relative: where the tree lies would else be in the library, by way of __FILE__.
+        *(f"-I{os.path.relpath(path, tree)}" for path in headers),
         *table.flags,
         SOURCE,
-        *_framework(tree),
+        *framework,
         "-o",
         str(_output(job)),
     )
     return Command(argv, tree, environment.clean(job.places.home, epoch=epoch))
-
-
-def _headers(job: Job) -> list[Path]:
-    """Return where the compiler looks for headers: TensorFlow's, generated ones, others'."""
-    tree = job.places.tree
-    external = job.places.bazel / "external"
-    others = (external / name for name in EXTERNAL_HEADERS)
-    # A release has only some of them.
-    return [tree, tree / "bazel-genfiles", *filter(Path.is_dir, others)]
-
-
-def _framework(tree: Path) -> tuple[str, ...]:
-    """Return the linker arguments for the framework library, which TensorFlow has from 1.4 on.
-
-    The operations call it, and TensorFlow loads it only for the libraries that link to it.
-    """
-    if not (tree / FRAMEWORK).is_file():
-        return ()
-    # Relative to the library itself, since the wheel may be installed anywhere.
-    origin = "@loader_path" if platform.system() == "Darwin" else "$ORIGIN"
-    framework = Path(FRAMEWORK).parent.relative_to("bazel-bin")
-    up = os.path.relpath(framework, Path(LIBRARY).parent)
-    return (FRAMEWORK, f"-Wl,-rpath,{origin}/{up}")
-
-
-def _system_flags() -> tuple[str, ...]:
-    """Return the flags that permit undefined symbols, which TensorFlow defines at run time.
-
-    Linkers for ELF permit them without a flag.
-    """
-    return ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
 
 
 def _output(job: Job) -> Path:
@@ -135,37 +121,17 @@ def _output(job: Job) -> Path:
 
 def _place(tree: Tree, built: Built) -> Path:
     """Return the library that Bazel built; raise RecipeError where there can be, or is, none."""
+    remedy = "Take nccl.rebuild out of the recipe"
     if not FIRST <= tree.release <= LAST:
         raise RecipeError(
             f"TensorFlow {tree.release} has no separate _nccl_ops.so; only {FIRST} to {LAST} do",
-            remedy="Take nccl.rebuild out of the recipe.",
+            remedy=f"{remedy}.",
         )
-    place = (tree.path / "bazel-bin" / LIBRARY).resolve()
+    place = (tree.path / "bazel-bin" / NCCL_LIBRARY).resolve()
     if not place.is_file():
-        remedy = "Take nccl.rebuild out of the recipe."
-        if built.target != TENSORFLOW_TARGET:
-            remedy = (
-                "Take nccl.rebuild out of the recipe, or build the pip package: "
-                f'[compile] target = "{TENSORFLOW_TARGET}"'
-            )
+        other = f', or build the pip package: [compile] target = "{TENSORFLOW_TARGET}"'
         raise RecipeError(
-            f"{built.target} built no _nccl_ops.so that could be replaced", remedy=remedy
+            f"{built.target} built no _nccl_ops.so that could be replaced",
+            remedy=f"{remedy}." if built.target == TENSORFLOW_TARGET else remedy + other,
         )
     return place
-
-
-def _replace(place: Path, library: Path) -> None:
-    """Replace Bazel's library, and the copy in the runfiles unless that is a link to it."""
-    for target in _copies(place):
-        # Read-only like all that Bazel makes, so that it is replaced and never written to.
-        with files.replacing(target, mode=0o555) as temporary:
-            shutil.copyfile(library, temporary)
-
-
-def _copies(place: Path) -> list[Path]:
-    """Return where the library is: at its place, and maybe a second time in the runfiles."""
-    copy = place.parents[len(Path(LIBRARY).parts) - 1] / RUNFILES / LIBRARY
-    # build_pip_package packs the runfiles, so a copy there counts more than the output.
-    if copy.is_file() and not copy.samefile(place):
-        return [place, copy]
-    return [place]

@@ -43,17 +43,26 @@ def run(
     nccl: NcclOps,
 ) -> RawWheel:
     """Make the wheel with the tree's own means."""
+    destination = _destination(job)
     # Emptied first: a wheel of an earlier version has another name, and would stay.
-    for folder in (_destination(job), _scratch(job)):
+    for folder in (destination, _scratch(job)):
         files.remove(folder)
         folder.mkdir(parents=True)
     if built.target == WHEEL_TARGET:
-        _collect(built, _destination(job))
+        for output in built.outputs:
+            # Copied, since seal must not change the output that Bazel's next run compares.
+            if output.path.suffix == ".whl":
+                shutil.copyfile(output.path, destination / output.path.name)
     else:
         insist_on_wheel(built.target, table)
-        remedy = f"Look into the log; '{invoke('shell --stage package')}' opens a shell there."
         command = _command(job, table, tree.release, tree.epoch)
-        _insist_on_program(Path(command.argv[0]), built.target)
+        if not Path(command.argv[0]).is_file():
+            raise RecipeError(
+                f"{command.argv[0]}, which makes the wheel, does not exist; "
+                f"Bazel built {built.target}",
+                remedy="Correct package.program, or compile.target, which has to build it.",
+            )
+        remedy = f"Look into the log; '{invoke('shell --stage package')}' opens a shell there."
         runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job, table, built.target)
     if table.libraries or table.rpath:
@@ -71,45 +80,31 @@ def steps(
 
 
 def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
-    """Return the run of the program, from the root of the tree as TensorFlow's insists."""
+    """Return the run of the program, from the root of the tree as TensorFlow's insists.
+
+    Raises RecipeError where the wheel cannot be named.
+    """
     from tfwright.tools.process import environment
 
-    # TensorFlow's script refers to bazel-bin, and
-    # stops anywhere but in the tree's root.
+    named: tuple[str, ...] = ()
+    if table.project_name is not None:
+        if release < FIRST_WITH_PROJECT_NAME:
+            raise RecipeError(
+                f"package.project_name: build_pip_package of TensorFlow {release} does not know "
+                "--project_name",
+                remedy="Take it out; one of its fixed names is chosen with package.flags "
+                '= ["--gpu"] or ["--nightly_flag"].',
+            )
+        named = ("--project_name", table.project_name)
+    # TensorFlow's script refers to bazel-bin, and stops anywhere but in the tree's root.
     program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
     destination = str(_destination(job))
     arguments = [argument.replace(DESTINATION, destination) for argument in table.arguments]
-    argv = (str(program), *arguments, *_project_name(release, table), *table.flags)
     # The `python` that configure put there is the target's.
-    env = environment.clean(
-        job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))}
-    )
-    return Command(argv, job.places.tree, env)
-
-
-def _insist_on_program(program: Path, target: str) -> None:
-    """Raise RecipeError if the program that makes the wheel is not there."""
-    if not program.is_file():
-        raise RecipeError(
-            f"{program}, which makes the wheel, does not exist; Bazel built {target}",
-            remedy="Correct package.program, or compile.target, which has to build it.",
-        )
-
-
-def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
-    """Return the arguments that name the wheel; raise RecipeError where it cannot be named."""
-    if table.project_name is None:
-        return ()
-
-    if release < FIRST_WITH_PROJECT_NAME:
-        raise RecipeError(
-            f"package.project_name: build_pip_package of TensorFlow {release} does not know "
-            "--project_name",
-            remedy="Take it out; one of its fixed names is chosen with package.flags "
-            '= ["--gpu"] or ["--nightly_flag"].',
-        )
-    return ("--project_name", table.project_name)
+    programs, temporary = (job.places.programs,), {"TMPDIR": str(_scratch(job))}
+    env = environment.clean(job.places.home, programs, epoch, temporary)
+    return Command((str(program), *arguments, *named, *table.flags), job.places.tree, env)
 
 
 def _destination(job: Job) -> Path:
@@ -120,41 +115,29 @@ def _scratch(job: Job) -> Path:
     return job.places.dist / "scratch"
 
 
-def _collect(built: Built, destination: Path) -> None:
-    """Copy the wheels among a target's outputs."""
-    for output in built.outputs:
-        # Copied, since seal must not change the output that Bazel's next run compares.
-        if output.path.suffix == ".whl":
-            shutil.copyfile(output.path, destination / output.path.name)
-
-
 def _only_wheel(job: Job, table: PackageTable, target: str) -> Path:
     """Return the one wheel that was made."""
     made = sorted(_destination(job).iterdir())
     # Two wheels, or a wheel and a stray file: choosing between them would be a guess.
     if len(made) == 1 and made[0].suffix == ".whl":
         return made[0]
-    log = job.log("package")
-    evidence = Evidence(
-        where=str(_destination(job)), log=files.existing(log), lines=[path.name for path in made]
-    )
-    raise ToolError(
-        f"Packaging should have made one wheel, and made {len(made)} files",
-        remedy=_wheel_remedy(table, target),
-        evidence=evidence,
-    )
-
-
-def _wheel_remedy(table: PackageTable, target: str) -> str:
-    """Say who decides that one wheel is made."""
+    remedy = "Correct package.flags, or patch what the log shows, so that only one wheel is left."
     if target == WHEEL_TARGET:
-        return f"Correct the flags or patches, so that {target} builds one wheel."
-    if table.program:
-        return (
+        remedy = f"Correct the flags or patches, so that {target} builds one wheel."
+    elif table.program:
+        remedy = (
             "Correct package.program or package.arguments: it puts one wheel, and nothing else, "
             f"into {DESTINATION}."
         )
-    return "Correct package.flags, or patch what the log shows, so that only one wheel is left."
+    raise ToolError(
+        f"Packaging should have made one wheel, and made {len(made)} files",
+        remedy=remedy,
+        evidence=Evidence(
+            where=str(_destination(job)),
+            log=files.existing(job.log("package")),
+            lines=[path.name for path in made],
+        ),
+    )
 
 
 def _relink(job: Job, table: PackageTable, path: Path) -> None:

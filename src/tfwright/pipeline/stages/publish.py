@@ -15,30 +15,44 @@ REVISION = 5
 
 
 def run(job: Job, built: Built, verdict: Verdict) -> Published:
-    """Copy the verified wheel.
+    """Copy the verified wheel, and list it in the wheelhouse's index.
 
     The copy is renamed into place, so a reader of the wheelhouse sees the old wheel or the new one.
     """
     from tfwright.index import write as index
     from tfwright.pipeline import caching
+    from tfwright.tools.process import file_lock
     from tfwright.wheel.seal import envelope, statement
 
-    wheel = verdict.wheel
+    wheel, wheelhouse = verdict.wheel, job.places.wheelhouse
     text = provenance(wheel.path, wheel.sha256, verdict, built)
-    # Signed before anything is copied: a key that
-    # fails leaves the wheelhouse as it was.
+    # Signed before anything is copied: a key that fails leaves the wheelhouse as it was.
     signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
-    place = job.places.wheelhouse / wheel.path.name
+    place = wheelhouse / wheel.path.name
     stated = place.with_name(place.name + statement.SUFFIX)
     enveloped = place.with_name(place.name + envelope.SUFFIX)
     # Before the wheel changes: no signature is better than one about other bytes.
     files.remove(enveloped)
-    if not place.exists() or _differs(job, place, wheel):
+    before = files.sha256(place) if place.exists() else ""
+    if before != wheel.sha256:
+        if before:
+            job.listener.note(
+                f"{place.name} in the wheelhouse had other bytes (sha256 {before[:12]}…) and is "
+                f"replaced (by {wheel.sha256[:12]}…)"
+            )
         _replace(place, wheel, stated)
     files.write(stated, text)
     if signed:
         files.write(enveloped, signed)
-    _index(job, place)
+    # Builds of several recipes share the wheelhouse, and each rewrites the whole index.
+    doing = f"invoke build --recipe {job.name}"
+    with file_lock.held(wheelhouse / ".lock", doing, wait=True):
+        index.drop_other_metadata(place)
+        notes = {place.name: {"recipe": job.name}}
+        update = index.refresh(wheelhouse, notes, replace=True, packages="")
+    # A fault of another wheel there stops no build.
+    for fault in update.refused:
+        job.listener.note(fault.what)
     metadata = index.metadata_of(place)
     # Only now it is known that what the cache gave and took made a good wheel.
     caching.publish(job, built)
@@ -60,9 +74,9 @@ def damage(job: Job, published: Published) -> str | None:
 
 
 def _is_listed(job: Job, wheel: str, sha256: str) -> bool:
-    from tfwright.index import simple
+    from tfwright.index import write as index
 
-    return simple.lists(job.places.wheelhouse, wheel, sha256)
+    return index.lists(job.places.wheelhouse, wheel, sha256)
 
 
 def _replace(place: Path, wheel: Artefact, statement: Path) -> None:
@@ -80,21 +94,6 @@ def _replace(place: Path, wheel: Artefact, statement: Path) -> None:
         files.remove(statement)
 
 
-def _index(job: Job, wheel: Path) -> None:
-    """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
-    from tfwright.index import write as index
-    from tfwright.tools.process import file_lock
-
-    lock = job.places.wheelhouse / ".lock"
-    # Builds of several recipes share the wheelhouse, and each rewrites the whole index.
-    with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
-        index.drop_other_metadata(wheel)
-        notes = {wheel.name: {"recipe": job.name}}
-        update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
-    for fault in update.refused:
-        job.listener.note(fault.what)
-
-
 def inputs(job: Job) -> Mapping[str, str]:
     """Return the id of the key that signs."""
     from tfwright.tools import signing
@@ -106,17 +105,6 @@ def inputs(job: Job) -> Mapping[str, str]:
     # The first stage refuses such a key, and says why.
     except HostError:
         return {"the key that signs": "none"}
-
-
-def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
-    """Say whether the wheelhouse has other bytes under this name; that is worth a note."""
-    before = files.sha256(place)
-    if before != wheel.sha256:
-        job.listener.note(
-            f"{place.name} in the wheelhouse had other bytes (sha256 {before[:12]}…) and is "
-            f"replaced (by {wheel.sha256[:12]}…)"
-        )
-    return before != wheel.sha256
 
 
 def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> bytes:

@@ -29,13 +29,17 @@ GRACE_SECONDS = 20.0
 REMEDY = "Wait until that has ended, then start again."
 
 
+class LockHeldError(HostError):
+    """Another process holds the lock."""
+
+
 @contextmanager
 def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) -> Iterator[None]:
     """Hold the lock file at `path` while the block runs; `doing` says what for.
 
     The kernel drops the lock when its holders end, however they end, so that no stale lock can
-    stay. Raises HostError naming the holder if another process has it, unless `wait` is set, and
-    HostError if there can be no lock file.
+    stay. Raises LockHeldError naming the holder if another process has it, unless `wait` is set,
+    and HostError if there can be no lock file.
     """
     with _opened(path) as stream:
         _acquire(stream, path, wait=wait, remedy=remedy)
@@ -125,13 +129,13 @@ def _lives(holder: dict[str, Any]) -> bool:
     return is_running(process)
 
 
-def _taken(path: Path, holder: dict[str, Any], remedy: str) -> HostError:
+def _taken(path: Path, holder: dict[str, Any], remedy: str) -> LockHeldError:
     """Say who holds the lock, and who has to wait for it."""
     known = ("pid", "host", "command", "doing", "since")
     if all(isinstance(holder.get(name), int | str) for name in known):
         who = "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(holder)
     else:
         who = "another process"
-    return HostError(
+    return LockHeldError(
         f"'{_typed()}' has to wait for {who}", remedy=remedy, evidence=Evidence(where=str(path))
     )

@@ -9,9 +9,11 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tfwright.documents.host_file import SlurmTable
 from tfwright.errors import ToolError
 from tfwright.tools import files, json_text
 from tfwright.tools.process import runner
@@ -26,8 +28,6 @@ ARRIVAL_SECONDS = 15.0
 """How long a result may take from the node's view of a shared directory to ours: NFS keeps what it
 knows of a directory for some seconds."""
 LOST = -1
-PENDING = "PENDING"
-"""The state of a task that waits for a node."""
 SCRIPT = """\
 #!/bin/sh
 # Runs the command whose number is this task's; Slurm starts it again on another node if one dies.
@@ -43,22 +43,6 @@ printf '{{"status": %d, "seconds": %d}}\\n' "$status" "$(($(date +%s) - begun))"
     > {room}/"$number.part"
 mv {room}/"$number.part" {room}/"$number.json"
 """
-
-
-@dataclass(frozen=True)
-class SlurmSite:
-    """How this site's Slurm is asked."""
-
-    directory: Path
-    """A checkout of tfwright that all nodes see."""
-    room: Path
-    """An empty directory that all nodes see."""
-    python: str
-    host_file: str = ""
-    options: tuple[str, ...] = ()
-    """Further options of sbatch: partition, time, memory, dependency."""
-    most: int = 0
-    """Tasks that run at once; 0 leaves it to Slurm."""
 
 
 @dataclass(frozen=True)
@@ -82,19 +66,24 @@ Note = Callable[[str], None]
 
 
 def run(
-    site: SlurmSite, batches: Iterable[Sequence[Sequence[str]]], hear: Hear, note: Note
+    table: SlurmTable,
+    folder: Path,
+    batches: Iterable[Sequence[Sequence[str]]],
+    hear: Hear,
+    note: Note,
 ) -> None:
     """Run commands of tfwright, until each one ended; each batch of them is a job array.
 
-    A batch is submitted before the next one is asked for. With a limit, what is over it waits here.
+    `folder` is an empty directory that all nodes see. A batch is submitted before the next one is
+    asked for. With a limit, what is over it waits here.
 
     A task that Slurm ended without a result (scancel, a time limit, a dead node that it does not
     replace) is submitted again at once. On Ctrl-C all tasks are cancelled. Raises ToolError if
     sbatch refuses the job.
     """
-    site.room.mkdir(parents=True, exist_ok=True)
-    tasks = _Tasks(site, site.room / "job.sh")
-    files.write(tasks.script, script_of(site), 0o755)
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks = _Tasks(table, folder)
+    files.write(folder / "job.sh", script_of(table, folder), 0o755)
     try:
         for batch in batches:
             tasks.add(batch)
@@ -104,35 +93,40 @@ def run(
             tasks.look(hear, note)
     except BaseException:
         # Slurm would go on without us, and write into directories that the next start uses.
-        tasks.cancel()
+        for job in set(tasks.jobs.values()):
+            runner.answer(Command(("scancel", job), folder, _environment()))
         raise
 
 
-def submission(site: SlurmSite, script: Path, numbers: Sequence[int]) -> Command:
+def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Command:
     """Return the command that submits the array."""
+    first, last = numbers[0], numbers[-1]
+    # As --array takes them: ``0-39``, ``3,7``.
+    row = last - first == len(numbers) - 1
+    wanted = f"{first}-{last}" if row else ",".join(map(str, numbers))
     argv = (
         "sbatch",
         "--parsable",
         "--requeue",
-        f"--array={_ranges(numbers)}",
+        f"--array={wanted}",
         "--job-name=tfwright",
-        f"--output={site.room}/slurm-%a.out",
+        f"--output={folder}/slurm-%a.out",
         # A task that is started again goes on in the same files.
         "--open-mode=append",
-        *site.options,
-        str(script),
+        *table.options,
+        str(folder / "job.sh"),
     )
-    return Command(argv, site.room, _environment())
+    return Command(argv, folder, _environment())
 
 
-def script_of(site: SlurmSite) -> str:
+def script_of(table: SlurmTable, folder: Path) -> str:
     """Return the script of the array."""
-    variables = f"TFWRIGHT_HOST_FILE={shlex.quote(site.host_file)} " if site.host_file else ""
+    variables = f"TFWRIGHT_HOST_FILE={shlex.quote(table.host_file)} " if table.host_file else ""
     return SCRIPT.format(
-        directory=shlex.quote(str(site.directory)),
-        room=shlex.quote(str(site.room)),
+        directory=shlex.quote(str(table.directory)),
+        room=shlex.quote(str(folder)),
         variables=variables,
-        python=shlex.quote(site.python),
+        python=shlex.quote(table.python),
     )
 
 
@@ -140,8 +134,8 @@ def script_of(site: SlurmSite) -> str:
 class _Tasks:
     """The tasks that left no result yet."""
 
-    site: SlurmSite
-    script: Path
+    table: SlurmTable
+    folder: Path
     waiting: list[int] = field(default_factory=list)
     """Numbers of the tasks that are not submitted, in their order."""
     added: int = 0
@@ -150,25 +144,49 @@ class _Tasks:
     attempts: Counter[int] = field(default_factory=Counter)
     gone: dict[int, float] = field(default_factory=dict)
     """By number, since when Slurm does not know the task any more."""
-    reasons: Counter[str] = field(default_factory=Counter)
-    """Why tasks wait, and how many do, as it was noted last."""
+    reasons: frozenset[str] = frozenset()
+    """Why tasks wait, as it was noted last."""
 
     def add(self, programs: Sequence[Sequence[str]]) -> None:
         """Take in commands; they are numbered as they come."""
         for number, program in enumerate(programs, self.added):
             # A file each: a node may still see a shared one as it was for the tasks before.
-            path = self.site.room / f"{number}.program"
-            files.write(path, f"{shlex.join(program)}\n")
+            files.write(self.folder / f"{number}.program", f"{shlex.join(program)}\n")
             self.waiting.append(number)
         self.added += len(programs)
+
+    def look(self, hear: Hear, note: Note) -> None:
+        """Hear of results, and submit what waits or was ended by Slurm without one."""
+        for number in sorted(self.jobs):
+            self._hear(number, hear)
+        queued = _queued(set(self.jobs.values()), self.folder)
+        # While slurmctld is away, nothing is known to have changed.
+        if queued is None:
+            return
+        self._note(queued.values(), note)
+        now = time.monotonic()
+        missing = self.jobs.keys() - queued.keys()
+        self.gone = {number: self.gone.get(number, now) for number in missing}
+        again = []
+        for number, since in sorted(self.gone.items()):
+            # A result may still come.
+            if now - since <= ARRIVAL_SECONDS:
+                continue
+            del self.gone[number]
+            if self.attempts[number] < ATTEMPTS:
+                del self.jobs[number]
+                again.append(number)
+            else:
+                self._hear(number, hear, lost=True)
+        self.waiting = [*again, *self.waiting]
+        self._submit()
 
     def _submit(self) -> None:
         """Submit what waits, as far as the limit allows."""
         # Not left to Slurm, whose limit is for each array: a lost task gets one of its own.
-        most = self.site.most
-        room = most - len(self.jobs) if most else len(self.waiting)
-        numbers = self.waiting[:room]
-        rest = self.waiting[room:]
+        most = self.table.most
+        space = most - len(self.jobs) if most else len(self.waiting)
+        numbers, rest = self.waiting[:space], self.waiting[space:]
         if not numbers:
             return
         try:
@@ -184,9 +202,9 @@ class _Tasks:
 
     def _job(self, numbers: Sequence[int]) -> str:
         """Submit tasks as one array; return its number."""
-        log = self.site.room / "sbatch.log"
+        log = self.folder / "sbatch.log"
         remedy = "Look at what sbatch says, and at [slurm] options in the host file."
-        command = submission(self.site, self.script, numbers)
+        command = submission(self.table, self.folder, numbers)
         if status := runner.attempt(command, log, remedy="Install Slurm."):
             fault = runner.failure(command, status, log, remedy=remedy)
             if isinstance(fault, ToolError):
@@ -200,68 +218,36 @@ class _Tasks:
             raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
         return job
 
-    def cancel(self) -> None:
-        """Cancel what is left."""
-        for job in set(self.jobs.values()):
-            argv = ("scancel", job)
-            runner.answer(Command(argv, self.site.room, _environment()))
-
-    def look(self, hear: Hear, note: Note) -> None:
-        """Hear of results, and submit what waits or was ended by Slurm without one."""
-        for number in sorted(self.jobs):
-            self._hear(number, hear)
-        queued = _queued(set(self.jobs.values()), self.site.room)
-        # While slurmctld is away, nothing is known to have changed.
-        if queued is None:
-            return
-        self._note(queued, note)
-        again = []
-        for number in self._ended(queued):
-            if self.attempts[number] < ATTEMPTS:
-                del self.jobs[number]
-                again.append(number)
-            else:
-                self._hear(number, hear, lost=True)
-        self.waiting = [*again, *self.waiting]
-        self._submit()
-
     def _hear(self, number: int, hear: Hear, *, lost: bool = False) -> None:
         """Pass on the result of a task; one that is lost has none."""
-        result = _result(self.site.room, number)
+        result = _result(self.folder, number)
         if lost or result.status != LOST:
             del self.jobs[number]
             hear(result)
 
-    def _note(self, queued: Mapping[int, str], note: Note) -> None:
+    def _note(self, tasks: Collection[str], note: Note) -> None:
         """Say why tasks wait: Slurm lets a task wait for ever for what no node has."""
-        before, self.reasons = self.reasons, _reasons(queued.values())
+        pairs = [task.partition(" ") for task in tasks]
+        # It names no reason yet for a task that it has not looked at.
+        reasons = Counter(why for state, _, why in pairs if state == "PENDING" and why != "None")
         # Not whenever a number changes: the results tell of that.
-        if self.reasons.keys() - before.keys():
-            counted = [f"{count} ({why})" for why, count in self.reasons.items()]
+        if reasons.keys() - self.reasons:
+            counted = [f"{count} ({why})" for why, count in reasons.items()]
             note(f"Slurm: waiting tasks: {', '.join(counted)}")
-
-    def _ended(self, queued: Mapping[int, str]) -> list[int]:
-        """Return the tasks that Slurm has ended so long ago that no result will come."""
-        now = time.monotonic()
-        missing = self.jobs.keys() - queued.keys()
-        self.gone = {number: self.gone.get(number, now) for number in missing}
-        ended = [number for number, since in self.gone.items() if now - since > ARRIVAL_SECONDS]
-        for number in ended:
-            del self.gone[number]
-        return sorted(ended)
+        self.reasons = frozenset(reasons)
 
 
-def _queued(jobs: Collection[str], room: Path) -> Mapping[int, str] | None:
+def _queued(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
     """Return state and reason of each task that has not ended, as Slurm names them, by number.
 
     None if squeue fails because slurmctld is away: that does not mean that a job has ended.
     """
     if not jobs:
         return {}
-    log = room / "squeue.log"
+    log = folder / "squeue.log"
     wanted = f"--jobs={','.join(sorted(jobs))}"
     argv = ("squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
-    status = runner.attempt(Command(argv, room, _environment()), log, remedy="Install Slurm.")
+    status = runner.attempt(Command(argv, folder, _environment()), log, remedy="Install Slurm.")
     said = log.read_text("utf-8", "replace")
     if status != 0:
         # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
@@ -270,37 +256,18 @@ def _queued(jobs: Collection[str], room: Path) -> Mapping[int, str] | None:
     return {int(number): what for number, _, what in found if number.isdigit()}
 
 
-def _reasons(tasks: Collection[str]) -> Counter[str]:
-    """Return why tasks wait, as Slurm names it, and how many do."""
-    pairs = (task.partition(" ") for task in tasks)
-    # It names no reason yet for a task that it has not looked at.
-    return Counter(reason for state, _, reason in pairs if state == PENDING and reason != "None")
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return numbers as --array takes them: ``0-39``, ``3,7``."""
-    first, last = numbers[0], numbers[-1]
-    if last - first == len(numbers) - 1:
-        return f"{first}-{last}"
-    return ",".join(map(str, numbers))
-
-
-def _result(room: Path, number: int) -> SlurmResult:
-    log = room / f"{number}.log"
-    lost = SlurmResult(number, LOST, _nodes(room / f"{number}.nodes"), 0.0, log)
+def _result(folder: Path, number: int) -> SlurmResult:
+    log = folder / f"{number}.log"
+    nodes: tuple[str, ...] = ()
+    with suppress(OSError):
+        nodes = tuple((folder / f"{number}.nodes").read_text("utf-8", "replace").split())
+    lost = SlurmResult(number, LOST, nodes, 0.0, log)
     try:
-        said = json_text.parsed(files.content(room / f"{number}.json"))
+        said = json_text.parsed(files.content(folder / f"{number}.json"))
         return replace(lost, status=int(said["status"]), seconds=float(said["seconds"]))
     except (OSError, ValueError, LookupError, TypeError):
         # A task that was killed leaves no result, or a part of one.
         return lost
-
-
-def _nodes(path: Path) -> tuple[str, ...]:
-    try:
-        return tuple(path.read_text("utf-8", "replace").split())
-    except OSError:
-        return ()
 
 
 def _environment() -> Mapping[str, str]:

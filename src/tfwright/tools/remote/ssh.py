@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfwright.errors import HostError, RecipeError, TfwrightError, ToolError
+from tfwright.documents.host_file import WorkerTable
+from tfwright.errors import HostError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -25,14 +26,10 @@ is missing or cannot run."""
 KILLED = 128
 """The shell adds the number of the signal that ended a program."""
 ALIVE = (
-    "-o",
-    "BatchMode=yes",
-    "-o",
-    "ConnectTimeout=10",
-    "-o",
-    "ServerAliveInterval=5",
-    "-o",
-    "ServerAliveCountMax=3",
+    "-oBatchMode=yes",
+    "-oConnectTimeout=10",
+    "-oServerAliveInterval=5",
+    "-oServerAliveCountMax=3",
 )
 """A machine that is silent for 15 seconds is lost. ssh asks nothing: a build has no keyboard."""
 PASSED_ON = ("HOME", "PATH", "SSH_AUTH_SOCK", "USER", "LOGNAME")
@@ -51,33 +48,6 @@ SAID = ("Failed", "tfwright needs Python")
 NO_RSYNC = re.compile(r"\brsync: (command )?not found")
 """What a shell says that finds no rsync."""
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
-
-
-@dataclass(frozen=True)
-class RemoteHost:
-    """A machine that builds."""
-
-    name: str
-    address: str
-    """As ssh takes it: ``user@host``, or a name of ~/.ssh/config."""
-    directory: str
-    """A checkout of tfwright there."""
-    python: str = "python3"
-    host_file: str = ""
-    """The host file there; empty for the user's own."""
-    build_out: str = ""
-    """Where it builds, if that is not a directory that both machines share."""
-    inputs: bool = False
-    """Whether what a build takes from this host's vault is copied there before it."""
-    toolkit: bool = False
-    """Whether that includes the packages of CUDA and its libraries."""
-    config: Path | None = None
-    """A configuration file for ssh, on this host; None for the user's own."""
-
-    @property
-    def supplied(self) -> bool:
-        """Whether it builds on a disk of its own, from what this host sends."""
-        return bool(self.build_out) and self.inputs
 
 
 @dataclass(frozen=True)
@@ -106,50 +76,24 @@ class RemoteBuild:
         return self.status in CANNOT or KILLED < self.status < LOST
 
 
-def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
+def run(host: WorkerTable, program: Sequence[str], log: Path) -> RemoteBuild:
     """Run a command of tfwright on a machine, to its end; what it prints is in `log`."""
     begun = time.monotonic()
     status = runner.attempt(command(host, program), log, remedy="Install OpenSSH.")
-    seconds = time.monotonic() - begun
-    done = RemoteBuild(seconds, status, printed=_printed(log), log=str(log))
+    done = RemoteBuild(time.monotonic() - begun, status, printed=_printed(log), log=str(log))
     if done.lost:
         why = _last(log) or "the connection broke"
         return replace(done, failure=why, remedy=reached(host))
-    if status == 0:
-        return done
-    return replace(done, failure=failure(log, status), remedy=READ)
+    return replace(done, failure=failure(log, status), remedy=READ) if status else done
 
 
-def refused(fault: TfwrightError) -> RemoteBuild:
-    """Return the result of a build whose inputs this host does not have for a worker."""
-    what = f"this host has not all its inputs: {fault.what}"
-    return RemoteBuild(0.0, HostError.exit_status, what, remedy=fault.remedy)
-
-
-def undone(fault: TfwrightError) -> RemoteBuild:
-    """Return the result of a build that an error between this host and its worker ended.
-
-    A bad recipe or a full disk keeps its own status. Otherwise the worker counts as lost: rsync
-    could not reach it, or it gave other bytes than it said.
-    """
-    known = isinstance(fault, RecipeError | HostError)
-    status = fault.exit_status if known else LOST
-    return RemoteBuild(0.0, status, fault.what, remedy=fault.remedy)
-
-
-def unkept(done: RemoteBuild, fault: HostError) -> RemoteBuild:
-    """Return the result of a build that this host has no room for, as it has none for another's."""
-    status = ToolError.exit_status
-    return replace(done, status=status, failure=fault.what, remedy=fault.remedy)
-
-
-def reached(host: RemoteHost) -> str:
+def reached(host: WorkerTable) -> str:
     """Return what to do about a machine that was lost."""
     by_hand = shlex.join(("ssh", *_config(host), host.address, "true"))
     return f"See whether {host.name} runs and lets you in: {by_hand}"
 
 
-def command(host: RemoteHost, program: Sequence[str]) -> Command:
+def command(host: WorkerTable, program: Sequence[str]) -> Command:
     """Return the command that runs a command of tfwright on a machine."""
     words = ["env", "TERM=dumb"]
     if host.host_file:
@@ -164,35 +108,27 @@ def command(host: RemoteHost, program: Sequence[str]) -> Command:
     return _ssh(host, ("-tt",), script)
 
 
-def fetch_files(host: RemoteHost, source: str, names: Sequence[str], to: Path, log: Path) -> None:
-    """Copy files of a directory, by name or pattern, from a machine.
+def fetch(host: WorkerTable, source: str, to: Path, log: Path, names: Sequence[str] = ()) -> None:
+    """Copy all files below a directory from a machine, or those of these names or patterns.
 
     Raises ToolError if rsync fails, HostError if the disk of this host is full.
     """
-    wanted = [f"--include=/{name}" for name in names]
-    options = ("--archive", "--no-links", *wanted, "--exclude=*")
-    _receive(host, options, source, to, log)
+    wanted = [*(f"--include=/{name}" for name in names), "--exclude=*"] if names else []
+    there = f"--rsync-path=cd {_word(source)} && rsync"
+    ends = (f"{host.address}:./", f"{to}/")
+    _rsync(host, ("--archive", "--no-links", *wanted, there), ends, log, "this host")
 
 
-def fetch_folder(host: RemoteHost, source: str, to: Path, log: Path) -> None:
-    """Copy all files below a directory from a machine.
-
-    Raises ToolError if rsync fails, HostError if the disk of this host is full.
-    """
-    _receive(host, ("--archive", "--no-links"), source, to, log)
-
-
-def send_folder(host: RemoteHost, source: Path, to: str, log: Path) -> None:
+def send_folder(host: WorkerTable, source: Path, to: str, log: Path) -> None:
     """Copy all files below a directory to a machine, except those that it has.
 
     Raises ToolError if rsync fails, HostError if that machine has no rsync or no room.
     """
     # For files that are named by their digest, the name says that there is nothing to copy.
-    options = ("--archive", "--no-links", "--ignore-existing")
-    _send(host, options, source, to, log)
+    _send(host, ("--archive", "--no-links", "--ignore-existing"), source, to, log)
 
 
-def send_files(host: RemoteHost, source: Path, names: Sequence[str], to: str, log: Path) -> None:
+def send_files(host: WorkerTable, source: Path, names: Sequence[str], to: str, log: Path) -> None:
     """Copy files below a directory to a machine; for a link, what it leads to.
 
     Raises ToolError if rsync fails, HostError if that machine has no rsync or no room.
@@ -200,11 +136,11 @@ def send_files(host: RemoteHost, source: Path, names: Sequence[str], to: str, lo
     listed = log.with_suffix(".files")
     files.write(listed, "".join(f"{name}\0" for name in names))
     # A file that the last attempt left by halves is completed.
-    options = ("--copy-links", "--times", "--partial", "--from0")
-    _send(host, (*options, f"--files-from={listed}"), source, to, log)
+    options = ("--copy-links", "--times", "--partial", "--from0", f"--files-from={listed}")
+    _send(host, options, source, to, log)
 
 
-def lacks_packages(host: RemoteHost, digest: str) -> bool:
+def lacks_packages(host: WorkerTable, digest: str) -> bool:
     """Say whether a machine has to install tfwright's own packages, and could use this host's.
 
     `digest` is that of the requirements from which a finished checkout was set up.
@@ -218,18 +154,12 @@ def lacks_packages(host: RemoteHost, digest: str) -> bool:
     return said.strip() == version % sys.version_info[:2]
 
 
-def remove(host: RemoteHost, folder: str) -> None:
+def remove(host: WorkerTable, folder: str) -> None:
     """Remove a directory on a machine; one that stays only takes room."""
     runner.answer(_ssh(host, (), f"rm -rf -- {_word(folder)}"))
 
 
-def _receive(host: RemoteHost, options: Sequence[str], source: str, to: Path, log: Path) -> None:
-    there = f"--rsync-path=cd {_word(source)} && rsync"
-    ends = (f"{host.address}:./", f"{to}/")
-    _rsync(host, (*options, there), ends, log, "this host")
-
-
-def _send(host: RemoteHost, options: Sequence[str], source: Path, to: str, log: Path) -> None:
+def _send(host: WorkerTable, options: Sequence[str], source: Path, to: str, log: Path) -> None:
     folder = _word(to)
     there = f"--rsync-path=mkdir -p {folder} && cd {folder} && rsync"
     ends = (f"{source}/", f"{host.address}:./")
@@ -237,7 +167,7 @@ def _send(host: RemoteHost, options: Sequence[str], source: Path, to: str, log: 
 
 
 def _rsync(
-    host: RemoteHost, options: Sequence[str], ends: tuple[str, str], log: Path, writer: str
+    host: WorkerTable, options: Sequence[str], ends: tuple[str, str], log: Path, writer: str
 ) -> None:
     """Run rsync. The other machine's shell goes to the folder, since rsync itself knows no ~.
 
@@ -247,31 +177,24 @@ def _rsync(
     way = shlex.join(("ssh", *_config(host), *ALIVE))
     # --protect-args: no shell on the other side reads the paths.
     argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", *ends)
-    here = Path("/")
-    command = Command(argv, here, _environment(), here=True)
+    command = Command(argv, Path("/"), _environment(), here=True)
     status = runner.attempt(command, log, remedy="Install rsync on this host.")
-    if status != 0:
-        remedy = f"Correct what rsync names above; all that it said is in {log}."
-        fault = runner.failure(command, status, log, remedy=remedy)
-        raise _of_rsync(fault, host, writer)
-
-
-def _of_rsync(fault: TfwrightError, host: RemoteHost, writer: str) -> TfwrightError:
-    """Return the error of an rsync that failed, by what it and ssh said."""
+    if status == 0:
+        return
+    remedy = f"Correct what rsync names above; all that it said is in {log}."
+    fault = runner.failure(command, status, log, remedy=remedy)
     evidence = fault.evidence
     # Its status may be that of the broken connection instead of the shell's.
     if any(NO_RSYNC.search(line) for line in evidence.lines):
         what = f"{host.name} has no rsync"
-        remedy = "Install it there."
-        return HostError(what, remedy=remedy, evidence=evidence)
+        raise HostError(what, remedy="Install it there.", evidence=evidence)
     if isinstance(fault, HostError):
-        what = f"The disk of {writer} is full"
-        remedy = f"Free some space on {writer}."
-        return HostError(what, remedy=remedy, evidence=evidence)
-    said = [line for line in evidence.lines if not line.startswith("rsync")]
-    if said:
-        return ToolError(said[0], remedy=reached(host), evidence=evidence)
-    return fault
+        what, remedy = f"The disk of {writer} is full", f"Free some space on {writer}."
+        raise HostError(what, remedy=remedy, evidence=evidence)
+    own = [line for line in evidence.lines if not line.startswith("rsync")]
+    if own:
+        raise ToolError(own[0], remedy=reached(host), evidence=evidence)
+    raise fault
 
 
 def _word(text: str) -> str:
@@ -281,13 +204,13 @@ def _word(text: str) -> str:
     return '"$HOME"' + (shlex.quote(text[1:]) if text[1:] else "")
 
 
-def _ssh(host: RemoteHost, options: tuple[str, ...], script: str) -> Command:
+def _ssh(host: WorkerTable, options: tuple[str, ...], script: str) -> Command:
     # After `--` ssh takes an address that begins with a dash for an address.
     argv = ("ssh", *_config(host), *ALIVE, *options, "--", host.address, script)
     return Command(argv, Path("/"), _environment(), here=True)
 
 
-def _config(host: RemoteHost) -> tuple[str, ...]:
+def _config(host: WorkerTable) -> tuple[str, ...]:
     return ("-F", str(host.config)) if host.config else ()
 
 

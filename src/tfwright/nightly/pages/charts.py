@@ -1,0 +1,343 @@
+"""Drawings on pages, as numbers that the templates draw: nights, speeds, and Bazel's profile.
+
+The profile is Chrome's trace format: a JSON object with one event a line. A killed Bazel leaves it
+without an end, so it is read line by line.
+"""
+
+import gzip
+import heapq
+import math
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tfwright.nightly import pages
+from tfwright.nightly.builds import Verdict
+from tfwright.nightly.state import NightVerdict
+from tfwright.tools import json_text
+
+NIGHTS = 60
+"""Nights in a sparkline."""
+STEP, TALL, LOW = 3, 22, 4
+"""Width of a night, and the heights of the longest and of an empty one, in SVG units."""
+VERDICTS: Mapping[Verdict, tuple[str, str]] = {
+    "good": ("g", "built"),
+    "unchanged": ("u", "unchanged"),
+    "untested": ("n", "untested"),
+    "smoke failed": ("f", "failed"),
+    "failed": ("f", "failed"),
+    "blocked": ("b", "blocked"),
+    "skipped": ("s", "out of budget"),
+}
+"""The class of a bar, and what it stands for."""
+LONGEST_SHOWN = 40
+"""Actions, or differences, that a page names."""
+BOXES = 1500
+"""The longest actions, which the chart of lanes draws; each takes about 150 bytes of the page."""
+LANE, WIDTH = 12, 1000
+"""Height of a lane and width of the chart, in SVG units."""
+SLOWER, NOTICED = 1.25, 0.2
+"""From which factor, and from how many seconds on, an action counts as slower or faster."""
+SHORTEST = 0.05
+"""Seconds from which on a difference between two builds is listed."""
+COLUMNS, HIGH = 240, 60
+"""Steps in time of the drawing of actions at once, and its height."""
+LARGEST_LINE = 1024 * 1024
+LARGEST = 512 * 1024**2
+"""Bytes of a profile that are read, unpacked: it comes out of a build."""
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """The last nights: colour for the verdict, height for what the build took."""
+
+    paths: Mapping[str, str]
+    """By class. Bars of one colour share a path, which keeps 200 rows small."""
+    said: str
+    """The sentence that says the same."""
+
+
+def sparkline(nights: Sequence[NightVerdict], seconds: Mapping[str, float]) -> Sparkline:
+    """Return the drawing of the last nights; `seconds` is by build."""
+    shown = nights[-NIGHTS:]
+    drawn: dict[tuple[str, str], list[str]] = defaultdict(list)
+    took = [seconds.get(night.build, 0.0) for night in shown]
+    scale = (TALL - LOW) / (max(took, default=0.0) or 1.0)
+    # The newest night is at the right edge, however few there are.
+    first = NIGHTS - len(shown)
+    for number, (night, length) in enumerate(zip(shown, took, strict=True), first):
+        tall = round(LOW + length * scale)
+        bar = f"M{number * STEP} {TALL}v-{tall}h{STEP - 1}v{tall}z"
+        drawn[VERDICTS[night.verdict]].append(bar)
+    said = ", ".join(f"{len(own)} {name}" for (_, name), own in drawn.items())
+    count = "1 night" if len(shown) == 1 else f"{len(shown)} nights"
+    paths = {kind: "".join(own) for (kind, _), own in drawn.items()}
+    return Sparkline(paths, f"{count}: {said}" if shown else "no night yet")
+
+
+Curves = Mapping[str, Sequence[tuple[float, float]]]
+"""By device, rows of a matrix and operations a second."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One device's line in a plot, with its name at the end in place of a legend."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    """Across and down, in SVG units."""
+
+
+@dataclass(frozen=True)
+class SweepPlot:
+    """Operations a second over the size of matrices; both axes are logarithmic."""
+
+    grid: Mapping[float, float]
+    """By power of ten, how far down its line is."""
+    ticks: Mapping[float, float]
+    """By size, how far across its name is."""
+    curves: tuple[Curve, ...]
+
+
+def sweep(curves: Curves) -> SweepPlot | None:
+    """Return a plot of 560 by 260 SVG units with a line for each device; None without a point."""
+    shown = {
+        # The wheel's own code measured them: not every point has a place on such axes.
+        name: [pair for pair in own if all(math.isfinite(one) and one > 0 for one in pair)]
+        for name, own in curves.items()
+    }
+    points = [point for own in shown.values() for point in own]
+    if not points:
+        return None
+    sizes = sorted({size for size, _ in points})
+    speeds = [speed for _, speed in points]
+    low, high = math.floor(math.log10(min(speeds))), math.ceil(math.log10(max(speeds)))
+    # Speeds that are all one power of ten would leave an axis without a length.
+    powers = [10.0**power for power in range(low, max(high, low + 1) + 1)]
+
+    def across(size: float) -> float:
+        return _place(size, sizes, 60, 510)
+
+    def down(speed: float) -> float:
+        return _place(speed, powers, 220, 10)
+
+    return SweepPlot(
+        {power: down(power) for power in powers},
+        {size: across(size) for size in sizes},
+        tuple(
+            Curve(name, tuple((across(size), down(speed)) for size, speed in own))
+            for name, own in shown.items()
+            if own
+        ),
+    )
+
+
+def _place(value: float, axis: Sequence[float], start: float, end: float) -> float:
+    """Return where a value lies between the ends of a logarithmic axis."""
+    span = math.log(axis[-1] / axis[0]) or 1.0
+    return round(start + math.log(value / axis[0]) / span * (end - start), 1)
+
+
+@dataclass(frozen=True)
+class TimedAction:
+    """One action of Bazel."""
+
+    name: str
+    start: float
+    """Seconds since the profile began."""
+    seconds: float
+
+    @property
+    def end(self) -> float:
+        """Seconds since the profile began."""
+        return self.start + self.seconds
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All actions of a build."""
+
+    actions: tuple[TimedAction, ...]
+
+    @property
+    def begin(self) -> float:
+        """When the first action began."""
+        return min((action.start for action in self.actions), default=0.0)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, from the first action to the end of the last one."""
+        return max((action.end for action in self.actions), default=0.0) - self.begin
+
+    def longest(self, count: int = LONGEST_SHOWN) -> list[TimedAction]:
+        """Return the actions that took longest."""
+        return sorted(self.actions, key=lambda action: -action.seconds)[:count]
+
+    def at_once(self) -> list[float]:
+        """Return how many actions ran at once, in equal steps over the build."""
+        begin, step = self.begin, self.seconds / COLUMNS
+        if step <= 0:
+            return []
+        busy = [0.0] * COLUMNS
+        for action in self.actions:
+            first = int((action.start - begin) / step)
+            last = int((action.end - begin) / step)
+            for column in range(first, min(last, COLUMNS - 1) + 1):
+                # Each step counts the share of it that the action filled.
+                left = max(action.start - begin, column * step)
+                right = min(action.end - begin, (column + 1) * step)
+                busy[column] += max(0.0, right - left) / step
+        return busy
+
+
+@dataclass(frozen=True)
+class TimeChange:
+    """An action in two builds."""
+
+    name: str
+    before: float | None
+    """Seconds; None where the action is new, or was a cache hit."""
+    now: float | None
+
+    @property
+    def seconds(self) -> float:
+        """What it adds to the build; negative where it got faster."""
+        return (self.now or 0.0) - (self.before or 0.0)
+
+    @property
+    def value(self) -> str:
+        """The seconds with their sign."""
+        # The sign that is as wide as a plus: the values stand below each other.
+        sign = "+" if self.seconds > 0 else "\N{MINUS SIGN}"
+        return f"{sign}{pages.duration(abs(self.seconds))}"
+
+    @property
+    def happened(self) -> str:
+        """Whether the action is in one build only."""
+        # Bazel's profile does not list an action whose result came from a cache.
+        gone = "gone or cached" if self.now is None else ""
+        return "new" if self.before is None else gone
+
+
+def read(path: Path) -> Timeline:
+    """Read a profile, plain or packed with gzip; what cannot be read is left out."""
+    actions: list[TimedAction] = []
+    # A killed Bazel cuts its profile off in the middle of a block: what was read before it stays.
+    with suppress(OSError, EOFError, zlib.error):
+        with path.open("rb") as stream:
+            packed = stream.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if packed else path.open("rb") as stream:
+            total = 0
+            while (line := stream.readline(LARGEST_LINE)) and total <= LARGEST:
+                total += len(line)
+                # An event of another kind, or damage.
+                with suppress(ValueError, LookupError, TypeError):
+                    event = json_text.parsed(line.strip().rstrip(b","))
+                    start, seconds = float(event["ts"]) / 1e6, float(event["dur"]) / 1e6
+                    sound = 0 <= start < 1e9 and 0 <= seconds < 1e9  # noqa: PLR2004 thirty years
+                    if event["cat"] == "action processing" and sound:
+                        name = str(event.get("name", ""))[:400]
+                        actions.append(TimedAction(name, start, seconds))
+    return Timeline(tuple(actions))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Bazel's actions in a build, and how they differ from an earlier one's."""
+
+    now: Timeline
+    before: Timeline | None
+
+    @cached_property
+    def differences(self) -> list[TimeChange]:
+        """The actions whose time changed most between the two builds."""
+        times: dict[str, list[float | None]] = defaultdict(lambda: [None, None])
+        for number, timeline in enumerate((self.before, self.now) if self.before else ()):
+            for action in timeline.actions:
+                pair = times[action.name]
+                # An action that was repeated, or that has a twin of its name, counts as their sum.
+                pair[number] = (pair[number] or 0.0) + action.seconds
+        changes = [TimeChange(name, *pair) for name, pair in times.items()]
+        changes.sort(key=lambda found: (-abs(found.seconds), found.name))
+        # What a page would write as 0.0 s says nothing.
+        return [found for found in changes if abs(found.seconds) >= SHORTEST][:LONGEST_SHOWN]
+
+    @property
+    def areas(self) -> list[str]:
+        """Paths of how many actions ran at once, on one scale: now, and in the other build."""
+        shapes = [timeline.at_once() for timeline in (self.now, self.before) if timeline]
+        top = max((value for shape in shapes for value in shape), default=0.0)
+        return [
+            "L".join(f"{x} {HIGH - HIGH * y / top:.1f}" for x, y in enumerate(shape))
+            for shape in shapes
+            if shape and top
+        ]
+
+    @cached_property
+    def boxes(self) -> list["Box"]:
+        """When each of the longest actions ran."""
+        return list(lanes(self.now, self.before))
+
+
+def compared(profile: Path, earlier: Path | None) -> Comparison | None:
+    """Return what one profile says, and its difference from an earlier one."""
+    now, before = read(profile), read(earlier) if earlier else None
+    # An earlier build without actions would show every action as new.
+    return Comparison(now, before if before and before.actions else None) if now.actions else None
+
+
+@dataclass(frozen=True)
+class Box:
+    """An action in a chart of lanes, from its start to its end, in SVG units."""
+
+    kind: str
+    """``new``, ``slower``, ``faster`` or ``same``, compared with an earlier build."""
+    lane: int
+    left: float
+    width: float
+    said: str
+
+
+def lanes(now: Timeline, before: Timeline | None = None) -> Iterator[Box]:
+    """Yield a box for each of the longest actions.
+
+    Actions that run at once have lanes of their own. Each box says its name and its seconds. An
+    empty timeline has none.
+    """
+    begin, length = now.begin, now.seconds
+    if length <= 0:
+        return
+    times: dict[str, float] = {}
+    for action in before.actions if before else ():
+        times[action.name] = max(times.get(action.name, 0.0), action.seconds)
+    free: list[int] = []
+    busy: list[tuple[float, int]] = []
+    scale = WIDTH / length
+    for action in sorted(now.longest(BOXES), key=lambda found: found.start):
+        while busy and busy[0][0] <= action.start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        # As many lanes as there are actions at once: without a free one, the next is new.
+        lane = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (action.end, lane))
+        said = f"{action.name}, {action.seconds:.1f} s"
+        if action.name in times:
+            said += f", before {times[action.name]:.1f} s"
+        kind = _kind(action.seconds, times.get(action.name)) if before else "same"
+        # A box that is narrower than half a unit could not be seen.
+        width = max(0.5, scale * action.seconds)
+        yield Box(kind, lane, scale * (action.start - begin), width, said)
+
+
+def _kind(seconds: float, earlier: float | None) -> str:
+    """Say how an action compares with the same one of an earlier build."""
+    if earlier is None:
+        return "new"
+    if abs(seconds - earlier) < NOTICED:
+        return "same"
+    if seconds > earlier * SLOWER:
+        return "slower"
+    return "faster" if seconds * SLOWER < earlier else "same"

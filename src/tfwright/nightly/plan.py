@@ -1,0 +1,185 @@
+"""What is worth building tonight, in which order, within the budget."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tfwright.documents.nightly import Target
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.state import NightVerdict, State
+
+UNKNOWN_SECONDS = 3600.0
+"""How long a target is expected to take that was never built here."""
+Why = Literal[
+    "changed", "never built", "failed before", "asked for", "unchanged", "its name is taken"
+]
+RANK: Mapping[Why, int] = {
+    "asked for": 0,
+    "changed": 1,
+    "never built": 1,
+    "failed before": 2,
+    "unchanged": 3,
+    "its name is taken": 3,
+}
+LONGEST_WAIT = 32
+"""Nights between two attempts at a wheel whose name is taken."""
+
+
+@dataclass(frozen=True)
+class PlannedTarget:
+    """A target, and why it is or is not built tonight."""
+
+    target: Target
+    fingerprint: Mapping[str, str]
+    why: Why
+    changed: tuple[str, ...] = ()
+    """The parts that differ from the last good build."""
+    seconds: float = UNKNOWN_SECONDS
+    """What the last build took."""
+    within_budget: bool = True
+    last_good: str = ""
+    """Identifier of the last good build."""
+    detail: str = ""
+    """Why the last wheel is not in the index."""
+
+    @property
+    def due(self) -> bool:
+        """Whether a night has to build it."""
+        return self.why not in {"unchanged", "its name is taken"}
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier nights say of a target."""
+
+    last: NightlyBuild | None
+    last_good: NightlyBuild | None
+    nights: Sequence[NightVerdict]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next attempt at a taken name has to wait: 1, 2, 4 nights and so on.
+
+        The same inputs give the same name again, which the index refuses again. Only different
+        bytes from the same inputs, or a person who corrects ``local``, can change that.
+        """
+        attempts = since = 0
+        for night in reversed(self.nights):
+            # Another failure before this one was no attempt at this name.
+            if night.verdict != "failed" or night.detail != self.nights[-1].detail:
+                break
+            attempts += bool(night.build)
+            # Nights since the newest attempt: those before it do not count.
+            since += attempts == 0
+        doubled: int = 2 ** max(0, attempts - 1)
+        return since + 1 < min(doubled, LONGEST_WAIT)
+
+
+def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
+    """Read what is known of each target."""
+    # One query for all targets: a host may have hundreds of them.
+    history = state.history()
+    last: dict[str, str] = {}
+    good: dict[str, str] = {}
+    for kept in state.builds():
+        # A host that lacks something says nothing about the fingerprint.
+        if kept.result != "blocked":
+            last[kept.target] = kept.id
+        if kept.good:
+            good[kept.target] = kept.id
+    found = {}
+    for target in targets:
+        name = target.name
+        newest = state.build(last.get(name, ""))
+        # Usually the same build: its document is read once.
+        same = newest is not None and newest.id == good.get(name)
+        newest_good = newest if same else state.build(good.get(name, ""))
+        found[name] = Past(newest, newest_good, history.get(name, []))
+    return found
+
+
+def planned(
+    target: Target, fingerprint: Mapping[str, str], past: Past, *, asked: bool = False
+) -> PlannedTarget:
+    """Say whether a target has to be built, given what decides its wheel now."""
+    good, last = past.last_good, past.last
+    why: Why = "unchanged"
+    if asked:
+        why = "asked for"
+    elif last is None:
+        why = "never built"
+    elif differing(last.fingerprint, fingerprint):
+        why = "changed"
+    # The same inputs may build tonight: a server or a disk may have been at fault.
+    elif not last.good:
+        why = "its name is taken" if last.unpublished and past.waits else "failed before"
+    return PlannedTarget(
+        target,
+        fingerprint,
+        why,
+        differing(good.fingerprint, fingerprint) if good else (),
+        last.seconds if last else UNKNOWN_SECONDS,
+        last_good=good.id if good else "",
+        detail=last.unpublished if last else "",
+    )
+
+
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the parts of two fingerprints that differ."""
+    # A dictionary keeps the order of the recipe's tables, which a set would lose.
+    names = dict.fromkeys((*now, *before))
+    return tuple(name for name in names if before.get(name) != now.get(name))
+
+
+def ordered(found: Sequence[PlannedTarget], past: Mapping[str, Past]) -> list[PlannedTarget]:
+    """Sort by worth: what changed, then the newest failure, then what waited longest.
+
+    Among equals the shorter build comes first, so that a budget serves the most targets.
+    """
+
+    def worth(item: PlannedTarget) -> tuple[float, float, float, str]:
+        nights = past[item.target.name].nights
+        if item.why != "failed before":
+            waited = nights[-1].at.timestamp() if nights else 0.0
+            return RANK[item.why], 0.0, waited or item.seconds, item.target.name
+        since = 0.0
+        for night in reversed(nights):
+            if night.verdict not in {"failed", "smoke failed"}:
+                break
+            since = night.at.timestamp()
+        return RANK[item.why], -since, item.seconds, item.target.name
+
+    return sorted(found, key=worth)
+
+
+def fitting(found: Sequence[PlannedTarget], hours: float) -> list[PlannedTarget]:
+    """Mark which targets fit into the night's budget, by what they took last time.
+
+    The first one always fits: a build longer than every night would otherwise never come.
+    """
+    left = hours * 3600
+    marked = []
+    first = True
+    for item in found:
+        fits = not item.due or first or item.seconds <= left
+        if item.due and fits:
+            left -= item.seconds
+            first = False
+        # A target that does not fit is passed over; a shorter one after it may still fit.
+        marked.append(item if fits else replace(item, within_budget=False))
+    return marked
+
+
+def in_turn(
+    candidates: Sequence[Target], checked: Mapping[str, dt.datetime], now: dt.datetime
+) -> Target | None:
+    """Return the candidate that was checked longest ago; one never checked comes first."""
+    never = dt.datetime.min.replace(tzinfo=dt.UTC)
+
+    def turn(target: Target) -> tuple[dt.datetime, str]:
+        at = checked.get(target.name, never)
+        # Noted while the clock was wrong: it would not have its turn again before that time.
+        return never if at > now else at, target.name
+
+    return min(candidates, key=turn, default=None)

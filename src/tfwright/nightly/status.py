@@ -1,0 +1,131 @@
+"""What the nights say of a target: one word and a date; and which builds its pointers name."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tfwright.nightly.state import KeptBuild, NightVerdict
+
+StatusWord = Literal[
+    "newly failing",
+    "still failing",
+    "stale",
+    "blocked",
+    "out of budget",
+    "never run",
+    "withdrawn",
+    "newly fixed",
+    "untested",
+    "good",
+    "good-unchanged",
+]
+TONES: Mapping[StatusWord, str] = {
+    "newly failing": "bad",
+    "still failing": "bad",
+    "stale": "bad",
+    "blocked": "warn",
+    "out of budget": "warn",
+    "never run": "dim",
+    "withdrawn": "warn",
+    "newly fixed": "good",
+    "untested": "warn",
+    "good": "good",
+    "good-unchanged": "good",
+}
+"""The colour of each word, those in trouble first: in this order a page lists targets."""
+GOOD = ("good", "unchanged", "untested")
+FAILED = ("failed", "smoke failed")
+
+
+@dataclass(frozen=True)
+class Status:
+    """One target, now."""
+
+    word: StatusWord
+    since: dt.datetime | None = None
+    """When this began: the first good night, or the first failure in a row."""
+    last_good: dt.datetime | None = None
+    nights_bad: int = 0
+    """Nights since the last good one."""
+    detail: str = ""
+
+    @property
+    def fine(self) -> bool:
+        """Whether users have a current wheel."""
+        return self.word in {"good", "good-unchanged", "untested", "newly fixed"}
+
+    @property
+    def tone(self) -> str:
+        """The colour of the word."""
+        return TONES[self.word]
+
+
+def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: int) -> Status:
+    """Return a target's status after its verdicts, oldest first.
+
+    A night out of budget or blocked by the host says nothing about the recipe: it neither breaks
+    nor mends, but it lets the target grow stale.
+    """
+    if not history:
+        return Status("never run")
+    good_since = bad_since = last_good = built = None
+    nights_bad, fixed = 0, False
+    for night in history:
+        if night.verdict in GOOD:
+            fixed = bad_since is not None
+            good_since = night.at if fixed or good_since is None else good_since
+            last_good, bad_since, nights_bad = night.at, None, 0
+            # "unchanged" is good without a build: the page dates the wheel, not the night.
+            built = night.at if night.build else built
+            continue
+        nights_bad, fixed = nights_bad + 1, False
+        if night.verdict in FAILED and bad_since is None:
+            bad_since = night.at
+    last = history[-1]
+    run = last.at
+    for night in reversed(history):
+        if night.verdict != last.verdict:
+            break
+        run = night.at
+    failing = bad_since is not None
+    # A target that fails is reported as failing, however long that lasts. A night far in the future
+    # has an unknown age: the clock was wrong then.
+    stale = (nights_bad >= stale_nights and not failing) or (
+        abs(now - last.at) > dt.timedelta(days=stale_nights)
+    )
+    # The first rule that holds gives the word: what keeps users from a wheel comes first.
+    rules: tuple[tuple[bool, StatusWord, dt.datetime | None], ...] = (
+        (stale, "stale", last_good),
+        (last.verdict == "blocked", "blocked", run),
+        (last.verdict in FAILED and bad_since == last.at, "newly failing", bad_since),
+        (failing, "still failing", bad_since),
+        (last.verdict == "skipped", "out of budget", run),
+        (fixed, "newly fixed", last.at),
+        (last.verdict == "unchanged", "good-unchanged", built or good_since),
+        (last.verdict == "untested", "untested", good_since),
+        (True, "good", good_since),
+    )
+    word, since = next((word, since) for holds, word, since in rules if holds)
+    return Status(word, since, last_good, nights_bad, last.detail)
+
+
+def pointers(
+    kept: Iterable[KeptBuild], reproduced: Collection[str], *, gated: bool
+) -> dict[str, dict[str, KeptBuild]]:
+    """Return by target the build that each of its pointers names; the builds come oldest first.
+
+    `gated` asks for a reproduction of ``stable``.
+    """
+    found = defaultdict[str, dict[str, KeptBuild]](dict)
+    for build in kept:
+        if not build.listed:
+            continue
+        own = found[build.target]
+        own["nightly"] = build
+        if build.good:
+            own["last-good"] = build
+        if build.tested == "passed" and (not gated or build.id in reproduced):
+            own["stable"] = build
+    return dict(found)

@@ -1,0 +1,308 @@
+"""The timer that starts a night and its watch: systemd units, launchd plists, or lines for cron.
+
+`invoke nightly --install` shows what it would write and run, and then does it.
+"""
+
+import datetime as dt
+import json
+import os
+import plistlib
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from tfwright.documents import account, host_file, nightly
+from tfwright.documents.recipe import ROOT
+from tfwright.errors import HostError, RecipeError
+from tfwright.tools import files, json_text
+from tfwright.tools.process import crontab, environment, runner
+from tfwright.tools.process.command import Command
+from tfwright.tools.render import render
+
+Kind = Literal["user", "system", "cron", "launchd"]
+NAME = "tfwright-nightly"
+LABEL = "org.tfwright.nightly"
+CRON_MARK = f"# {NAME}"
+"""Ends our lines in a crontab; by it they are found again."""
+WATCH_HOUR = 12
+"""When the watch looks, where systemd does not start it: a night should be over by then."""
+LINGERING = Path("/var/lib/systemd/linger")
+"""Where systemd notes whose timers run without a login, by their names."""
+NOTE = "timer.json"
+"""The file in the host's directory that says when a night starts, for the first page."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a night begins, where it works, and how long it may take."""
+
+    program: tuple[str, ...]
+    """The command, as absolute paths: ``/srv/tfwright/.venv/bin/python -m invoke``."""
+    checkout: Path
+    """The directory of tasks.py."""
+    writable: tuple[Path, ...]
+    """The directories that a night writes to."""
+    hours: float
+    """The night's budget; the service is ended after twice as long."""
+    at: str = "02:00"
+    environment: tuple[tuple[str, str], ...] = ()
+    user: str = ""
+    """The account of a system unit."""
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """Hour and minute. Raises RecipeError for what is no time of day."""
+        found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", self.at)
+        if not found:
+            raise RecipeError(
+                f"{self.at!r} is not a time of day", remedy="Write hours and minutes: --at 02:30."
+            )
+        return int(found[1]), int(found[2])
+
+
+@dataclass(frozen=True)
+class UnitFile:
+    """A file to be written."""
+
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What an installation would do: shown first, then done."""
+
+    kind: Kind
+    files: Sequence[UnitFile]
+    """Files to be written, or to be removed."""
+    crontab: str | None = None
+    """The whole new crontab; None for the other kinds."""
+    commands: Sequence[tuple[str, ...]] = ()
+    """Programs to be run after the files are written, or before they are removed."""
+    afterwards: Sequence[tuple[str, ...]] = ()
+    """Programs to be run after the files are removed."""
+
+
+def planned(kind: str, at: str, *, remove: bool) -> Installation:
+    """Return what installing or removing a timer of a kind does; nothing is changed yet."""
+    if kind not in get_args(Kind):
+        raise RecipeError(
+            f"tfwright does not know the kind of timer {kind!r}",
+            remedy=f"Choose one of: {', '.join(get_args(Kind))}.",
+        )
+    wanted, host = nightly.read(), host_file.read()
+    # A service starts with an empty environment: what this shell sets has to go into the unit.
+    caller = {"TFWRIGHT_NIGHTLY_FILE": str(nightly.path().absolute())}
+    if host_file.path().exists():
+        caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
+    schedule = Schedule(
+        program=(sys.executable, "-m", "invoke"),
+        checkout=ROOT,
+        writable=tuple(sorted({wanted.directory, host.build_out, host.cache_directory})),
+        hours=wanted.hours,
+        at=at,
+        environment=tuple(sorted(caller.items())),
+        # A unit of the system would otherwise build as root.
+        user=account.name() if kind == "system" else "",
+    )
+    note = noted(wanted.directory, schedule)
+    if kind == "cron":
+        lines = [] if remove else cron_lines(schedule)
+        # The whole table: cron has no way to add or take away one line.
+        return Installation("cron", [note], crontab_with(crontab.read(), lines))
+    if kind == "launchd":
+        lists = launchd(schedule, account.home() / "Library/LaunchAgents")
+        # The logged-in user's domain, which bootstrap and bootout ask for.
+        domain = f"gui/{os.getuid()}"
+        commands = [
+            ("launchctl", "bootout", f"{domain}/{file.path.stem}")
+            if remove
+            else ("launchctl", "bootstrap", domain, str(file.path))
+            for file in lists
+        ]
+        return Installation("launchd", [*lists, note], commands=commands)
+    return _systemd(schedule, note, remove=remove)
+
+
+def _systemd(schedule: Schedule, note: UnitFile, *, remove: bool) -> Installation:
+    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
+    kind: Kind = "system" if schedule.user else "user"
+    own = ("systemctl",) if schedule.user else ("systemctl", "--user")
+    folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
+    written = [*systemd(schedule, folder), note]
+    timers = (f"{NAME}.timer", f"{NAME}-watch.timer")
+    # systemd reads changed unit files, and forgets removed ones, only after a reload.
+    reload = (*own, "daemon-reload")
+    if remove:
+        # Before the files go: systemd stops a timer only while it knows its unit.
+        disable = (*own, "disable", "--now", *timers)
+        return Installation(kind, written, commands=[disable], afterwards=[reload])
+    return Installation(kind, written, commands=[reload, (*own, "enable", "--now", *timers)])
+
+
+def install(wanted: Installation) -> None:
+    """Write the files and start the timer; raise HostError naming what did not start it."""
+    for file in wanted.files:
+        files.write(file.path, file.text)
+    if wanted.crontab is not None:
+        crontab.write(wanted.crontab)
+    # Shown to the user in this order, and run in it.
+    for argv in wanted.commands:
+        if not _succeeds(argv):
+            shown = shlex.join(argv)
+            raise HostError(
+                f"The files are written, but '{shown}' failed",
+                remedy=f"Run '{shown}' yourself on the host that builds at night.",
+            )
+
+
+def uninstall(wanted: Installation) -> None:
+    """Stop the timer and remove the files; a file or timer that is gone already is accepted."""
+    if wanted.crontab is not None:
+        crontab.write(wanted.crontab)
+    # Disabling a timer twice fails the second time, which does not matter.
+    for argv in wanted.commands:
+        _succeeds(argv)
+    for file in wanted.files:
+        file.path.unlink(missing_ok=True)
+    for argv in wanted.afterwards:
+        _succeeds(argv)
+
+
+def needs_login(wanted: Installation) -> bool:
+    """Say whether the timer runs only while its user is logged in."""
+    return wanted.kind == "user" and not (LINGERING / account.name()).exists()
+
+
+def _succeeds(argv: tuple[str, ...]) -> bool:
+    """Run a program on the terminal; one that is not installed does not succeed."""
+    # It may talk to the user's own service manager.
+    names = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
+    caller = {name: os.environ[name] for name in names if name in os.environ}
+    command = Command(argv, Path("/"), environment.clean(account.home(), extra=caller))
+    # Where the command itself is looked for: the caller's PATH may name other directories.
+    found = shutil.which(argv[0], path=command.env["PATH"])
+    return found is not None and runner.show(command) == 0
+
+
+def noted(directory: Path, schedule: Schedule) -> UnitFile:
+    """Return the file that tells the pages when a night starts; raise RecipeError for no time."""
+    hour, minute = schedule.start
+    return UnitFile(directory / NOTE, json.dumps({"at": f"{hour:02}:{minute:02}"}) + "\n")
+
+
+def next_start(directory: Path, now: dt.datetime) -> dt.datetime | None:
+    """Return when the installed timer starts the next night; None where there is none."""
+    try:
+        at = dt.time.fromisoformat(json_text.record(directory / NOTE)["at"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    today = now.astimezone().date()
+    # A timer goes by this host's clock, whose distance to UTC changes twice a year.
+    start = dt.datetime.combine(today, at).astimezone()
+    if start > now:
+        return start
+    return dt.datetime.combine(today + dt.timedelta(days=1), at).astimezone()
+
+
+def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
+    """Return the units: a service and a timer for the night, and the same for its watch.
+
+    A unit file is line-based, and ``%`` and ``$`` are special in it. Raises RecipeError for a path
+    that could not be written into one.
+    """
+    hour, minute = schedule.start
+    for path in (schedule.checkout, *schedule.writable):
+        # WorkingDirectory= and ReadWritePaths= have quoting rules of their own.
+        if not str(path).isprintable() or set(str(path)) & set(" \"'\\%$;"):
+            raise RecipeError(
+                f"{str(path)!r} cannot be written into a unit",
+                remedy="Move it to a path without blanks, quotes, backslashes, %, $ and "
+                "semicolons.",
+            )
+    values = {
+        "name": NAME,
+        "command": " ".join(map(quoted, schedule.program)),
+        "checkout": schedule.checkout,
+        "writable": schedule.writable,
+        # Twice the budget: the last build may begin shortly before the budget is used up.
+        "seconds": round(schedule.hours * 2 * 3600),
+        "calendar": f"*-*-* {hour:02}:{minute:02}:00",
+        "environment": [quoted(f"{name}={value}") for name, value in schedule.environment],
+        "user": schedule.user,
+        "system": bool(schedule.user),
+    }
+    names = (f"{NAME}.service", f"{NAME}.timer", f"{NAME}-watch.service", f"{NAME}-watch.timer")
+    return [UnitFile(folder / name, render(f"{name}.j2", values)) for name in names]
+
+
+def quoted(word: str) -> str:
+    """Return a word as a systemd command line wants it. Raises RecipeError."""
+    _insist_on_printable(word, "a unit")
+    # systemd replaces %h and ${NAME} even within quotes; doubling the sign takes it literally.
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if re.search(r"[^\w./:=@+,-]", word) else escaped
+
+
+def _insist_on_printable(word: str, place: str) -> None:
+    if not word.isprintable():
+        raise RecipeError(
+            f"{word!r} cannot be written into {place}",
+            remedy="Move it to a path of printable characters.",
+        )
+
+
+def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
+    """Return the property lists of macOS: the night's and the watch's.
+
+    A Mac that sleeps at that time runs them when it wakes.
+    """
+
+    def property_list(label: str, arguments: tuple[str, ...], hour: int, minute: int) -> UnitFile:
+        log = str(schedule.writable[0] / "nightly.log")
+        content = {
+            "Label": label,
+            "ProgramArguments": [*schedule.program, *arguments],
+            "WorkingDirectory": str(schedule.checkout),
+            "EnvironmentVariables": dict(schedule.environment),
+            "StartCalendarInterval": {"Hour": hour, "Minute": minute},
+            # A night must not slow down somebody who works at this Mac.
+            "ProcessType": "Background",
+            "LowPriorityIO": True,
+            "Nice": 10,
+            "StandardErrorPath": log,
+            "StandardOutPath": log,
+        }
+        return UnitFile(folder / f"{label}.plist", plistlib.dumps(content, sort_keys=True).decode())
+
+    return [
+        property_list(LABEL, ("nightly",), *schedule.start),
+        property_list(f"{LABEL}-watch", ("nightly", "--watch"), WATCH_HOUR, 0),
+    ]
+
+
+def cron_lines(schedule: Schedule) -> list[str]:
+    """Return the lines for a crontab, with our mark: the night's and the watch's."""
+    hour, minute = schedule.start
+    values = [value for _, value in schedule.environment]
+    for word in (str(schedule.checkout), *schedule.program, *values):
+        _insist_on_printable(word, "a crontab")
+    settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment]
+    words = " ".join([*settings, *map(shlex.quote, schedule.program)])
+    # cron starts in the home directory, and takes % for the end of the line.
+    command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace("%", r"\%")
+    return [
+        f"{minute} {hour} * * * {command} nightly {CRON_MARK}",
+        f"0 {WATCH_HOUR} * * * {command} nightly --watch {CRON_MARK}",
+    ]
+
+
+def crontab_with(existing: str, lines: Sequence[str]) -> str:
+    """Return a crontab with our lines in place of earlier ones; without lines, they only go."""
+    kept = [other for other in existing.splitlines() if not other.endswith(CRON_MARK)]
+    return "".join(f"{line}\n" for line in (*kept, *lines))

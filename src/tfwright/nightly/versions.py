@@ -1,0 +1,168 @@
+"""A wheel under its nightly version: the same files, with a local version that says what it is for.
+
+Two wheels of TensorFlow 1.8.0 for different GPUs would have one name. The version is changed in the
+name, in METADATA and in the bill of materials; compressed members are copied as they are, so that
+half a gigabyte takes seconds.
+"""
+
+import json
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.version import Version
+
+from tfwright.documents import clock
+from tfwright.errors import Evidence, WheelError
+from tfwright.tools import files, json_text
+from tfwright.wheel import archive, record
+from tfwright.wheel.seal import sbom
+from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
+
+
+def nightly_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
+    """Return the version that a wheel gets.
+
+    A followed commit makes a development version of its day: ``2.22.0.dev20261122+g0a1b2c3d4e``.
+    The day is the commit's own, so that a build from the same commit has the same name.
+    """
+    base = Version(version)
+    parts = [local] if local else []
+    public = base.public
+    if commit:
+        day = clock.utc(epoch)
+        # A development version sorts before its release.
+        public = f"{base.base_version}.dev{day:%Y%m%d}"
+        # "g" as in `git describe`: a local part of digits alone would be compared as a number.
+        parts.insert(0, f"g{commit[:10]}")
+    elif base.local:
+        parts.insert(0, base.local)
+    return f"{public}+{'.'.join(parts)}" if parts else public
+
+
+def with_version(source: Path, folder: Path, version: str) -> Path:
+    """Write the wheel at `source` under another version into `folder`; return its path.
+
+    The same wheel and version give the same bytes. Raises WheelError for a damaged wheel.
+    """
+    project, old, rest = source.name.split("-", 2)
+    target = folder / f"{project}-{version}-{rest}"
+    with (
+        archive.opened(source) as wheel,
+        files.replacing(target) as temporary,
+        temporary.open("wb") as stream,
+    ):
+        # The time of the old members: the same wheel gives the same bytes again.
+        _write(wheel, ZipWriter(stream, wheel.infolist()[0].date_time), old, version)
+    return target
+
+
+def _write(wheel: zipfile.ZipFile, writer: ZipWriter, old: str, version: str) -> None:
+    """Copy every member, under its new name where that holds the version."""
+    info = archive.metadata_directory(wheel)
+    renamed = _Renaming(info, version)
+    changed = dict(_changed(wheel, info, old, version))
+    for member in archive.files(wheel):
+        name = renamed(member.filename)
+        if member.filename in changed:
+            _add(writer, name, changed[member.filename], member)
+        elif member.filename != f"{info}/RECORD":
+            old_member = ZipMember(
+                name,
+                member.compress_type,
+                member.CRC,
+                member.compress_size,
+                member.file_size,
+                _mode(member),
+            )
+            writer.add(old_member, _packed(wheel, member))
+    lines = []
+    for line in record.read(wheel):
+        name = renamed(line.path)
+        if line.path in changed:
+            lines.append(record.entry(name, changed[line.path]))
+        elif line.path != f"{info}/RECORD":
+            lines.append(line._replace(path=name))
+    # RECORD comes last, as in every wheel. It cannot hold its own checksum.
+    lines.append(record.RecordEntry(f"{renamed.info}/RECORD", "", ""))
+    _add(
+        writer,
+        f"{renamed.info}/RECORD",
+        record.render(lines).encode(),
+        wheel.getinfo(f"{info}/RECORD"),
+    )
+    writer.finish()
+
+
+class _Renaming:
+    """Puts the new version into the two folders whose names hold one."""
+
+    def __init__(self, info: str, version: str) -> None:
+        stem = info.removesuffix(".dist-info")
+        renamed = f"{stem.rpartition('-')[0]}-{version}"
+        self.info = f"{renamed}.dist-info"
+        self._folders = {info: self.info, f"{stem}.data": f"{renamed}.data"}
+
+    def __call__(self, name: str) -> str:
+        top, slash, rest = name.partition("/")
+        return self._folders.get(top, top) + slash + rest
+
+
+def _changed(
+    wheel: zipfile.ZipFile, info: str, old: str, version: str
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the files that state the version, with the new one in them."""
+    metadata = f"{info}/METADATA"
+    head, blank, body = wheel.read(metadata).partition(b"\n\n")
+    lines = head.split(b"\n")
+    stated = [number for number, line in enumerate(lines) if line.startswith(b"Version:")]
+    if len(stated) != 1:
+        raise WheelError(
+            f"METADATA of {wheel.filename} states {len(stated)} versions",
+            remedy="Build the wheel again.",
+            evidence=Evidence(where=metadata),
+        )
+    # Only this line: the description below the blank line may quote a version, too.
+    lines[stated[0]] = f"Version: {version}".encode()
+    yield metadata, b"\n".join(lines) + blank + body
+    bill = f"{info}/{sbom.NAME}"
+    if bill in wheel.namelist():
+        yield bill, _bill(wheel.read(bill), old, version)
+
+
+def _bill(content: bytes, old: str, version: str) -> bytes:
+    """Return the bill of materials with the new version of its subject."""
+    page = json_text.parsed(content)
+    subject = page.get("metadata", {}).get("component", {})
+    if subject.get("version") == old:
+        subject["version"] = version
+    if "purl" in subject:
+        # A package URL needs its plus sign quoted.
+        quoted = version.replace("+", "%2B")
+        subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
+    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:
+    """Write a member that has new content, uncompressed: it is small."""
+    checksum = zlib.crc32(content)
+    size = len(content)
+    member = ZipMember(name, zipfile.ZIP_STORED, checksum, size, size, _mode(like))
+    writer.add(member, [content])
+
+
+def _mode(member: zipfile.ZipInfo) -> int:
+    # The upper half holds the Unix mode; 0 where another system made the archive.
+    return member.external_attr >> 16 or stat.S_IFREG | 0o644
+
+
+def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    stream = archive.packed(wheel, member)
+    left = member.compress_size
+    for part in files.pieces(stream.read, left):
+        left -= len(part)
+        yield part
+    if left:
+        raise EOFError(f"{member.filename} is cut off")

@@ -1,0 +1,251 @@
+"""Runs of Bazel until it succeeds, and what they teach about the memory of this host."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from tfwright.diagnosis import reader
+from tfwright.diagnosis.reader import FailureRecord, Match
+from tfwright.documents.recipe import CompileTable
+from tfwright.pipeline import cost
+from tfwright.pipeline.compile import failure
+from tfwright.pipeline.compile.invocation import Invocation
+from tfwright.pipeline.job import Job
+from tfwright.progress import Listener, Progress
+from tfwright.rules import repositories as rules
+from tfwright.tools import files
+from tfwright.tools.bazel import client as bazel_client
+from tfwright.tools.bazel.client import BazelRun
+from tfwright.tools.bazel.output import download_fault, download_faults
+from tfwright.tools.process import capacity
+
+PAUSES = (5.0, 20.0)
+"""Seconds before a build is tried again after a failure that may pass by itself. Bazel has tried a
+download for 13 seconds by then."""
+THRASHING = 20.0
+"""Percent of ten seconds, at worst, that everything waited for memory: from here on fewer actions
+at once take less time."""
+ALIKE = 1.1
+"""A host whose memory grew by more than a tenth is another one: what was too much before may
+fit."""
+WINDOW = 300.0
+"""Seconds over which the pace is measured: the last actions of TensorFlow, its CUDA kernels, take
+minutes each."""
+SHORTEST_WINDOW = 60.0
+"""Seconds of a run below which its pace says nothing: Bazel passes what is up to date at once."""
+
+
+class Experience(BaseModel):
+    """What is remembered of a recipe's builds, in ``memory.json`` of the recipe's directory."""
+
+    # Earlier versions kept more in the file.
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    peak: float = Field(default=0, ge=0)
+    """GiB that one action took at most: how much that is depends on the recipe."""
+    jobs: int | None = Field(default=None, gt=0)
+    """How many actions at once the memory is known to hold; None while it never ran out."""
+    memory: float = Field(default=0, ge=0)
+    """GiB that the host had then."""
+
+    @classmethod
+    def of(cls, job: Job) -> "Experience":
+        """Return what is remembered; nothing, if that cannot be read."""
+        try:
+            return cls.model_validate_json(files.content(job.places.memory))
+        except (OSError, ValueError):
+            return cls()
+
+
+def learn_peak(job: Job, peak: float) -> None:
+    """Remember the GiB that one action took, if that is more than is known."""
+    if peak > Experience.of(job).peak:
+        _remember(job, peak=round(peak, 3))
+
+
+def learn_jobs(job: Job, jobs: int) -> None:
+    """Remember that the memory did not hold more actions at once than `jobs`."""
+    # With the host's memory, so that the lesson ends when the host is given more.
+    _remember(job, jobs=jobs, memory=round(capacity.total() / capacity.GIB, 3))
+
+
+def _remember(job: Job, **known: float) -> None:
+    experience = Experience.of(job).model_copy(update=known)
+    files.write(job.places.memory, experience.model_dump_json(indent=1) + "\n")
+
+
+def actions_at_once(job: Job, table: CompileTable) -> int:
+    """Return how many actions are run at once.
+
+    What the user asks for wins. Else it is what the host file says, or what the processors and the
+    memory allow; where the memory ran out before, no more than it held.
+    """
+    if job.jobs:
+        return job.jobs
+    known = Experience.of(job)
+    # The worst case: every action at once takes as much as the largest one.
+    fitting = int(capacity.memory() / capacity.GIB / max(table.peak, known.peak))
+    wanted = job.host_file.jobs or max(1, min(capacity.cores(), fitting))
+    same_host = capacity.total() / capacity.GIB <= known.memory * ALIKE
+    return min(wanted, known.jobs) if known.jobs and same_host else wanted
+
+
+class Pace:
+    """Tells how long a run still takes, from how long its actions took lately."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with nothing seen."""
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def remaining(self, progress: Progress) -> float | None:
+        """Return the seconds left, or None where nothing is known yet.
+
+        It is a rough guess: Bazel's total still grows while it analyses.
+        """
+        if not progress.total:
+            return None
+        now = self._clock()
+        self._seen.append((now, progress.done))
+        # The first one that is kept is older than the window, so that the window is full.
+        while len(self._seen) > 1 and now - self._seen[1][0] >= WINDOW:
+            self._seen.popleft()
+        then, before = self._seen[0]
+        if now - then < SHORTEST_WINDOW or progress.done <= before:
+            return None
+        return (progress.total - progress.done) * (now - then) / (progress.done - before)
+
+
+def build(bazel: Invocation) -> BazelRun:
+    """Run Bazel until it succeeds, or until another run would fail in the same way.
+
+    Whether it would, the catalogue says of the first error. Raises a TfwrightError for the last
+    run.
+    """
+    job, log = bazel.job, bazel.job.log("compile")
+    # Asked once: how much memory is free changes during the build.
+    jobs = actions_at_once(job, bazel.table)
+    if job.jobs is None and jobs == Experience.of(job).jobs:
+        job.listener.note(
+            f"{jobs} at once, since more actions did not fit into the memory before "
+            f"({job.places.memory})"
+        )
+    pauses, before = list(PAUSES), None
+    while True:
+        command = bazel.build(jobs)
+        report = partial(_report, job.listener, Pace())
+        outcome = bazel.client.run(command, log, report, partial(cost.note, job))
+        _learn(bazel, outcome, jobs)
+        if outcome.status == 0:
+            files.remove(job.places.missing_downloads)
+            return outcome
+        # From where this run began: the log of all attempts holds earlier errors as well.
+        died = outcome.status == bazel_client.SERVER_DIED
+        failed = reader.record(log, outcome.start, killed=outcome.killed > 0, died=died)
+        known = failed.match
+        # Halving ends at 1, so it needs no limit of its own.
+        if known and known.entry.retry == "fewer" and jobs > 1:
+            jobs //= 2
+            learn_jobs(job, jobs)
+            job.listener.note(
+                f"The memory did not hold {2 * jobs} actions at once; going on with {jobs}, "
+                f"now and in later builds ({job.places.memory} keeps it)"
+            )
+        elif known is None or not pauses or not _may_pass(job, known, before):
+            outcome = _with_all_downloads(bazel, outcome, jobs)
+            if missing := frozenset(fault.url for fault in download_faults(outcome.errors)):
+                listed = TypeAdapter(frozenset[str]).dump_json(missing, indent=1)
+                files.write(job.places.missing_downloads, listed.decode())
+            else:
+                files.remove(job.places.missing_downloads)
+            raise failure.error_of(job, command, outcome, failed, bazel.unpinned)
+        else:
+            reason = known.cause.rstrip(".")
+            if fault := download_fault(outcome.errors):
+                reason = f"{fault.url} could not be downloaded ({fault.why})"
+            job.listener.note(f"{reason}; trying again in {pauses[0]:g} s")
+            time.sleep(pauses.pop(0))
+        before = known
+
+
+def _report(listener: Listener, pace: Pace, progress: Progress) -> None:
+    listener.progress(replace(progress, remaining=pace.remaining(progress)))
+
+
+def _learn(bazel: Invocation, outcome: BazelRun, jobs: int) -> None:
+    """Remember for later builds what this run did to the memory."""
+    job, table = bazel.job, bazel.table
+    peak = outcome.peak / capacity.GIB
+    if peak > max(table.peak, Experience.of(job).peak):
+        job.listener.note(
+            f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of "
+            f"{table.peak:g}; later builds take that into account"
+        )
+    learn_peak(job, peak)
+    # A run that failed has its own remedy; one that succeeded was only slower than need be.
+    if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:
+        learn_jobs(job, jobs - 1)
+        job.listener.note(
+            f"With {jobs} actions at once everything waited for memory "
+            f"{outcome.pressure:.0f} % of the time; later builds run {jobs - 1}"
+        )
+
+
+def _may_pass(job: Job, known: Match, before: Match | None) -> bool:
+    """Say whether the next run may succeed without any change."""
+    # An offline build downloads nothing, however often it is tried.
+    if job.offline and known.entry.stage == "fetch":
+        return False
+    if known.entry.retry == "pass":
+        return True
+    # The same wrong checksum twice: the server has other bytes, no transfer was damaged.
+    same = before is not None and before.text == known.text
+    return known.entry.retry == "once" and not same
+
+
+def _with_all_downloads(bazel: Invocation, outcome: BazelRun, jobs: int) -> BazelRun:
+    """Add to a run that failed for one download the others that would fail after it.
+
+    A build stops at the first archive that it cannot get, so that without a lock each of them would
+    cost a build. With --keep_going and --nobuild, Bazel asks for all of them.
+    """
+    fault = download_fault(outcome.errors)
+    # Wrong bytes came from somewhere: more of them would only be downloaded again.
+    if fault is None or fault.why.startswith("Checksum"):
+        return outcome
+    job = bazel.job
+    job.listener.note("Asking Bazel which other archives it cannot get")
+    asking = bazel.analysis(jobs)
+    all_of_them = bazel.client.run(asking, job.log("compile-missing"), job.listener.progress)
+    return replace(outcome, errors=(*outcome.errors, *all_of_them.errors))
+
+
+def repositories(bazel: Invocation) -> Mapping[str, str]:
+    """Return the external repositories that the target needs, by name, with digest or commit.
+
+    Bazel's analysis names only the repositories that it makes, so that it is asked in an output
+    base where it has none yet. Raises as `build` does if the target cannot be analysed.
+    """
+    job = bazel.job
+    bazel = replace(bazel, output_base=job.places.own / "asked")
+    report = job.places.logs / "resolved.bzl"
+    # The same flags as a build: a --config or --define may bring other repositories in.
+    jobs = actions_at_once(job, bazel.table)
+    command = bazel.analysis(jobs, f"--experimental_repository_resolved_file={report}")
+    bazel.write_settings()
+    job.listener.started("analysis", "asked Bazel which archives the target needs")
+    begun = time.monotonic()
+    try:
+        outcome = bazel.client.run(command, job.log("lock"), job.listener.progress)
+    finally:
+        # The server holds files of the output base open, so it goes first.
+        bazel.client.stop()
+        files.remove(bazel.client.output_base)
+    job.listener.finished("analysis", time.monotonic() - begun)
+    if outcome.status != 0:
+        raise failure.error_of(job, command, outcome, FailureRecord(None, None), bazel.unpinned)
+    return rules.resolved(files.text(report))

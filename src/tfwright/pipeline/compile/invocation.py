@@ -1,0 +1,277 @@
+"""How Bazel is called for a recipe: its environment, its rc file, and the arguments of a build."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from tfwright.documents.recipe import CompileTable
+from tfwright.documents.release import NO_RELEASE, Release
+from tfwright.errors import HostError
+from tfwright.pipeline import caching, cost
+from tfwright.pipeline.job import Job
+from tfwright.pipeline.results import Configured, Copied, Inputs, Tree, Unpinned
+from tfwright.pipeline.stage import Writes
+from tfwright.tools import files
+from tfwright.tools.bazel import client as bazel_client
+from tfwright.tools.bazel.client import Client, Options
+from tfwright.tools.cache.private import PrivateCache
+from tfwright.tools.git import clones
+from tfwright.tools.process import capacity, environment, inside, isolation
+from tfwright.tools.process.command import Command
+from tfwright.tools.python import package_clients
+
+# One flag under two names: 0.17 has the experimental one, 0.24 the other.
+STRICT = ("incompatible_strict_action_env", "experimental_strict_action_env")
+"""What keeps the caller's environment out of the actions."""
+NO_DOWNLOAD = ("repository_disable_download", "experimental_repository_disable_download")
+"""What forbids Bazel to download."""
+DEAD_PROXY = "http://127.0.0.1:9"
+"""The proxy of an offline build. Old Bazels have no flag against downloads; with this proxy they
+reach no server, since nothing listens on port 9 (discard)."""
+FIRST_WITH_REMOTE_EXECUTION = Release(6, 0)
+"""The first Bazel that is given the flags of the host file for remote execution."""
+FIRST_WITH_TRACKED_RC = Release(1, 13)
+"""From here on the tree's own .bazelrc is the whole story: it imports .tf_configure.bazelrc."""
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """Everything that decides how Bazel is called for a recipe."""
+
+    job: Job
+    table: CompileTable
+    release: Release
+    version: str
+    """Of Bazel."""
+    binary: Path
+    options: Options
+    """What this Bazel understands."""
+    python: Path
+    """The target Python."""
+    epoch: int = 0
+    """SOURCE_DATE_EPOCH, in seconds."""
+    exported: Mapping[str, str] = field(default_factory=dict)
+    """Answers to ./configure that no file carries."""
+    copies: tuple[Copied, ...] = ()
+    """The commits that Bazel's git finds on this host."""
+    unpinned: tuple[Unpinned, ...] = ()
+    """What only Bazel can download."""
+    cache: str = ""
+    """The directory of the build cache; empty for none."""
+    output_base: Path | None = None
+    """None for the recipe's own."""
+
+    @classmethod
+    def of(  # noqa: PLR0913, PLR0917 each is a fact of its own
+        cls,
+        job: Job,
+        table: CompileTable,
+        version: str,
+        inputs: Inputs,
+        tree: Tree,
+        configured: Configured,
+    ) -> "Invocation":
+        """Return how a stage calls Bazel once everything before it has been made."""
+        return cls(
+            job=job,
+            table=table,
+            release=tree.release,
+            version=version,
+            binary=inputs.bazel.path,
+            # Asked of the binary itself: which flags a version
+            # has changed from release to release.
+            options=bazel_client.options(inputs.bazel.path, install_root(job)),
+            python=inputs.python,
+            epoch=tree.epoch,
+            exported=configured.exported,
+            copies=inputs.clones,
+            unpinned=inputs.unpinned,
+        )
+
+    @cached_property
+    def client(self) -> Client:
+        """The Bazel of this recipe, with an output base of its own."""
+        places = self.job.places
+        return Client(
+            self.binary,
+            places.tree,
+            self.output_base or places.bazel,
+            install_root(self.job),
+            places.own / "bazelrc",
+            # The recipe's answers come last: a variable of ./configure must win.
+            {**self.environment, **self.exported},
+            self.options,
+            # An enclosure of its own; a container has no network anyway.
+            self.job.offline and not inside.current() and isolation.obstacle() is None,
+        )
+
+    def with_cache(self, cache: PrivateCache | None) -> "Invocation":
+        """Return the same with a build cache."""
+        return replace(self, cache=str(cache.folder)) if cache else self
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What Bazel's client and server see, less the answers to ./configure."""
+        proxies = package_clients.proxies()
+        if self.job.offline:
+            # Programs differ in which of the spellings they read.
+            names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+            proxies = dict.fromkeys(names, DEAD_PROXY)
+        # The programs first on PATH are the ones that configure had.
+        programs = (self.job.places.programs,)
+        return environment.clean(
+            self.job.places.home, programs, self.epoch, {**proxies, **self.table.env}
+        )
+
+    @property
+    def settings(self) -> Iterator[Writes]:
+        """The files that Bazel reads, and what leads its git to the clones, if there are any."""
+        yield Writes(self.client.rc, self._rc())
+        if self.copies:
+            led = {copied.remote: copied.repository for copied in self.copies}
+            yield Writes(_gitconfig(self.job), clones.configuration(led))
+
+    def write_settings(self) -> None:
+        """Write those files; a git configuration of an earlier build is removed."""
+        # It names repositories of an earlier build, which may be gone.
+        files.remove(_gitconfig(self.job))
+        for written in self.settings:
+            files.write(written.path, written.content)
+
+    def build(self, jobs: int) -> Command:
+        """Return the run of Bazel that builds the target, with so many actions at once."""
+        return self.client.command(*self.arguments(jobs))
+
+    def analysis(self, jobs: int, *flags: str) -> Command:
+        """Return the run of Bazel that analyses the target as for a build, and builds nothing."""
+        # All downloads that fail are to be named at once, and not only the first.
+        return self.client.command(*self.arguments(jobs, "--nobuild", "--keep_going", *flags))
+
+    def arguments(self, jobs: int, *flags: str) -> tuple[str, ...]:
+        """Return the arguments of a build; the recipe's flags, and then `flags`, win."""
+        return (*self._flags(jobs), *flags, "--", self.table.target)
+
+    def _flags(self, jobs: int) -> tuple[str, ...]:
+        return (
+            "build",
+            # With curses off, Bazel prints the action counter about once a minute.
+            "--curses=yes",
+            # The log is searched and shown, where colour
+            # codes would only be in the way.
+            "--color=no",
+            # The log then names the rc file that each flag came from.
+            "--announce_rc",
+            "--verbose_failures",
+            f"--build_event_json_file={events(self.job)}",
+            *self._profile(),
+            *self._caches(),
+            *self._resources(jobs),
+            *self._hermetic(),
+            *remote_execution(self.job, self.version),
+            *self.table.flags,
+        )
+
+    def _rc(self) -> str:
+        """Return the rc file: it imports TensorFlow's own, by name.
+
+        Which ones Bazel finds by itself changed with 0.18. Up to 1.1 ./configure writes
+        tools/bazel.rc; up to 1.12 that is part of the source, and what configure writes is a
+        second file (Bazel from 0.19 on would no longer read it unasked). A repository with an
+        interface of its own has one .bazelrc, or one that imports what its program writes.
+        """
+        if self.release == NO_RELEASE:
+            names: tuple[str, ...] = (".bazelrc",)
+        elif self.release < Release(1, 2):
+            names = ("tools/bazel.rc",)
+        elif self.release < FIRST_WITH_TRACKED_RC:
+            names = ("tools/bazel.rc", ".tf_configure.bazelrc")
+        else:
+            names = (".bazelrc",)
+        return "".join(f"import {self.job.places.tree / name}\n" for name in names)
+
+    def _profile(self) -> Iterator[str]:
+        """Yield what makes Bazel write down how long each action takes."""
+        # Without this flag, an old Bazel writes its profile in a binary format.
+        names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
+        spelling = self._spelling(names)
+        if spelling and "profile" in self.options.build:
+            yield from (f"--{spelling}", f"--profile={cost.profile(self.job)}")
+
+    def _caches(self) -> Iterator[str]:
+        """Yield the flags for what recipes and hosts share."""
+        if self.cache:
+            yield from caching.log_flags(self.job, self.options.build)
+            yield from caching.flags(self.options.build, self.cache)
+        # Not --distdir, which goes by the last part of a url:
+        # 1.22.0.tar.gz exists several times.
+        if "repository_cache" in self.options.build:
+            yield f"--repository_cache={self.job.places.vault / 'repository_cache'}"
+
+    def _resources(self, jobs: int) -> Iterator[str]:
+        """Yield how much may run at once.
+
+        In a container Bazel counts the whole machine, so that it is given the container's share.
+        """
+        free = capacity.memory()
+        known = self.options.build
+        yield f"--jobs={jobs}"
+        # 0.17 has --local_resources only; 0.24 and later have the two others.
+        if "local_cpu_resources" in known:
+            yield f"--local_cpu_resources={jobs}"
+            yield f"--local_ram_resources={free >> 20}"
+        elif known.get("local_resources", "").startswith("comma-separated"):
+            yield f"--local_resources={free >> 20},{jobs},1.0"
+
+    def _hermetic(self) -> Iterator[str]:
+        """Yield what keeps the host out of the actions, and an offline build off the network."""
+        # Scripts of TensorFlow ask env for `python`, which a host may lack, or have as another one.
+        path = (self.python.parent, *environment.SYSTEM_PATH)
+        yield f"--action_env=PATH={':'.join(map(str, path))}"
+        # Only new Bazels can be forbidden to download; the
+        # proxy above serves the old ones.
+        names = STRICT + NO_DOWNLOAD if self.job.offline else STRICT
+        yield from (f"--{name}" for name in names if name in self.options.build)
+
+    def _spelling(self, names: Sequence[str]) -> str | None:
+        """Return the name that this Bazel has for a flag that was renamed in the course of time."""
+        return next((name for name in names if name in self.options.build), None)
+
+
+def install_root(job: Job) -> Path:
+    """Return where Bazel unpacks itself."""
+    return job.places.build_out / "bazel_install"
+
+
+def events(job: Job) -> Path:
+    """Return the file in which Bazel says what it built."""
+    return job.places.logs / "compile.events.json"
+
+
+def _gitconfig(job: Job) -> Path:
+    return job.places.home / ".gitconfig"
+
+
+def remote_execution(job: Job, version: str) -> tuple[str, ...]:
+    """Return the host file's flags for remote execution by a Bazel of a version.
+
+    tfwright only passes them on, and nothing of it was tried. Raises HostError where it cannot
+    work: the CUDA rules of old TensorFlows read the host outside of what Bazel would send, and
+    buildfarm reports failures with Bazel 0.24.
+    """
+    reason = ""
+    if Release.parse(version) < FIRST_WITH_REMOTE_EXECUTION:
+        reason = f"the recipe pins Bazel {version}, and it is passed to Bazel 6 and later"
+    # An offline build proves that it needs no network, and these machines are one.
+    elif job.offline:
+        reason = "an offline build reaches no other machine"
+    elif inside.current():
+        reason = "the recipe's container has no network"
+    given = job.host_file.remote_execution
+    # Refused and not ignored: whoever names other machines expects them to be used.
+    if given and reason:
+        raise HostError(
+            f"remote_execution in the host file cannot be used: {reason}",
+            remedy="Remove it, or build this recipe with another host file.",
+        )
+    return given

@@ -1,0 +1,67 @@
+"""What plan says about a tree that Bazel would compile twice."""
+
+from dataclasses import replace
+
+import pytest
+
+from tfwright.build import plan
+from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable, HostTable
+from tfwright.pipeline.job import RecipeJob
+from tfwright.tools import files
+
+BUILD = """\
+sh_binary(name = "build_pip_package", data = [":tool"])
+py_binary(name = "tool", srcs = ["tool.py"], python_version = "PY2")
+"""
+JOINED = ("--distinct_host_configuration=false",)
+
+
+@pytest.fixture
+def job(job: RecipeJob) -> RecipeJob:
+    """Return a job whose tree is there, with one program for Python 2."""
+    files.write(job.places.tree / "tensorflow/tools/pip_package/BUILD", BUILD)
+    return of_tensorflow(job)
+
+
+def of_tensorflow(
+    job: RecipeJob, *flags: str, bazel: str = "0.26.1", python: str = "3.8"
+) -> RecipeJob:
+    tables = {
+        "compile": CompileTable(target=TENSORFLOW_TARGET, flags=flags),
+        "bazel": BazelTable(version=bazel),
+        "host": HostTable(system="any", machine="any", python=python),
+    }
+    return replace(job, recipe=job.recipe.model_copy(update=tables))
+
+
+def test_both_reasons_for_compiling_twice_are_given(job: RecipeJob) -> None:
+    tools, programs = plan.doubled(job)
+    assert "--distinct_host_configuration=false" in tools
+    assert programs.startswith("Programs for Python 2 in the wheel (1) have")
+    assert programs.endswith("tensorflow/tools/pip_package/BUILD:2")
+
+
+def test_a_wheel_for_python_2_wants_its_programs_in_python_2(job: RecipeJob) -> None:
+    assert not list(plan.doubled(of_tensorflow(job, *JOINED, python="2.7")))
+
+
+def test_before_bazel_0_25_python_2_is_not_a_second_configuration(job: RecipeJob) -> None:
+    assert not list(plan.doubled(of_tensorflow(job, *JOINED, bazel="0.24.1")))
+
+
+def test_where_all_programs_are_for_python_3_only_the_tools_are_compiled_twice(
+    job: RecipeJob,
+) -> None:
+    build = job.places.tree / "tensorflow/tools/pip_package/BUILD"
+    files.write(build, BUILD.replace("PY2", "PY3"))
+    assert [text[:17] for text in plan.doubled(job)] == ["The programs that"]
+
+
+def test_the_trees_own_bazelrc_counts_as_the_recipes_flags_do(job: RecipeJob) -> None:
+    files.write(job.places.tree / ".bazelrc", f"build {JOINED[0]}\n")
+    assert [text[:21] for text in plan.doubled(job)] == ["Programs for Python 2"]
+
+
+def test_without_a_tree_nothing_is_said(job: RecipeJob) -> None:
+    files.remove(job.places.tree)
+    assert not list(plan.doubled(job))

@@ -1,0 +1,140 @@
+"""Which wheel of an index fits a machine."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from tests.failing import fails
+from tests.nightly.wheels import write_wheel
+
+from tfwright.errors import SupplyError
+from tfwright.index import matching, write
+from tfwright.match.ranking import Wish
+from tfwright.tools.http import server
+
+
+def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
+    old = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
+    new = write_wheel(tmp_path / "packages", version="2.0", tag="cp36-cp36m-linux_x86_64")
+    needs = {old.name: ("glibc", "2.17"), new.name: ("glibc", "2.31")}
+    notes = {name: {"needs": (need,)} for name, need in needs.items()}
+    write.refresh(tmp_path, notes)
+    text = (tmp_path / matching.FILE).read_bytes()
+    wish = Wish(system="Linux", machine="x86_64", python="3.6", glibc="2.27")
+    found = matching.ranked(text, wish)
+    assert [(row.entry.version, row.differs) for row in found] == [
+        ("1.0", ()),
+        ("2.0", ("needs glibc 2.31",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wish", "differs"),
+    [
+        (Wish(release="2.0"), ("TensorFlow 1.0",)),
+        (Wish(release="1.0"), ()),
+        (Wish(python="3.7"), ("for Python cp36",)),
+        (Wish(system="Darwin"), ("for linux_x86_64",)),
+        (Wish(cuda="9.2"), ()),
+        (Wish(cuda="11.8"), ("CUDA 9.2",)),
+        (Wish(gpu="7.0"), ()),
+        (Wish(gpu="7.5"), ()),
+        (Wish(gpu="3.0"), ("GPU code for sm_70, compute_70 only",)),
+        # PTX is left out: whether a driver compiles it depends on the driver.
+        (Wish(gpu="8.0"), ("GPU code for sm_70, compute_70 only",)),
+    ],
+    ids=str,
+)
+def test_everything_in_which_a_wheel_differs_is_said(
+    wish: Wish, differs: tuple[str, ...], tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
+    needs = (("cuda", "9.2"), ("gpu", "sm_70,compute_70"))
+    write.refresh(tmp_path, {wheel.name: {"needs": needs}})
+    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), wish)
+    assert found.differs == differs
+
+
+def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
+    wheel = write_wheel(tmp_path / "packages")
+    write.refresh(tmp_path, {wheel.name: {"needs": (("gpu", "later,kind 9 for 70"),)}})
+    text = (tmp_path / matching.FILE).read_bytes()
+    (found,) = matching.ranked(text, Wish(gpu="7.0"))
+    assert len(found.differs) == 1
+
+
+def test_a_wheel_for_any_machine_without_cuda_says_so(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "packages")
+    write.refresh(tmp_path)
+    wish = Wish(system="Linux", machine="x86_64", cuda="9.2", gpu="7.0")
+    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), wish)
+    assert found.differs == ("no CUDA", "no GPU code")
+
+
+def test_a_project_that_would_be_another_argument_of_pip_is_refused(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "packages")
+    write.refresh(tmp_path)
+    text = (tmp_path / matching.FILE).read_bytes()
+    changed = text.replace(b'"project":"demo"', b'"project":"demo -r evil"')
+    assert changed != text
+    with fails(SupplyError, "match.json", "demo -r evil 1"):
+        matching.ranked(changed, Wish())
+
+
+def test_a_match_document_whose_names_are_not_of_wheels_is_refused(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "packages")
+    write.refresh(tmp_path)
+    text = (tmp_path / matching.FILE).read_bytes()
+    changed = text.replace(b'"filename":"demo-1.0', b'"filename":"$(reboot)-1.0')
+    assert changed != text
+    with fails(SupplyError, "match.json", "reboot"):
+        matching.ranked(changed, Wish())
+
+
+@pytest.mark.parametrize(
+    ("cpu", "differs"), [("avx2", ()), ("avx", ()), ("sse4.2", ("needs a CPU with avx",)), ("", ())]
+)
+def test_a_wheel_whose_code_the_cpu_lacks_does_not_fit(
+    cpu: str, differs: tuple[str, ...], tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
+    write.refresh(tmp_path, {wheel.name: {"needs": (("cpu", "avx"),)}})
+    text = (tmp_path / matching.FILE).read_bytes()
+    (found,) = matching.ranked(text, Wish(system="Linux", cpu=cpu))
+    assert found.differs == differs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b'{"format": 2, "wheels": []}',
+        b'{"format": 1, "wheels": [{"filename": "a\\u001b[31m.whl"}]}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_match_document_from_a_server_is_read_with_suspicion(text: bytes) -> None:
+    with fails(SupplyError, "match.json"):
+        matching.ranked(text, Wish())
+
+
+def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "packages", version="1.0+cpu")
+    write.refresh(tmp_path)
+    with server.listening(tmp_path) as listener:
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        url = f"http://{server.LOOPBACK}:{listener.server_address[1]}"
+        try:
+            (found,) = matching.asked(f"{url}/simple/", Wish(python="3.6"))
+            with fails(SupplyError, 404):
+                matching.asked(f"{url}/absent", Wish())
+        finally:
+            listener.shutdown()
+    assert (found.entry.version, found.differs) == ("1.0+cpu", ())
+
+
+def test_only_web_addresses_are_asked() -> None:
+    with fails(SupplyError, "http"):
+        matching.asked("file:///etc", Wish())

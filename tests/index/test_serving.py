@@ -1,0 +1,45 @@
+"""Where an index is, and what serves it to others."""
+
+from pathlib import Path
+
+import pytest
+from tests.failing import fails
+from tests.nightly.wheels import write_wheel
+
+from tfwright.errors import RecipeError
+from tfwright.index import serving as index
+from tfwright.index.serving import IndexPlace
+
+
+@pytest.mark.parametrize("port", [-1, 65536, 10**30])
+def test_a_number_that_is_no_port_is_refused(tmp_path: Path, port: int) -> None:
+    place = IndexPlace(tmp_path, "")
+    with fails(RecipeError, port), index.serving(place, port):
+        pass
+    with fails(RecipeError, port):
+        index.nginx_configuration(place, port, "wheels.example")
+
+
+def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
+    """Its wheels are served as never changing; those next to the index may be replaced."""
+    for home, refused in ((tmp_path / "site/packages", 1), (tmp_path / "plain", 0)):
+        write_wheel(home, body="made = 1\n")
+        place = index.place(str(tmp_path / home.relative_to(tmp_path).parts[0]))
+        assert index.refresh(place).refused == ()
+        write_wheel(home, body="made = 2, and longer\n")
+        assert len(index.refresh(place).refused) == refused
+
+
+@pytest.mark.parametrize("name", ["wheels.example.org", "_", "localhost"])
+def test_nginx_serves_the_folder_under_its_name(name: str, tmp_path: Path) -> None:
+    text = index.nginx_configuration(IndexPlace(tmp_path, ""), 8080, name)
+    assert f"    server_name {name};\n    root {tmp_path};\n" in text
+    assert "    listen 8080;\n" in text
+
+
+@pytest.mark.parametrize("value", ["a;b", "a b", "a\nb", "a'b", "$host", "{", "#a", "a\\"])
+def test_what_could_end_a_directive_of_nginx_is_refused(value: str, tmp_path: Path) -> None:
+    with fails(RecipeError, "nginx"):
+        index.nginx_configuration(IndexPlace(tmp_path, ""), 8080, value)
+    with fails(RecipeError, "nginx"):
+        index.nginx_configuration(IndexPlace(tmp_path / value, ""), 8080, "localhost")

@@ -1,0 +1,144 @@
+"""Targets that follow a branch, with real git; and targets with axes, from recipe to page."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import host_with
+
+from tfwright.documents import recipe
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.documents.nightly import targets as targets_of
+from tfwright.nightly import night, targets, versions
+from tfwright.nightly.builder import PipelineBuilder
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.night import BuildOrder
+from tfwright.nightly.pages import build as page
+
+REWRITTEN = "the history: no path leads from the last good commit to this one"
+
+
+class Upstream:
+    """A repository that a recipe follows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.git("init", "--quiet", "--initial-branch=master")
+        self.commit("Begin")
+
+    def git(self, *words: str) -> str:
+        identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.org"]
+        argv = ["git", "-C", str(self.folder), *identity, *words]
+        ended = subprocess.run(argv, check=True, capture_output=True, text=True)
+        return ended.stdout.strip()
+
+    def commit(self, subject: str, *options: str) -> str:
+        self.git("commit", "--quiet", "--allow-empty", "--message", subject, *options)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Upstream:
+    return Upstream(tmp_path / "upstream")
+
+
+@pytest.fixture
+def builder(tmp_path: Path, upstream: Upstream) -> PipelineBuilder:
+    """Return a builder of the demo, whose source is the repository."""
+    text = (recipe.RECIPES / "demo.toml").read_text()
+    address = upstream.folder.as_uri()
+    moved = text.replace('url = "bundled:demo"', f'url = "{address}"')
+    (tmp_path / "tracked.toml").write_text(moved.partition("[verified]")[0])
+    followed = {"name": str(tmp_path / "tracked.toml"), "follow": {"branch": "master"}}
+    wanted = NightlyFile.model_validate({"directory": str(tmp_path / "host"), "recipe": [followed]})
+    return PipelineBuilder(wanted, HostFile(build_out=tmp_path / "out"))
+
+
+def since(builder: PipelineBuilder, last: str) -> NightlyBuild:
+    """Return a build of what is followed now, compared with a good one of another commit."""
+    (target,) = targets_of(builder.nightly)
+    fingerprint = builder.fingerprint(target)
+    good = a_build(target, last, {**fingerprint, "the commit": last})
+    order = BuildOrder("now", target, fingerprint, Path("work"), good.started, good, None)
+    found = builder._since_last_good(order, builder.job(target))
+    build = a_build(target, fingerprint["the commit"], fingerprint)
+    return NightlyBuild.model_validate({**build.model_dump(), **found})
+
+
+def a_build(target: Target, commit: str, fingerprint: dict[str, str] | object) -> NightlyBuild:
+    values = {
+        "id": commit[:8],
+        "target": target.name,
+        "recipe": target.recipe,
+        "started": "2026-01-01T02:00:00Z",
+        "seconds": 1.0,
+        "result": "built",
+        "commit": commit,
+        "fingerprint": fingerprint,
+        "host": targets.host_lines(),
+    }
+    return NightlyBuild.model_validate(values)
+
+
+@pytest.mark.medium
+def test_the_commits_since_the_last_good_build_are_listed(
+    builder: PipelineBuilder, upstream: Upstream
+) -> None:
+    before = upstream.git("rev-parse", "HEAD")
+    upstream.commit("One")
+    upstream.commit("Two")
+    found = since(builder, before)
+    assert [line.subject for line in found.commits] == ["Two", "One"]
+    assert found.changed == ("the commit",)
+
+
+@pytest.mark.medium
+def test_a_branch_that_was_rewritten_is_said_on_the_page(
+    builder: PipelineBuilder, upstream: Upstream, tmp_path: Path
+) -> None:
+    before = upstream.commit("One")
+    after = upstream.commit("Another one", "--amend")
+    found = since(builder, before)
+    assert found.commit == after
+    assert found.commits == ()
+    assert found.changed == ("the commit", REWRITTEN)
+    good = found.model_copy(update={"id": "good", "commit": before})
+    (tmp_path / "page").mkdir()
+    assert REWRITTEN in page.page(found, tmp_path / "page", good, tmp_path)
+    assert "no path leads" in page.markdown(found, tmp_path / "page")
+
+
+@pytest.mark.medium
+def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(tmp_path / "nightly.toml"))
+    axes = {"python": ["3.11", "3.12"], "capabilities": ["7.0", "8.6,9.0"]}
+    wanted = {"name": "demo-cuda", "local": "cu118", **axes}
+    host = host_with(tmp_path, url="https://wheels.example/")
+    nightly = host.nightly.model_validate(
+        {"directory": str(tmp_path), "recipe": [wanted], "url": "https://w.example/"}
+    )
+    found = targets_of(nightly)
+    assert [target.name for target in found] == [
+        "demo-cuda-py3.11-sm70",
+        "demo-cuda-py3.11-sm86_sm90",
+        "demo-cuda-py3.12-sm70",
+        "demo-cuda-py3.12-sm86_sm90",
+    ]
+    locks = {targets.lock_of(target) for target in found}
+    assert locks == {tmp_path / "locks" / f"{target.name}.lock" for target in found}
+    settings = HostFile(build_out=tmp_path / "out")
+    fingerprints = [targets.fingerprint(targets.job_of(target, settings)) for target in found]
+    for number, one in enumerate(fingerprints):
+        assert one not in fingerprints[:number]
+    labelled = {versions.nightly_version("1.0", target.local) for target in found}
+    # The Python is in the wheel's tag.
+    assert labelled == {"1.0+cu118.sm70", "1.0+cu118.sm86.sm90"}
+    night.run(night.BuildHost(nightly, host.builder, host.clock))
+    text = (host.site / "index.html").read_text()
+    for target in found:
+        assert f'<li id="{target.name}">' in text
+        assert (host.site / "r" / target.name / "index.html").is_file()

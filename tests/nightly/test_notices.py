@@ -1,0 +1,277 @@
+"""Notices leave by real SMTP, real HTTP and a real program."""
+
+import http.server
+import json
+import os
+import smtplib
+import socket
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.failing import fails
+
+from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.nightly import notices
+from tfwright.nightly.notices import MailChannel, Notice, ProgramChannel, WebhookChannel
+from tfwright.tools import mail
+from tfwright.tools.http import webhook
+from tfwright.tools.mail import Letter, MailServer
+
+NOTICE = Notice(
+    thread="a failing 1f",
+    target="a",
+    kind="failing",
+    subject="a: newly failing since 2026-11-22\r\nBcc: everybody@example.org",
+    text="compile: error\nLast good: 2026-11-21.\n",
+    url="https://wheels.example/builds/x/",
+)
+
+
+class _Smtp(socketserver.StreamRequestHandler):
+    """Takes one mail, as any server would."""
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 test\r\n")
+        body: list[str] = []
+        reading = False
+        for raw in self.rfile:
+            line = raw.decode().rstrip("\r\n")
+            if reading:
+                reading = line != "."
+                body.append(line)
+                answer = b"" if reading else b"250 taken\r\n"
+            elif line.upper() == "DATA":
+                reading, answer = True, b"354 go on\r\n"
+            elif line.upper() == "QUIT":
+                break
+            else:
+                answer = b"250 yes\r\n"
+            self.wfile.write(answer)
+        self.server.mails.append("\n".join(body))  # type: ignore[attr-defined]
+
+
+@contextmanager
+def smtp() -> Iterator[Any]:
+    with socketserver.TCPServer(("127.0.0.1", 0), _Smtp) as server:
+        server.mails = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+
+
+def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
+    with smtp() as server:
+        port = int(server.server_address[1])
+        table = MailTable(
+            to=("team@example.org",), sender="b@example.org", host="127.0.0.1", port=port
+        )
+        MailChannel(table).send(NOTICE)
+    (mail,) = server.mails
+    headers = mail.partition("\n\n")[0].splitlines()
+    assert "To: team@example.org" in headers
+    assert not any(header.startswith("Bcc:") for header in headers)
+    assert "In-Reply-To: <a.failing.1f@tfwright.invalid>" in headers
+    assert NOTICE.url in mail
+
+
+def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    table = MailTable(to=("t@example.org",), sender="b@example.org", host="127.0.0.1", port=port)
+    with fails(SupplyError):
+        MailChannel(table).send(NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("host", "sender"), [("a..b", "b@example.org"), ("127.0.0.1", "b\n@example.org")]
+)
+def test_what_smtp_cannot_write_is_a_supply_error(host: str, sender: str) -> None:
+    letter = Letter(sender, ("t@example.org",), "subject", "text", "thread")
+    with smtp() as server:
+        given = MailServer(host, server.server_address[1], "none")
+        with fails(SupplyError):
+            mail.send(given, letter)
+
+
+@pytest.mark.parametrize("said", [b"2", b"220-and so on\r\n" * 4000])
+@pytest.mark.medium
+def test_a_mail_server_that_never_comes_to_an_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(mail, "LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(mail, "SECONDS", 20)
+
+    def serve() -> None:
+        client, _ = listening.accept()
+        with client, suppress(OSError):
+            while True:
+                client.sendall(said)
+                time.sleep(0.01)
+
+    letter = Letter("b@example.org", ("t@example.org",), "s", "text", "thread")
+    begun = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        port = listening.getsockname()[1]
+        with fails(SupplyError):
+            mail.send(MailServer("127.0.0.1", port, "none"), letter)
+    assert time.monotonic() - begun < 10
+
+
+@contextmanager
+def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    heard: list[dict[str, Any]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            heard.append({**json.loads(body), "auth": self.headers.get("Authorization")})
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield (f"http://127.0.0.1:{server.server_address[1]}/secret-path", heard)
+        finally:
+            server.shutdown()
+
+
+def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("t0ken\n")
+    token.chmod(0o600)
+    with hook(200) as (url, heard):
+        WebhookChannel(WebhookTable(url=url, token_file=token), 1).send(NOTICE)
+    assert heard[0]["auth"] == "Bearer t0ken"
+    assert heard[0]["target"] == "a"
+    assert heard[0]["text"].startswith("a: newly failing")
+
+
+def test_a_refusing_webhook_is_named_without_its_secret_path() -> None:
+    with hook(500) as (url, _), pytest.raises(SupplyError) as caught:
+        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+    assert "status 500" in caught.value.what
+    assert "secret-path" not in caught.value.what
+
+
+def test_a_webhook_that_answers_without_an_end_has_taken_the_notice() -> None:
+    def pour(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.recv(65536)
+            client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                client.sendall(b" " * 65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            pour(listener.accept()[0])
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/hook"
+        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+
+
+def test_a_webhook_that_leads_elsewhere_has_not_taken_the_notice() -> None:
+    with hook(302) as (url, heard), fails(SupplyError, 302):
+        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize("host", ["[", "a..b", "%", "x" * 70, "127.0.0.1:99999"])
+def test_an_address_that_makes_no_sense_is_a_supply_error(host: str) -> None:
+    with fails(SupplyError):
+        webhook.post(f"http://{host}/secret-path", {})
+
+
+def test_a_token_is_not_replaced_by_what_netrc_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password mine\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    with hook(200) as (url, heard):
+        webhook.post(url, {}, "t0ken")
+    assert heard[0]["auth"] == "Bearer t0ken"
+
+
+def test_beside_systemd_credentials_a_file_has_to_be_private_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "credentials"))
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+    secret.chmod(0o644)
+    with fails(HostError, secret):
+        notices.secret(secret)
+
+
+def test_a_pipe_in_the_place_of_a_secret_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "secret", 0o600)
+    for name in ("secret", "absent"):
+        with fails(RecipeError, tmp_path / name):
+            notices.secret(tmp_path / name)
+
+
+def test_a_systemd_credential_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "smtp").write_text("pw\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert notices.secret(Path("smtp")) == "pw"
+
+
+def test_a_program_reads_the_notice_and_gets_a_clean_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_BUILD", "x")
+    heard = tmp_path / "heard"
+    code = "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + str(dict(os.environ)))"
+    command = (sys.executable, "-c", code, str(heard))
+    ProgramChannel(ProgramTable(command=command), 1).send(NOTICE)
+    text = heard.read_text()
+    assert '"kind": "failing"' in text
+    assert "SECRET_OF_THE_BUILD" not in text
+
+
+def test_a_program_that_fails_is_a_tool_error() -> None:
+    with fails(ToolError, "exit status 1"):
+        ProgramChannel(ProgramTable(command=("/bin/false",)), 1).send(NOTICE)
+
+
+def test_every_channel_has_a_name_without_secrets() -> None:
+    table = NoticesTable(
+        mail=(MailTable(to=("t@example.org",), sender="b@example.org"),),
+        webhook=(WebhookTable(url="https://chat.example/hooks/s3cret"),),
+        program=(ProgramTable(command=("/bin/true",)),),
+    )
+    names = [channel.name for channel in notices.channels_of(table)]
+    assert names == ["mail to t@example.org", "webhook 1", "program 1: true"]
+
+
+def test_a_talk_whose_time_was_over_before_it_began_is_not_waited_for() -> None:
+    with smtp() as server:
+        port = int(server.server_address[1])
+        connection = mail._Plain("127.0.0.1", port)
+        connection._cut()
+        with pytest.raises(smtplib.SMTPServerDisconnected, match="its time is over"):
+            connection.getreply()
+        connection.close()
+        connection._cut()

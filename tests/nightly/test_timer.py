@@ -1,0 +1,331 @@
+"""What starts a night, judged by systemd itself where it is installed."""
+
+import datetime as dt
+import plistlib
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.failing import fails
+
+from tfwright.documents import account
+from tfwright.errors import HostError, RecipeError
+from tfwright.nightly import page, timer
+from tfwright.nightly.timer import Schedule
+from tfwright.tools.process import environment
+
+ANALYZE = shutil.which("systemd-analyze")
+EXPOSED = {"tfwright-nightly.service": 3.0, "tfwright-nightly-watch.service": 1.6}
+"""The most that `systemd-analyze security` may say of a system unit; docs/build-host.md has why."""
+
+
+@pytest.fixture
+def schedule(tmp_path: Path) -> Schedule:
+    return Schedule(
+        program=("/usr/bin/env", "true"),
+        checkout=tmp_path,
+        writable=(tmp_path,),
+        hours=6,
+        at="02:30",
+        environment=(("TFWRIGHT_NIGHTLY_FILE", str(tmp_path / "nightly.toml")),),
+    )
+
+
+def written(schedule: Schedule, folder: Path) -> dict[str, Path]:
+    found = {}
+    for file in timer.systemd(schedule, folder):
+        file.path.write_text(file.text)
+        found[file.path.name] = file.path
+    return found
+
+
+@pytest.mark.skipif(not ANALYZE, reason="systemd is not installed")
+@pytest.mark.parametrize("user", ["", "root"])
+def test_systemd_finds_no_fault_in_the_units(schedule: Schedule, tmp_path: Path, user: str) -> None:
+    own = replace(schedule, user=user)
+    paths = written(own, tmp_path)
+    argv = [str(ANALYZE), "verify", "--man=no", *(["--user"] if not user else [])]
+    ended = subprocess.run(
+        [*argv, *map(str, paths.values())], capture_output=True, text=True, check=False
+    )
+    ours = [line for line in ended.stderr.splitlines() if "tfwright" in line]
+    assert ours == []
+
+
+@pytest.mark.skipif(not ANALYZE, reason="systemd is not installed")
+@pytest.mark.parametrize("name", sorted(EXPOSED))
+def test_a_system_unit_gives_up_what_it_does_not_need(
+    schedule: Schedule, tmp_path: Path, name: str
+) -> None:
+    paths = written(replace(schedule, user="builder"), tmp_path)
+    argv = [str(ANALYZE), "security", "--offline=yes", "--no-pager", str(paths[name])]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
+    level = re.search(r"Overall exposure level for \S+: ([\d.]+)", ended.stdout)
+    assert level, ended.stderr
+    assert float(level[1]) <= EXPOSED[name]
+
+
+def test_the_timer_catches_up_after_a_host_was_off(schedule: Schedule, tmp_path: Path) -> None:
+    text = written(schedule, tmp_path)["tfwright-nightly.timer"].read_text()
+    assert "OnCalendar=*-*-* 02:30:00" in text
+    assert "Persistent=true" in text
+    assert "FixedRandomDelay=true" in text
+
+
+def test_a_path_that_systemd_would_misread_is_refused(schedule: Schedule) -> None:
+    for path in ("/srv/with blank", "/srv/100%", "/srv/a;b", "/srv/a\nUser=root"):
+        bad = replace(schedule, writable=(Path(path),))
+        with fails(RecipeError, repr(path)):
+            timer.systemd(bad, Path("/x"))
+
+
+def test_the_property_list_runs_a_night_at_its_time(schedule: Schedule, tmp_path: Path) -> None:
+    night, watch = (
+        plistlib.loads(file.text.encode()) for file in timer.launchd(schedule, tmp_path)
+    )
+    assert night["StartCalendarInterval"] == {"Hour": 2, "Minute": 30}
+    assert night["ProgramArguments"][-1] == "nightly"
+    assert watch["ProgramArguments"][-2:] == ["nightly", "--watch"]
+    assert watch["Label"] != night["Label"]
+
+
+def test_our_lines_in_a_crontab_are_replaced_and_taken_away(schedule: Schedule) -> None:
+    others = "# mine\n0 4 * * * backup\n"
+    first = timer.crontab_with(others, timer.cron_lines(schedule))
+    later = replace(schedule, at="03:00")
+    second = timer.crontab_with(first, timer.cron_lines(later))
+    assert second.count(timer.CRON_MARK) == 2
+    assert "\n0 3 * * * " in second
+    # A night that does not run cannot report itself.
+    assert f" nightly --watch {timer.CRON_MARK}\n" in second
+    assert timer.crontab_with(second, []) == others
+
+
+@pytest.mark.parametrize(
+    ("now", "next_one"),
+    [
+        ("2026-03-28 22:00", "2026-03-29 01:30"),
+        ("2026-03-28 23:59", "2026-03-29 01:30"),
+        ("2026-03-29 01:30", "2026-03-30 01:30"),
+        ("2026-03-27 12:00", "2026-03-28 02:30"),
+    ],
+)
+def test_the_next_night_is_known_in_local_time(
+    schedule: Schedule, now: str, next_one: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Berlin, clocks were put forward on 29 March 2026."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        file = timer.noted(tmp_path, replace(schedule, at="3:30"))
+        file.path.write_text(file.text)
+        moment = dt.datetime.fromisoformat(f"{now}+00:00")
+        found = timer.next_start(tmp_path, moment)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert found == dt.datetime.fromisoformat(f"{next_one}+00:00")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"at": "99:00"}', '{"at": 5}'])
+def test_without_a_timer_nothing_is_said_of_the_next_night(text: str, tmp_path: Path) -> None:
+    (tmp_path / timer.NOTE).write_text(text)
+    assert timer.next_start(tmp_path, dt.datetime.now(dt.UTC)) is None
+
+
+@pytest.mark.parametrize("text", ["25:00", "2", "02:60", "02:00\nUser=root", ""])
+def test_a_time_of_day_is_read_strictly(schedule: Schedule, text: str) -> None:
+    with fails(RecipeError, repr(text)):
+        _ = replace(schedule, at=text).start
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("/usr/bin/env", "/usr/bin/env"),
+        ("a b", '"a b"'),
+        ("50%", '"50%%"'),
+        ("$HOME", '"$$HOME"'),
+        ('say "x"', '"say \\"x\\""'),
+        ("back\\slash", '"back\\\\slash"'),
+    ],
+)
+def test_a_word_reaches_the_program_as_it_is(word: str, written: str) -> None:
+    assert timer.quoted(word) == written
+
+
+def test_what_a_unit_or_a_crontab_cannot_say_is_refused(schedule: Schedule) -> None:
+    with fails(RecipeError, "ExecStartPre"):
+        timer.quoted("a\nExecStartPre=/bin/evil")
+    breaking = replace(schedule, program=("/bin/a\n* * * * * evil",))
+    with fails(RecipeError, "evil"):
+        timer.cron_lines(breaking)
+
+
+# Installed and taken away, with programs that note how they are called.
+
+
+AddProgram = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the user, the build host's file and the system's programs lie in a folder."""
+    (tmp_path / "bin").mkdir()
+    document = tmp_path / "nightly.toml"
+    document.write_text(f'directory = "{tmp_path}/nights"\n', "utf-8")
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(document))
+    (tmp_path / "host.toml").write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(account, "home", lambda: tmp_path)
+    monkeypatch.setattr(environment, "SYSTEM_PATH", (str(tmp_path / "bin"), "/usr/bin", "/bin"))
+    return tmp_path
+
+
+@pytest.fixture
+def add_program(host: Path) -> AddProgram:
+    """Return what puts a program on PATH; it notes its arguments, then does what it is given."""
+
+    def add(name: str, does: str) -> Path:
+        noted = host / f"{name}.calls"
+        program = host / "bin" / name
+        script = f'#!/bin/sh\necho "$@" >> {shlex.quote(str(noted))}\n{does}\n'
+        program.write_text(script, "utf-8")
+        program.chmod(0o755)
+        return noted
+
+    return add
+
+
+def test_a_plan_changes_nothing(host: Path) -> None:
+    wanted = timer.planned("user", "02:00", remove=False)
+    assert [file.path.suffix for file in wanted.files].count(".timer") == 2
+    assert not (host / "config").exists()
+    assert not (host / "nights").exists()
+
+
+def test_units_are_written_before_systemd_reads_and_starts_them(
+    host: Path, add_program: AddProgram
+) -> None:
+    unit = host / "config/systemd/user/tfwright-nightly.timer"
+    noted = add_program("systemctl", f"test -f {unit}")
+    timer.install(timer.planned("user", "02:30", remove=False))
+    assert "02:30" in unit.read_text("utf-8")
+    first, second = noted.read_text("utf-8").splitlines()
+    assert first == "--user daemon-reload"
+    assert second.startswith("--user enable --now tfwright-nightly.timer")
+
+
+@pytest.mark.parametrize("does", ["exit 1", ""])
+def test_a_timer_that_does_not_start_is_an_error_with_the_command_to_run(
+    does: str, add_program: AddProgram
+) -> None:
+    if does:
+        add_program("systemctl", does)
+    wanted = timer.planned("user", "02:00", remove=False)
+    # A directory without systemctl: this host may have a real one in the others.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(environment, "SYSTEM_PATH", environment.SYSTEM_PATH[:1])
+        with fails(HostError, "systemctl --user daemon-reload"):
+            timer.install(wanted)
+
+
+def test_units_are_stopped_before_they_are_removed(host: Path, add_program: AddProgram) -> None:
+    folder = host / "config/systemd/user"
+    noted = add_program("systemctl", f"ls {folder} | wc -l >> {host}/left")
+    timer.install(timer.planned("user", "02:00", remove=False))
+    noted.unlink()
+    (host / "left").unlink()
+    timer.uninstall(timer.planned("user", "02:00", remove=True))
+    disabled, reloaded = noted.read_text("utf-8").splitlines()
+    assert disabled.startswith("--user disable --now tfwright-nightly.timer")
+    assert reloaded == "--user daemon-reload"
+    assert (host / "left").read_text("utf-8").split() == ["4", "0"]
+
+
+def test_a_timer_that_is_gone_already_is_removed_without_an_error(
+    host: Path, add_program: AddProgram
+) -> None:
+    add_program("systemctl", "exit 1")
+    timer.uninstall(timer.planned("user", "02:00", remove=True))
+    assert list(host.rglob("*.timer")) == []
+
+
+def test_a_crontab_keeps_the_lines_of_others(host: Path, add_program: AddProgram) -> None:
+    table = host / "table"
+    table.write_text("5 4 * * * backup\n", "utf-8")
+    given = f'if [ "$1" = - ]; then cat > {table}; else cat {table}; fi'
+    add_program("crontab", given)
+    timer.install(timer.planned("cron", "02:00", remove=False))
+    lines = table.read_text("utf-8").splitlines()
+    assert lines[0] == "5 4 * * * backup"
+    assert lines[1].startswith("0 2 * * * cd ")
+    timer.uninstall(timer.planned("cron", "02:00", remove=True))
+    assert table.read_text("utf-8") == "5 4 * * * backup\n"
+
+
+def test_a_user_without_a_crontab_gets_the_first_one(add_program: AddProgram) -> None:
+    add_program("crontab", "echo 'no crontab for you' >&2; exit 1")
+    wanted = timer.planned("cron", "02:00", remove=False)
+    assert wanted.crontab is not None
+    assert "no crontab" not in wanted.crontab
+    assert len(wanted.crontab.splitlines()) == 2
+
+
+def test_a_refused_crontab_is_an_error_with_what_cron_said(add_program: AddProgram) -> None:
+    add_program("crontab", "echo 'bad minute' >&2; exit 1")
+    wanted = timer.planned("cron", "02:00", remove=False)
+    with fails(HostError, "bad minute"):
+        timer.install(wanted)
+
+
+def test_on_a_mac_each_property_list_is_loaded_for_the_user(host: Path) -> None:
+    wanted = timer.planned("launchd", "02:00", remove=False)
+    lists = [file.path for file in wanted.files if file.path.suffix == ".plist"]
+    assert {path.parent for path in lists} == {host / "Library/LaunchAgents"}
+    assert [argv[:2] for argv in wanted.commands] == [("launchctl", "bootstrap")] * len(lists)
+    removing = timer.planned("launchd", "02:00", remove=True)
+    assert [argv[1] for argv in removing.commands] == ["bootout"] * len(lists)
+
+
+def test_nothing_is_installed_without_a_yes(
+    host: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    assert page.schedule("user", "02:00", remove=False, yes=False) == 1
+    shown = capsys.readouterr()
+    assert f"write {host}/config/systemd/user/tfwright-nightly.timer" in shown.out
+    assert "run systemctl --user daemon-reload" in shown.out
+    assert "Nothing was changed." in shown.err
+    assert not (host / "config").exists()
+
+
+@pytest.mark.usefixtures("host")
+def test_without_a_terminal_the_answer_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end_of_input(_: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end_of_input)
+    assert page.schedule("user", "02:00", remove=False, yes=False) == 1
+
+
+def test_a_timer_that_needs_a_login_says_how_that_changes(
+    host: Path,
+    add_program: AddProgram,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    add_program("systemctl", "")
+    monkeypatch.setattr(timer, "LINGERING", host)
+    assert page.schedule("user", "02:00", remove=False, yes=True) == 0
+    assert "loginctl enable-linger" in capsys.readouterr().err
+    (host / account.name()).touch()
+    assert page.schedule("user", "02:00", remove=False, yes=True) == 0
+    assert "loginctl" not in capsys.readouterr().err

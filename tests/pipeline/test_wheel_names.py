@@ -1,0 +1,71 @@
+"""Two recipes whose wheels have one file name: said before anything is built."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents import recipe as recipes
+from tfwright.errors import RecipeError
+from tfwright.pipeline import engine
+from tfwright.pipeline.job import RecipeJob
+
+
+@pytest.fixture
+def two(tmp_path: Path, recipe_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder of recipes with two that are the same but for their names."""
+    folder = tmp_path / "recipes"
+    folder.mkdir()
+    for name in ("one", "two"):
+        shutil.copy(recipe_file, folder / f"{name}.toml")
+    monkeypatch.setattr(recipes, "RECIPES", folder)
+    return folder
+
+
+def request_of(name: str, job: RecipeJob) -> RecipeJob:
+    return replace(job, recipe=recipes.read(name))
+
+
+@pytest.mark.usefixtures("two")
+def test_the_second_of_two_recipes_with_one_wheel_is_refused_before_its_build(
+    job: RecipeJob,
+) -> None:
+    published = request_of("one", job).places.own / engine.PUBLISHED
+    published.parent.mkdir(parents=True)
+    published.touch()
+    second = request_of("two", job)
+    with pytest.raises(RecipeError, match="wheel of two would replace the one of one") as caught:
+        engine.build(second)
+    assert "project_name" in caught.value.remedy
+    assert not second.places.stamps.exists()
+
+
+def test_another_project_name_makes_another_wheel(job: RecipeJob, two: Path) -> None:
+    path = two / "two.toml"
+    text = path.read_text("utf-8").replace("[source]", '[source]\nrelease = "1.12"')
+    path.write_text(text + '\n[package]\nproject_name = "tensorflow-two"\n', "utf-8")
+    published = request_of("one", job).places.own / engine.PUBLISHED
+    published.parent.mkdir(parents=True)
+    published.touch()
+    engine.insist_on_own_wheel(request_of("two", job))
+
+
+@pytest.mark.usefixtures("two")
+def test_a_recipe_that_was_published_before_is_built_again(job: RecipeJob) -> None:
+    for name in ("one", "two"):
+        published = request_of(name, job).places.own / engine.PUBLISHED
+        published.parent.mkdir(parents=True)
+        published.touch()
+    engine.insist_on_own_wheel(request_of("two", job))
+
+
+@pytest.mark.usefixtures("two")
+def test_what_is_left_of_a_recipe_that_was_removed_does_not_count(
+    job: RecipeJob, two: Path
+) -> None:
+    published = request_of("one", job).places.own / engine.PUBLISHED
+    published.parent.mkdir(parents=True)
+    published.touch()
+    (two / "one.toml").unlink()
+    engine.insist_on_own_wheel(request_of("two", job))

@@ -1,0 +1,65 @@
+"""Where several recipes are built, as the host file and the user say."""
+
+from pathlib import Path
+
+import pytest
+from tests.failing import fails
+
+from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
+from tfwright.errors import RecipeError
+from tfwright.workers import dispatch as builds
+from tfwright.workers.dispatch import Place, RemoteOptions
+
+WORKER = WorkerTable(name="one", address="one", directory="/srv/tfwright")
+SLURM = SlurmTable(directory=Path("/srv/tfwright"))
+DEFAULTS = {
+    "until": "publish",
+    "again": "",
+    "jobs": "",
+    "fresh": False,
+    "offline": False,
+    "cache": True,
+    "verified_by": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "recipes", "place"),
+    [
+        (HostFile(), ["a", "b"], "here"),
+        (HostFile(workers=(WORKER,)), ["a"], "here"),
+        (HostFile(workers=(WORKER,)), ["a", "b"], "workers"),
+        (HostFile(slurm=SLURM), ["a", "b"], "slurm"),
+        (HostFile(slurm=SLURM), ["a"], "here"),
+        (HostFile(workers=(WORKER,), slurm=SLURM), ["a", "b"], "workers"),
+    ],
+)
+def test_only_several_recipes_leave_this_host_unasked(
+    settings: HostFile, recipes: list[str], place: Place
+) -> None:
+    assert builds.place_of(settings, "", recipes) == place
+    assert builds.place_of(settings, "here", recipes) == "here"
+
+
+def test_an_unknown_place_is_refused_with_the_known_ones() -> None:
+    with fails(RecipeError, "cloud", *(f"--on {place}" for place in builds.PLACES)):
+        builds.place_of(HostFile(), "cloud", ["a"])
+
+
+def test_a_worker_is_started_with_the_options_that_were_typed() -> None:
+    given = {"jobs": "3", "fresh": True, "cache": False, "offline": True}
+    options = RemoteOptions.of({**DEFAULTS, **given})
+    assert options.program("demo") == (
+        "build",
+        "--recipe",
+        "demo",
+        "--wait",
+        "--until=publish",
+        "--jobs=3",
+        "--fresh",
+        "--offline",
+        "--no-cache",
+    )
+    assert options.supplied() == options, "it is offline already"
+    with fails(RecipeError, "--verified-by"):
+        RemoteOptions.of({**DEFAULTS, "verified_by": "Ada"})
