@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
 from tfwright.documents import spelling
+from tfwright.documents.composing import ROOT, Composing
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     LONGEST_PATH,
@@ -34,13 +35,11 @@ from tfwright.documents.names import (
 )
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.stages import Stage
-from tfwright.documents.toml import DocumentError, Table, load
+from tfwright.documents.toml import DocumentError, Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
 from tfwright.printable import shell_word
 
-ROOT = Path(__file__).resolve().parents[3]
-"""The checkout that holds recipes/, patches/ and templates/."""
 TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
 """The program that makes the wheel, up to 2.16."""
 WHEEL_TARGET = "//tensorflow/tools/pip_package:wheel"
@@ -292,6 +291,10 @@ class FileSourceTable(Table):
 class FetchTable(Table):
     """What a build downloads in addition to what the tree itself names."""
 
+    # Excluded: what the document says counts, and not where it lies.
+    archives: Name | InnerPath | None = Field(default=None, exclude=True)
+    """A document of ``archives/``, by its name without ``.toml``, or the path of one in the
+    recipe's directory. Its substitutes and sources join those below."""
     substitutes: dict[Name, SubstituteTable] = {}
     """Other archives, by the name of the external repository whose archive they replace."""
     sources: tuple[FileSourceTable, ...] = ()
@@ -334,7 +337,8 @@ class HostTable(Table):
     python: Annotated[str, StringConstraints(pattern=PYTHON)]
     """The target Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
     requirements: tuple[PackagePin, ...] = ()
-    """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
+    """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``. What pip
+    resolved for them lies next to the recipe, in ``NAME.pins``."""
     macos: Version | None = None
     """The version of macOS."""
     xcode: Version | None = None
@@ -517,7 +521,8 @@ class VerifyTable(Table):
     )
     """Modules that must import in a fresh venv of the target Python."""
     requirements: tuple[PackagePin, ...] = ()
-    """Exact pins for what the wheel depends on, at versions that the target Python can run."""
+    """Exact pins for what the wheel depends on, at versions that the target Python can run, in
+    addition to those of ``NAME.pins``."""
     plugins: tuple[PackagePin, ...] = ()
     """Packages that are installed together with the wheel for the tests only, such as
     tensorflow-metal."""
@@ -580,7 +585,8 @@ class Recipe(Table):
     fetch: FetchTable = FetchTable.defaults()
     """What a build downloads in addition to what the tree itself names."""
     toolkit: ToolkitTable = ToolkitTable.defaults()
-    """Where CUDA, its libraries and nvcc's host compiler come from."""
+    """Where CUDA, its libraries and nvcc's host compiler come from; or the name of a document of
+    ``toolkits/``."""
     configure: ConfigureTable = ConfigureTable.defaults()
     """The answers to ``./configure``."""
     compile: CompileTable = CompileTable.defaults()
@@ -595,11 +601,17 @@ class Recipe(Table):
     """How far this recipe was really run."""
     # Private like the one above: where a recipe lies decides nothing.
     _argument: str = PrivateAttr(default="")
+    _documents: tuple[Path, ...] = PrivateAttr(default=())
 
     @property
     def argument(self) -> str:
         """What ``--recipe`` takes for it: the name, or the path of one that is not in recipes/."""
         return self._argument or self.name
+
+    @property
+    def documents(self) -> tuple[Path, ...]:
+        """The other files that it is made of: its toolkit, archives and packages."""
+        return self._documents
 
     @property
     def wheel_identity(self) -> tuple[str, ...]:
@@ -745,14 +757,22 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
     own = "" if folder == _resolved(RECIPES) else shell_word(str(path))
+    composing = Composing(path, FetchTable)
+
+    def completed(values: dict[str, Any]) -> None:
+        composing.complete(values)
+        if complete:
+            complete(values)
+
     try:
-        loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
+        loaded = load(path, Recipe, extra={"name": path.stem}, complete=completed)
     except RecipeError as fault:
         _name_recipe(fault, own or path.stem)
         raise
     source = loaded.source.located(folder)
     recipe = loaded.model_copy(update={"source": source})
     recipe._argument = own  # noqa: SLF001 our own
+    recipe._documents = tuple(composing.documents)  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe
@@ -765,6 +785,19 @@ def _name_recipe(fault: RecipeError, argument: str) -> None:
         fault.faults = tuple(
             replace(found, remedy=with_recipe(found.remedy, argument)) for found in fault.faults
         )
+
+
+def whole(path: Path) -> str:
+    """Return the text of a recipe in one file, with what its other documents say in it."""
+    import tomli_w
+
+    composing, values = Composing(path, FetchTable), values_of(path)
+    composing.complete(values)
+    if not composing.documents:
+        return path.read_text("utf-8")
+    if isinstance(fetch := values.get("fetch"), dict):
+        fetch.pop("archives", None)
+    return tomli_w.dumps(values)
 
 
 @functools.cache

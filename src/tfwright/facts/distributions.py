@@ -24,6 +24,14 @@ def driver(release: str) -> str:
     return str(row["driver"]) if row else ""
 
 
+def short_name(suite: str) -> str:
+    """Return how a suite of Debian is named in file names, as ``debian12``; empty if unknown."""
+    rows = _table().items()
+    return next(
+        ("debian" + name.split()[-1] for name, row in rows if row.get("suite") == suite), ""
+    )
+
+
 def _row(release: str) -> dict[str, list[str] | str] | None:
     return next((row for name, row in _table().items() if release.startswith(name)), None)
 
