@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, toolkits/, archives/ and patches/."""
 TOOLKITS, ARCHIVES = "toolkits", "archives"
 """Folders of the documents that recipes name."""
+PINS_HEAD = "# Resolved by pip for {recipe}; 'invoke pin' writes it.\n"
 PINS = ".pins"
 """How the name of the packages' document ends; it begins as its recipe's."""
 
@@ -58,10 +59,11 @@ class Composing:
         if isinstance(fetch, dict) and isinstance(named := fetch.get("archives"), str):
             shared = self._document(ARCHIVES, named, ("fetch", "archives"), self.archives_table)
             # The recipe's own come last: a substitute of the same name wins, a source is one more.
-            for key, kind in (("substitutes", dict), ("sources", list)):
-                own, more = fetch.get(key, kind()), shared.get(key, kind())
-                if isinstance(own, kind):
-                    fetch[key] = {**more, **own} if kind is dict else [*more, *own]
+            own, sources = fetch.get("substitutes", {}), fetch.get("sources", [])
+            # Anything else is a fault, which the model describes.
+            if isinstance(own, dict) and isinstance(sources, list):
+                fetch["substitutes"] = {**shared.get("substitutes", {}), **own}
+                fetch["sources"] = [*shared.get("sources", []), *sources]
         self._packages(values)
 
     def _document(

@@ -8,10 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
 
-from tfwright.documents import spelling
-from tfwright.documents.composing import ROOT, Composing
+from tfwright.documents import composing, spelling
+from tfwright.documents.composing import Composing
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     LONGEST_PATH,
@@ -55,6 +62,8 @@ SEPARATE_NCCL = Release(1, 0), Release(1, 12)
 """The first and the last release with a separate _nccl_ops.so."""
 NAMED_SINCE = Release(1, 9)
 """The first release whose build_pip_package takes --project_name."""
+ROOT = composing.ROOT
+"""The checkout that holds recipes/, patches/ and templates/."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 # Quick ones first: a wheel that does not even list its devices fails within seconds.
@@ -445,6 +454,9 @@ class ConfigureTable(Table):
     by: Literal["dialogue", "environment"] = "dialogue"
     """``dialogue`` types the answers at the prompts; ``environment`` exports them, and treats any
     prompt as an error."""
+    # Excluded, since `answers` has them, too.
+    no: tuple[Variable, ...] = Field(default=(), exclude=True)
+    """Questions whose answer is no: each stands for ``NAME = false`` among the answers."""
     answers: dict[Variable, Flag | Line] = {}
     """The answers, by the names of TensorFlow's own variables; true is y, and false is n."""
     program: InnerPath = "configure"
@@ -458,6 +470,21 @@ class ConfigureTable(Table):
     timeout: Annotated[int, Field(gt=0, le=3600, strict=True)] = 60
     """Seconds to wait for a prompt; the first one may take twice as long, since Bazel unpacks
     itself."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _answers_no(cls, values: object) -> object:
+        if not isinstance(values, dict):
+            return values
+        refused, answers = values.get("no"), values.get("answers", {})
+        if not (isinstance(refused, list) and isinstance(answers, dict)):
+            return values
+        # What is no name is a fault of the list, which describes it once.
+        named = {name: False for name in refused if isinstance(name, str)}
+        for name in named:
+            if answers.get(name, False) is not False:
+                raise ValueError(f"{name} is in configure.no, and has another answer below")
+        return {**values, "answers": {**named, **answers}}
 
 
 class CompileTable(Table):
@@ -513,6 +540,29 @@ class PackageTable(Table):
     ``@rpath/``; they replace those of the building machine."""
 
 
+KERNELS = "kernels"
+"""Stands for these tests in a recipe."""
+KERNEL_TESTS = tuple(
+    f"tensorflow/python/kernel_tests/{name}_test.py"
+    for name in (
+        "matmul_op",
+        "conv_ops",
+        "reduction_ops",
+        "array_ops",
+        "concat_op",
+        "relu_op",
+        "softmax_op",
+    )
+)
+"""One test of each family of kernels, where TensorFlow up to 2.3 has them; some minutes in all."""
+
+
+def _with_kernel_tests(names: object) -> object:
+    if not isinstance(names, list):
+        return names
+    return [test for name in names for test in (KERNEL_TESTS if name == KERNELS else (name,))]
+
+
 class VerifyTable(Table):
     """The checks that the wheel must pass before it is published."""
 
@@ -529,8 +579,9 @@ class VerifyTable(Table):
     smoke: tuple[InnerPath, ...] = SMOKE
     """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. On a
     machine without a GPU, the report names the parts that were skipped."""
-    tests: tuple[InnerPath, ...] = ()
-    """Tests of the source tree itself that must pass with the installed wheel."""
+    tests: Annotated[tuple[InnerPath, ...], BeforeValidator(_with_kernel_tests)] = ()
+    """Tests of the source tree itself that must pass with the installed wheel; ``kernels`` stands
+    for one test of each family of kernels."""
     env: dict[Variable, Line] = {}
     """Environment of all these programs, in addition to the fixed minimum."""
     glibc: Version | None = None
@@ -757,10 +808,10 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
     own = "" if folder == _resolved(RECIPES) else shell_word(str(path))
-    composing = Composing(path, FetchTable)
+    parts = Composing(path, FetchTable)
 
     def completed(values: dict[str, Any]) -> None:
-        composing.complete(values)
+        parts.complete(values)
         if complete:
             complete(values)
 
@@ -772,7 +823,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     source = loaded.source.located(folder)
     recipe = loaded.model_copy(update={"source": source})
     recipe._argument = own  # noqa: SLF001 our own
-    recipe._documents = tuple(composing.documents)  # noqa: SLF001 our own
+    recipe._documents = tuple(parts.documents)  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe
@@ -791,9 +842,9 @@ def whole(path: Path) -> str:
     """Return the text of a recipe in one file, with what its other documents say in it."""
     import tomli_w
 
-    composing, values = Composing(path, FetchTable), values_of(path)
-    composing.complete(values)
-    if not composing.documents:
+    parts, values = Composing(path, FetchTable), values_of(path)
+    parts.complete(values)
+    if not parts.documents:
         return path.read_text("utf-8")
     if isinstance(fetch := values.get("fetch"), dict):
         fetch.pop("archives", None)

@@ -595,14 +595,19 @@ def _tree_of(revision: str) -> str:
 
 
 def _using(files: Sequence[str]) -> Iterator[str]:
-    """Yield the recipes that name one of these files as a patch or an asset."""
+    """Yield the recipes that name one of these files: a patch, an asset, a toolkit, archives."""
     for name in recipes.names():
         try:
-            source = recipes.read(name).source
+            recipe = recipes.read(name)
         except RecipeError:
             # Lint says why it does not load; which patches it names is unknown.
             continue
-        if any(f"patches/{file}" in files for file in source.named_files):
+        named = {f"patches/{file}" for file in recipe.source.named_files}
+        # Documents of this checkout, as git names them.
+        named |= {
+            str(path.relative_to(ROOT)) for path in recipe.documents if path.is_relative_to(ROOT)
+        }
+        if named.intersection(files):
             yield name
 
 
@@ -634,9 +639,13 @@ def _repository() -> Path:
     return Path(_git("rev-parse", "--absolute-git-dir").strip())
 
 
+_FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")
+"""Where what decides about recipes lies."""
+
+
 def _changed_files(tree: str) -> list[str]:
     # Without renames, both names of a moved file are listed.
-    options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
+    options = ("--name-only", "--no-renames", tree, "--", *_FOLDERS)
     return _git("diff", *options).splitlines()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import ARCHIVES, PINS, ROOT, TOOLKITS
+from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, ROOT, TOOLKITS
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
@@ -67,7 +67,7 @@ def rewrite(name: str) -> list[Path]:
     parts = _toolkit(old, folder, parts, made)
     if not made and "".join(part.text for part in parts) == text:
         return []
-    made[path] = "".join(part.text for part in parts)
+    made[path] = re.sub(r"\n{3,}", "\n\n", "".join(part.text for part in parts))
     before = {file: file.read_text("utf-8") if file.is_file() else None for file in made}
     with ExitStack() as undo:
         for file, content in before.items():
@@ -103,7 +103,7 @@ def _packages(path: Path, parts: Sequence[_Section], made: dict[Path, str]) -> l
         if found:
             comments.append(found[1])
             text = part.text[: found.start()] + part.text[found.end() :]
-            part = _Section(part.name, re.sub(r"\n{3,}", "\n\n", text))  # noqa: PLW2901 shorter
+            part = _Section(part.name, text)  # noqa: PLW2901 shorter
         kept.append(part)
     build, verify = long.get("host", []), long.get("verify", [])
     both = [line for line in build if line in verify]
@@ -112,7 +112,7 @@ def _packages(path: Path, parts: Sequence[_Section], made: dict[Path, str]) -> l
         "build": [line for line in build if line not in both],
         "verify": [line for line in verify if line not in both],
     }
-    text = f"# Resolved by pip for {path.name}; 'invoke pin' writes it.\n"
+    text = PINS_HEAD.format(recipe=path.name)
     text += "".join(dict.fromkeys(comments))
     for key, lines in lists.items():
         if lines:
