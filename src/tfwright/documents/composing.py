@@ -69,13 +69,13 @@ class Composing:
     def _document(
         self, folder: str, name: str, key: tuple[str, ...], model: type[Table]
     ) -> dict[str, Any]:
-        path = self._find(folder, name, key)
+        path = self.find(folder, name, key)
         self.documents.append(path)
         # Checked by itself, so that a fault is shown with its own file and line.
         load(path, model)
         return values_of(path)
 
-    def _find(self, folder: str, name: str, key: tuple[str, ...]) -> Path:
+    def find(self, folder: str, name: str, key: tuple[str, ...]) -> Path:
         """Return the file of a name: next to the recipe, or of the checkout; a path is as it is."""
         here = self.path.resolve().parent
         places = [here / folder, ROOT / folder]

@@ -150,6 +150,11 @@ def tested_bazel(release: Release) -> TestedBazel | None:
     return None
 
 
+def bazel_copies() -> list[str]:
+    """Return the versions of Bazel that a second registry keeps, the oldest first."""
+    return [version for row in _table()["bazel_copies"] for version in row["versions"]]
+
+
 def tested() -> list[Tested]:
     """Return which releases were tested with which CUDA, the oldest first."""
     return [
