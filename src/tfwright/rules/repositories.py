@@ -6,6 +6,7 @@ running it is reported with file and line.
 """
 
 import ast
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -53,6 +54,9 @@ LONGEST_REASON = 300
 BAZELS_OWN = "bazel_tools"
 """The repository that is part of Bazel: its rules download only what their arguments name."""
 
+MOST_ROUNDS = 4
+"""Times that a tree is read: a folder that is a repository may declare another one."""
+
 UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 """What reading a text may end in; a name that stands for itself is followed without an end."""
 
@@ -67,15 +71,22 @@ def read(texts: Mapping[str, str]) -> Rules:
 
     Rules that WORKSPACE does not lead to are read too, and marked as not reached.
     """
-    reading = _Reading(Program(texts, OWN_NAMES), place="")
-    with reading.bounded("WORKSPACE"):
-        # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
-        reading.start("WORKSPACE")
-        reading.loads("WORKSPACE")
-        reading.reached = False
-        for path in sorted(texts):
-            if path.startswith(PLACES):
-                reading.leftovers(path)
+    folders: Mapping[str, str] = {}
+    for _ in range(MOST_ROUNDS):
+        reading = _Reading(Program(texts, OWN_NAMES, folders), place="")
+        with reading.bounded("WORKSPACE"):
+            # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
+            reading.start("WORKSPACE")
+            reading.loads("WORKSPACE")
+            if reading.folders.keys() - folders.keys():
+                # Files of these were taken for those of an archive.
+                folders = {**folders, **reading.folders}
+                continue
+            reading.reached = False
+            for path in sorted(texts):
+                if path.startswith(PLACES):
+                    reading.leftovers(path)
+        break
     return reading.rules()
 
 
@@ -181,6 +192,8 @@ class _Reading:
         """The rule whose code is being read, and the name of its first use."""
         self._name = ""
         self.reached = True
+        self.folders: dict[str, str] = {}
+        """The folders of these texts that rules make a repository of, by its name."""
 
     def rules(self) -> Rules:
         """Return what was found, in the order in which Bazel would come to it."""
@@ -244,6 +257,7 @@ class _Reading:
         if self._rule and called(call.func) == "symlink":
             self._link(call, scope)
         rule, callee, arguments = self._resolve(call, scope)
+        self._note_folder(arguments.named, path)
         made: list[Repository] = []
         # A rule's own code cannot declare repositories: what looks so there is a helper's call.
         if self._rule is None and declares(arguments.named):
@@ -260,6 +274,20 @@ class _Reading:
             self._behind(callee, arguments, path, line)
         finally:
             self._declared = outer
+
+    def _note_folder(self, named: Mapping[str, object], file: str) -> None:
+        """Note that a rule makes a repository of a folder of these texts.
+
+        So do ``local_repository(name, path)`` and TensorFlow's ``tf_vendored(name, relpath)``.
+        """
+        folder = self._text(named.get("relpath")) or self._text(named.get("path"))
+        name = self._text(named.get("name"))
+        if self.reached and name and folder:
+            folder = posixpath.normpath(folder)
+            # TensorFlow's rule starts at its own repository, Bazel's at the whole tree.
+            for whole in (self._program.home(file) + folder, folder):
+                if self._program.holds(whole):
+                    self.folders.setdefault(name, whole)
 
     def _resolve(self, call: ast.Call, scope: Scope) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""

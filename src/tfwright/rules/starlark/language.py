@@ -194,8 +194,12 @@ def located(label: str, seen_from: str) -> tuple[str | None, str]:
     # A label never names a parent directory: Bazel refuses it, and it would lead out of the tree.
     if not found or ".." in label:
         raise UnknownError("loads a file whose label is not readable")
-    folder = found["package"] if found["root"] else seen_from.rpartition("/")[0]
-    name = found["name"] or found["package"].rpartition("/")[2] + ".bzl"
+    package, name = found["package"], found["name"]
+    if name is None and package.endswith(".bzl") and not found["root"]:
+        # ``load("file.bzl", …)``: without a colon, too, it is a file of the same package.
+        name = package
+    folder = package if found["root"] else seen_from.rpartition("/")[0]
+    name = name or package.rpartition("/")[2] + ".bzl"
     return found["repository"], f"{folder}/{name}" if folder else name
 
 
