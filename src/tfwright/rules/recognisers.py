@@ -46,6 +46,11 @@ def tells_origin(argument: str) -> bool:
     )
 
 
+def names_dictionary(argument: str) -> bool:
+    """Say whether an argument holds a dictionary of files, as those that `listings` reads."""
+    return argument.endswith(("url_dict", "json_dict"))
+
+
 def names_url(known: Mapping[str, object]) -> bool:
     """Say whether a rule names one file by its url, next to which a sha256 belongs."""
     # The others look at these first, and have no argument `sha256`.
@@ -92,7 +97,8 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
     for prefix in dict.fromkeys(found[1] for found in matches if found):
         urls = (*urls_of(plain.get(f"{prefix}urls")), *urls_of(plain.get(f"{prefix}url")))
         digest = plain.get(f"{prefix}sha256") or plain.get(f"{prefix}integrity")
-        if urls or digest:
+        # A digest alone belongs to a further file only if this is named as well.
+        if urls or (digest and not prefix):
             yield urls, digest_of(digest)
 
 

@@ -14,7 +14,18 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from tfwright.rules.model import BAZELS_PLACE, Linked, Load, Nested, Repository, Rules, Unreadable
+from tfwright.rules import listings
+from tfwright.rules.model import (
+    BAZELS_PLACE,
+    Component,
+    Linked,
+    Listed,
+    Load,
+    Nested,
+    Repository,
+    Rules,
+    Unreadable,
+)
 from tfwright.rules.recognisers import (
     DOWNLOADS,
     NAME,
@@ -26,6 +37,7 @@ from tfwright.rules.recognisers import (
     files_of,
     line_of,
     name_of,
+    names_dictionary,
     names_url,
     tells_origin,
     urls_of,
@@ -57,6 +69,7 @@ BAZELS_OWN = "bazel_tools"
 MOST_ROUNDS = 4
 """Times that a tree is read: a folder that is a repository may declare another one."""
 
+Finding = Repository | Unreadable | Nested | Load | Linked | Listed | Component
 UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 """What reading a text may end in; a name that stands for itself is followed without an end."""
 
@@ -82,6 +95,7 @@ def read(texts: Mapping[str, str]) -> Rules:
                 # Files of these were taken for those of an archive.
                 folders = {**folders, **reading.folders}
                 continue
+            reading.note_listed()
             reading.reached = False
             for path in sorted(texts):
                 if path.startswith(PLACES):
@@ -183,7 +197,9 @@ class _Reading:
     def __init__(self, program: Program, place: str) -> None:
         self._program = program
         self._place = place
-        self._found: dict[Repository | Unreadable | Nested | Load | Linked, None] = {}
+        self._found: dict[Finding, None] = {}
+        self._by_dictionary: list[Unreadable] = []
+        """Downloads in the code of rules that are handed dictionaries of files."""
         self._seen: set[ast.FunctionDef] = set()
         self._active: list[ast.FunctionDef] = []
         self._declared: tuple[tuple[str, str], ...] = ()
@@ -197,12 +213,23 @@ class _Reading:
 
     def rules(self) -> Rules:
         """Return what was found, in the order in which Bazel would come to it."""
+        if self.reached:
+            self.note_listed()
+        if not any(isinstance(finding, Listed) for finding in self._found):
+            # No dictionary says what the code of these rules downloads.
+            self._found.update(dict.fromkeys(self._by_dictionary))
         # A dictionary keeps the order in which its keys came.
         parts: list[Any] = [
             tuple(finding for finding in self._found if isinstance(finding, kind))
-            for kind in (Repository, Unreadable, Nested, Load, Linked)
+            for kind in (Repository, Unreadable, Nested, Load, Linked, Listed, Component)
         ]
         return Rules(*parts)
+
+    def note_listed(self) -> None:
+        """Note the dictionaries of files in everything that was read so far."""
+        for module in self._program.modules():
+            for entry in listings.listed(self._place + module.path, module.body):
+                self._record(entry)
 
     @contextmanager
     def bounded(self, path: str) -> Iterator[None]:
@@ -480,9 +507,15 @@ class _Reading:
             return
         except UnknownError as fault:
             # The declarations of such a rule name what its code downloads, and they are read.
-            if not (self._rule and any(map(tells_origin, self._rule.attributes))):
-                why = str(fault)[:LONGEST_REASON]
-                self._report(path, line, f"{what[:80]}: {why}" if what else why)
+            if self._rule and any(map(tells_origin, self._rule.attributes)):
+                return
+            why = str(fault)[:LONGEST_REASON]
+            place = self._place + path
+            found = Unreadable(place, line, f"{what[:80]}: {why}" if what else why)
+            if self._rule and any(map(names_dictionary, self._rule.attributes)):
+                self._by_dictionary.append(found)
+            else:
+                self._record(found)
         except RecursionError:
             # An expression of thousands of terms: Python's own stack is the limit here.
             self._report(path, line, "is nested too deeply")
@@ -490,7 +523,7 @@ class _Reading:
     def _report(self, path: str, line: int, why: str) -> None:
         self._record(Unreadable(self._place + path, line, why))
 
-    def _record(self, finding: Repository | Unreadable | Nested | Load | Linked) -> None:
+    def _record(self, finding: Finding) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
         if isinstance(finding, Repository):
             repeats = (finding.name, finding.sha256) in self._declared

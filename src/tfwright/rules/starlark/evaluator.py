@@ -85,6 +85,10 @@ class Program:
             self._modules[path] = Module(path, parse(path, self._texts))
         return self._modules[path]
 
+    def modules(self) -> Sequence[Module]:
+        """Return the files that were parsed so far."""
+        return list(self._modules.values())
+
     def globals(self, module: Module) -> Scope:
         """Return what the functions of a module can see."""
         if module not in self._globals:
