@@ -101,6 +101,11 @@ def environment(
         for variable in variables
         if stated.of(variable.replace("HERMETIC", "LOCAL").replace("VERSION", "PATH"))
     }
+    if url := stated.of("HERMETIC_PYTHON_URL"):
+        variables["HERMETIC_PYTHON_URL"] = url
+        variables["HERMETIC_PYTHON_SHA256"] = stated.of("HERMETIC_PYTHON_SHA256")
+        # The tree's own list of interpreters is then not used.
+        local.add("HERMETIC_PYTHON_VERSION")
     return Environment(variables, frozenset(local), host.machine)
 
 

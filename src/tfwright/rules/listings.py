@@ -30,6 +30,10 @@ PLATFORMS = {
     "aarch64": ("linux-sbsa", "aarch64-unknown-linux-gnu"),
 }
 """A machine with Linux, as NVIDIA's lists and as the dictionaries name it."""
+REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
+"""The files in which a tree pins the packages that its build installs, one for each Python."""
+PYTHON_URL = "HERMETIC_PYTHON_URL"
+"""Names another interpreter; HERMETIC_PYTHON_SHA256 is then its checksum."""
 FORMS = {"build": "install_only", "ext": "tar.gz"}
 """What completes an address of python-build-standalone, with version and platform."""
 DEEPEST = 4
@@ -62,6 +66,16 @@ def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
                         case dict(entries):
                             place = Listed(name, path, statement.lineno)
                             yield from _leaves(place, entries, base, DEEPEST)
+
+
+def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
+    """Yield the packages that pip is to install for a build, for each Python."""
+    for path in sorted(texts):
+        if found := REQUIREMENTS.fullmatch(path):
+            for number, line in enumerate(texts[path].splitlines(), 1):
+                if pin := re.match(r"[\w.-]+(\[[\w,-]+\])?==[^\s;\\]+", line):
+                    version = f"{found[1]}.{found[2]}"
+                    yield Listed(REQUIREMENTS.pattern, path, number, version, url=pin[0])
 
 
 def _leaves(place: Listed, value: object, base: str, depth: int) -> Iterator[Listed | Component]:
@@ -105,6 +119,17 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
                 continue
             entries = [entry for entry in found.listed if entry.table == table]
             added += _taken(entries, variable, version, environment, found, text_of)
+    if url := environment.variables.get(PYTHON_URL):
+        with suppress(UnknownError):
+            sha256 = digest_of(environment.variables.get("HERMETIC_PYTHON_SHA256"))
+            own = Repository("python", PYTHON_URL, "WORKSPACE", 1, urls_of(url), sha256)
+            added += Rules((own,), ())
+    python = environment.variables.get("HERMETIC_PYTHON_VERSION")
+    pins = [one for one in found.listed if one.table == REQUIREMENTS.pattern]
+    pins = [one for one in pins if one.version == python]
+    if pins:
+        why = f"names {len(pins)} packages, which pip downloads during the build"
+        added += Rules((), (Unreadable(pins[0].file, pins[0].line, why),))
     return found + added
 
 

@@ -67,6 +67,8 @@ class Unreadable:
     file: str
     line: int
     why: str
+    reached: bool = True
+    """Whether WORKSPACE leads there."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,8 @@ UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 
 def relevant(path: str) -> bool:
     """Say whether WORKSPACE can lead to a file of a tree."""
-    return path == "WORKSPACE" or (path.endswith(".bzl") and path.isprintable())
+    rules = path.endswith(".bzl") and path.isprintable()
+    return path == "WORKSPACE" or rules or bool(listings.REQUIREMENTS.fullmatch(path))
 
 
 def read(texts: Mapping[str, str]) -> Rules:
@@ -85,6 +86,7 @@ def read(texts: Mapping[str, str]) -> Rules:
     Rules that WORKSPACE does not lead to are read too, and marked as not reached.
     """
     folders: Mapping[str, str] = {}
+    packages = tuple(listings.packages(texts))
     for _ in range(MOST_ROUNDS):
         reading = _Reading(Program(texts, OWN_NAMES, folders), place="")
         with reading.bounded("WORKSPACE"):
@@ -101,7 +103,7 @@ def read(texts: Mapping[str, str]) -> Rules:
                 if path.startswith(PLACES):
                     reading.leftovers(path)
         break
-    return reading.rules()
+    return reading.rules() + Rules((), (), listed=packages)
 
 
 def of_bazel(texts: Mapping[str, str]) -> Rules:
@@ -511,7 +513,8 @@ class _Reading:
                 return
             why = str(fault)[:LONGEST_REASON]
             place = self._place + path
-            found = Unreadable(place, line, f"{what[:80]}: {why}" if what else why)
+            why = f"{what[:80]}: {why}" if what else why
+            found = Unreadable(place, line, why, self.reached)
             if self._rule and any(map(names_dictionary, self._rule.attributes)):
                 self._by_dictionary.append(found)
             else:
@@ -521,7 +524,7 @@ class _Reading:
             self._report(path, line, "is nested too deeply")
 
     def _report(self, path: str, line: int, why: str) -> None:
-        self._record(Unreadable(self._place + path, line, why))
+        self._record(Unreadable(self._place + path, line, why, self.reached))
 
     def _record(self, finding: Finding) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""

@@ -141,10 +141,11 @@ def left_to_bazel(rules: Rules) -> Iterator[str]:
     ]
     if names:
         yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names)}"
-    for fault in rules.unreadable[:1]:
+    places = [f"{one.file}:{one.line} {one.why}" for one in rules.unreadable if one.reached]
+    if places:
         yield (
-            f"{fault.file}:{fault.line} {fault.why}; Bazel downloads by itself what "
-            f"{'it declares' if len(rules.unreadable) == 1 else 'such files declare'}"
+            "What these places declare was not read; Bazel downloads it by itself, and a build "
+            f"without a network lacks it: {listed(places)}"
         )
 
 

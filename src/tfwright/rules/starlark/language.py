@@ -166,10 +166,13 @@ def labels(body: Sequence[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def assigned(target: ast.expr, thing: object) -> dict[str, object]:
-    """Return the names that an assignment binds; where it takes a value apart, they are unknown."""
+    """Return the names that an assignment binds; the parts of an unknown value are unknown."""
     match target:
         case ast.Name():
             return {target.id: thing}
+        case ast.Tuple(elts=parts) if isinstance(thing, list) and len(parts) == len(thing):
+            pairs = zip(parts, thing, strict=True)
+            return {name: part for one, item in pairs for name, part in assigned(one, item).items()}
         case ast.Tuple() | ast.List():
             unset = Unset(UnknownError("is a part of a value"))
             return {node.id: unset for node in ast.walk(target) if isinstance(node, ast.Name)}
