@@ -33,8 +33,9 @@ def printable(text: object, longest: int | None = None) -> str:
     Control characters, line ends, direction marks, lone surrogates and unassigned characters are
     written as Python escapes them. `longest` cuts the result to that many characters.
     """
-    shown = without_passwords(str(text))
-    return _shortened(_UNSAFE.sub(_escaped, shown), longest)
+    shown = _UNSAFE.sub(_escaped, without_passwords(str(text)))
+    cut = longest is not None and len(shown) > longest
+    return shown[: longest - len(CUT)] + CUT if longest is not None and cut else shown
 
 
 def printable_lines(text: object) -> str:
@@ -51,17 +52,12 @@ def without_passwords(text: str) -> str:
         for spelled in (name, name.upper()):
             found = _PROXY_USER.match(os.environ.get(spelled, ""))
             if found:
-                text = _without_password(text, found[1], found[2])
+                user, password = found.groups()
+                # What is left of it where a library takes one of these characters for the end of
+                # the host.
+                for secret in filter(None, (password, re.split(r"[/?#@\s]", password)[0])):
+                    text = text.replace(f"{user}:{secret}", f"{user}:{CUT}")
     return _USER.sub(rf"\1:{CUT}", text)
-
-
-def _without_password(text: str, user: str, password: str) -> str:
-    # What is left of it where a library takes one of these characters for the end of the host.
-    beginning = re.split(r"[/?#@\s]", password)[0]
-    for secret in (password, beginning):
-        if secret:
-            text = text.replace(f"{user}:{secret}", f"{user}:{CUT}")
-    return text
 
 
 def shell_word(text: str) -> str:
@@ -111,9 +107,3 @@ def _escaped(found: re.Match[str]) -> str:
 
 def _escaped_within_line(found: re.Match[str]) -> str:
     return found[0] if found[0] in _KEPT_IN_TEXT else _escaped(found)
-
-
-def _shortened(text: str, longest: int | None) -> str:
-    if longest is None or len(text) <= longest:
-        return text
-    return text[: longest - len(CUT)] + CUT

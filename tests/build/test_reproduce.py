@@ -19,7 +19,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact, Results
 from tfwright.progress import Listener
-from tfwright.tools.process import inside, randomisation
+from tfwright.tools.process import inside, isolation
 from tfwright.tools.process.command import Command
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
@@ -28,7 +28,7 @@ Maker = Callable[..., Path]
 Baked = Callable[[RecipeJob], str]
 
 needs_personality = pytest.mark.skipif(
-    randomisation.obstacle() is not None,
+    isolation.address_obstacle() is not None,
     reason="address-space randomisation cannot be switched off here",
 )
 

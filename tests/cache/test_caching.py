@@ -273,20 +273,6 @@ def test_a_compiler_is_part_of_the_toolchain_wherever_it_is_named(
     assert "/opt/gcc-11" in choice.toolchain(tmp_path).parts
 
 
-def test_an_execution_log_is_kept_where_the_next_build_does_not_overwrite_it(
-    job: RecipeJob,
-) -> None:
-    asked = with_cache(job, logs=True)
-    (flag,) = caching.log_flags(asked, {"experimental_execution_log_file": ""})
-    log = Path(flag.partition("=")[2])
-    log.parent.mkdir(parents=True)
-    log.write_bytes(b"log")
-    compiled(asked, adding(ACTION))
-    (kept,) = (job.host_file.cache_directory / "logs").iterdir()
-    assert (kept.read_bytes(), log.exists()) == (b"log", False)
-    assert list(caching.log_flags(job, {"execution_log_binary_file": ""})) == []
-
-
 def test_lines_of_the_history_that_cannot_be_read_are_left_out(job: RecipeJob) -> None:
     root = job.host_file.cache_directory
     assert usage.read(root) == ()

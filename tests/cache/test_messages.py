@@ -1,7 +1,5 @@
 """What is read of Bazel's entries, which another host or a server may have written."""
 
-import io
-
 import pytest
 from tests.cache.builds import digest, sha256
 
@@ -42,17 +40,6 @@ def test_what_is_not_a_message_is_refused(message: bytes) -> None:
 def test_a_field_of_another_kind_than_expected_is_refused(value: int | bytes) -> None:
     with pytest.raises(MalformedMessageError):
         messages.text(value)
-
-
-def test_a_stream_ends_after_its_last_whole_message() -> None:
-    stream = io.BytesIO(b"\x03abc\x02de")
-    assert [messages.delimited(stream) for _ in range(3)] == [b"abc", b"de", b""]
-
-
-@pytest.mark.parametrize("cut", [b"\x03ab", b"\x80", b"\xff" * 11])
-def test_a_stream_that_is_cut_off_is_refused(cut: bytes) -> None:
-    with pytest.raises(MalformedMessageError):
-        messages.delimited(io.BytesIO(cut))
 
 
 def test_files_folders_and_what_was_printed_are_the_blobs_of_a_result() -> None:

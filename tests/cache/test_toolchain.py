@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import sys
@@ -93,35 +94,10 @@ def test_a_touched_header_makes_another_toolchain(tmp_path: Path, include: Path)
 
 
 def test_the_parts_of_a_toolchain_are_written_down_under_its_digest(tmp_path: Path) -> None:
-    tools = Toolchain({"gcc": "a" * 64}, {"gcc": {"/usr/bin/gcc": "a" * 64}}, {"gcc": "gcc 12.2.0"})
+    tools = Toolchain({"gcc": "a" * 64})
     toolchain.keep(tools, tmp_path)
     assert toolchain.kept(tmp_path, tools.digest) == tools
-
-
-def test_the_parts_that_the_first_tfwright_wrote_down_are_read(tmp_path: Path) -> None:
-    (tmp_path / "toolchains").mkdir()
-    (tmp_path / "toolchains/0.json").write_text('{"gcc": "a"}')
-    assert toolchain.kept(tmp_path, "0") == Toolchain({"gcc": "a"})
-
-
-def test_versions_and_places_make_no_other_toolchain() -> None:
-    said = Toolchain({"gcc": "a"}, {"gcc": {"/usr/bin/gcc": "a"}}, {"gcc": "12"})
-    assert said.digest == Toolchain({"gcc": "a"}).digest
-
-
-@pytest.mark.medium
-def test_the_header_that_changed_can_be_named(tmp_path: Path, include: Path) -> None:
-    def shares() -> dict[str, str]:
-        program = str(compiler(tmp_path, include))
-        found = toolchain.of_host(
-            [program], Path(sys.executable), None, tmp_path / "memo", native=False
-        )
-        return dict(found.files[f"headers of {program}"])
-
-    before = shares()
-    write(include / "stdio.h", "long a;")
-    after = shares()
-    assert {path for path in after if after[path] != before[path]} == {str(include / "stdio.h")}
+    assert toolchain.kept(tmp_path, "0") == Toolchain()
 
 
 CLANG = """#!/bin/sh
@@ -137,12 +113,11 @@ def test_clang_is_all_that_its_driver_loads(tmp_path: Path) -> None:
     driver.chmod(0o755)
     # A real program, whose shared libraries ldd can list.
     shutil.copyfile("/bin/sh", tmp_path / "clang")
-    found = toolchain.of_host(
-        [str(driver)], Path(sys.executable), None, tmp_path / "memo", native=False
-    )
-    names = {Path(path).name for path in found.files[f"programs of {driver}"]}
+    memo = tmp_path / "memo"
+    toolchain.of_host([str(driver)], Path(sys.executable), None, memo, native=False)
+    names = {Path(path).name for path in json.loads(memo.read_text("utf-8"))}
     assert "clang" in names
-    assert "libc.so.6" in names
+    assert any(name.startswith("libc") for name in names)
 
 
 def test_another_nvcc_makes_another_toolchain(tmp_path: Path) -> None:
@@ -175,7 +150,6 @@ def test_a_cpu_is_a_part_where_the_code_is_made_for_it(tmp_path: Path) -> None:
     python = Path(sys.executable)
     tools = toolchain.of_image("sha256:1", python, native=True)
     assert tools.parts["CPU"]
-    assert tools.versions["CPU"]
     of_host = toolchain.of_host([], python, None, tmp_path / "memo", native=True)
     assert of_host.parts["CPU"] == tools.parts["CPU"]
 

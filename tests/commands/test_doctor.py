@@ -3,7 +3,6 @@
 import io
 import json
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,23 +21,19 @@ def made(tmp_path: Path) -> KeptImage:
 
 
 @pytest.fixture
-def pinned(
-    made: KeptImage, recipe_file: Path, tmp_path: Path, serve: Callable[[Path], str]
-) -> Path:
+def pinned(made: KeptImage, recipe_file: Path) -> Path:
     """Return a recipe whose image a registry has."""
-    manifest = tmp_path / f"registry/v2/small/manifests/{made.digest}"
-    manifest.parent.mkdir(parents=True)
-    manifest.write_bytes(b"{}")
-    server = serve(tmp_path / "registry").removeprefix("http://")
-    pin = f'name = "{server}small"\ndigest = "{made.digest}"'
+    pin = f'name = "registry.example/small"\ndigest = "{made.digest}"'
     add(recipe_file, f"[host.image]\n{pin}\n", after='version = "0.26.1"')
     return recipe_file
 
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the only folder on PATH."""
+    """Return the only folder on PATH, with a skopeo whose registry has every image."""
     (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/skopeo").write_text("#!/bin/sh\necho {}\n", "utf-8")
+    (tmp_path / "bin/skopeo").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return tmp_path / "bin"
 

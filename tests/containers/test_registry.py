@@ -1,60 +1,40 @@
 """Images of a registry: pulled by digest, never believed, and missed in plain words."""
 
-import contextlib
 import hashlib
 import http.server
 import io
 import json
-import os
 import shutil
 import socket
 import subprocess
 import tarfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from urllib3 import HTTPResponse
+from tests.failing import fails
 
 from tfwright.doctor import images
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
-from tfwright.errors import SupplyError
+from tfwright.errors import HostError, SupplyError
 from tfwright.tools.container import engine, image, registry
 from tfwright.tools.container.image import KeptImage
 
 DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
-
-
-@contextlib.contextmanager
-def pouring(status: str) -> Iterator[str]:
-    """Serve answers without an end, and without a word of their size; yield an image's name."""
-
-    def pour(client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError):
-            client.recv(4096)
-            challenge = 'WWW-Authenticate: Bearer realm="none"'
-            client.sendall(f"HTTP/1.1 {status}\r\n{challenge}\r\n\r\n".encode())
-            while True:
-                client.sendall(b" " * (1 << 20))
-
-    def serve(listener: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = listener.accept()
-                threading.Thread(target=pour, args=(client,), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        serving = threading.Thread(target=serve, args=(listener,), daemon=True)
-        serving.start()
-        yield f"127.0.0.1:{listener.getsockname()[1]}/a/b"
-        # Else it could accept what comes to the next test's server, whose descriptor is the same.
-        listener.shutdown(socket.SHUT_RDWR)
-        serving.join()
+NAME = "registry.example/library/small"
+SKOPEO = """\
+for last; do :; done
+case "$*" in
+"copy "*) mkdir ${last#dir:}; cp FOLDER/* ${last#dir:}; cd ${last#dir:}; echo 1 > version
+    source=${*#*@sha256:}; mv ${source%% *} manifest.json;;
+*) cat FOLDER/${last#*@sha256:} || { echo "reading manifest: manifest unknown" >&2; exit 1; };;
+esac
+"""
+"""What skopeo does, with a folder of blobs for a registry."""
 
 
 @pytest.fixture
@@ -69,14 +49,140 @@ def made(tmp_path: Path) -> KeptImage:
 
 
 @pytest.fixture
+def offered(tmp_path: Path, made: KeptImage, programs: Callable[..., None]) -> Path:
+    """Offer an image in a registry; return the folder of its blobs."""
+    blobs = tmp_path / "registry"
+    blobs.mkdir()
+    for blob in made.blobs():
+        shutil.copy(blob, blobs)
+    programs(skopeo=SKOPEO.replace("FOLDER", str(blobs)))
+    return blobs
+
+
+def digest_of(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def listing(made: KeptImage) -> bytes:
+    """Return a list of manifests, of which one is for this machine."""
+    own = {"architecture": image.MACHINES["x86_64"], "os": "linux"}
+    entries = [
+        {"digest": "sha256:" + "0" * 64, "platform": {"architecture": "s390x", "os": "linux"}},
+        {"digest": made.digest, "platform": own, "mediaType": made.manifest.kind, "size": 1},
+    ]
+    described = {"schemaVersion": 2, "mediaType": image.INDEX_TYPE, "manifests": entries}
+    return json.dumps(described).encode()
+
+
+@pytest.mark.usefixtures("offered")
+def test_an_image_is_pulled_by_its_digest(made: KeptImage, tmp_path: Path) -> None:
+    pulled = registry.pull(NAME, made.digest, tmp_path / "vault")
+    assert pulled == image.kept(tmp_path / "vault", made.digest)
+    assert pulled.config == made.config
+    assert [path.name for path in (tmp_path / "vault/images").iterdir()] == [made.digest[7:]]
+
+
+def test_of_a_list_the_manifest_for_this_machine_is_taken(
+    made: KeptImage, offered: Path, tmp_path: Path
+) -> None:
+    listed = listing(made)
+    (offered / digest_of(listed)[7:]).write_bytes(listed)
+    pulled = registry.pull(NAME, digest_of(listed), tmp_path / "vault")
+    assert (pulled.digest, pulled.config) == (digest_of(listed), made.config)
+
+
+@pytest.mark.parametrize("damage", ["layer", "no layer", "manifest", "no manifest"])
+def test_a_registry_that_lies_gives_nothing_to_the_vault(
+    made: KeptImage, offered: Path, tmp_path: Path, damage: str
+) -> None:
+    layer = "layer" in damage
+    blob = offered / (made.manifest.parts[1] if layer else made.digest).removeprefix("sha256:")
+    blob.chmod(0o600)
+    blob.write_bytes(b"other bytes")
+    if damage.startswith("no "):
+        blob.unlink()
+    with fails(SupplyError):
+        registry.pull(NAME, made.digest, tmp_path / "vault")
+    assert list((tmp_path / "vault/images").iterdir()) == []
+
+
+def test_what_skopeo_fails_with_is_said(
+    made: KeptImage, offered: Path, tmp_path: Path, programs: Callable[..., None]
+) -> None:
+    asking = f"cat {offered}/{made.digest[7:]}"
+    programs(skopeo=f'case "$*" in *copy*) echo no space for blobs; exit 1;; *) {asking};; esac')
+    with fails(SupplyError, NAME, "no space for blobs"):
+        registry.pull(NAME, made.digest, tmp_path / "vault")
+
+
+def test_a_name_without_a_registry_is_never_asked_for(tmp_path: Path) -> None:
+    assert not registry.has_place("debian-bullseye")
+    assert not registry.has_place("someone/image")
+    with fails(SupplyError, "sha256:" + "0" * 64):
+        registry.pull("debian-bullseye", "sha256:" + "0" * 64, tmp_path)
+
+
+def recipe_with(name: str, digest: str) -> Recipe:
+    demo = recipes.read("demo")
+    host = demo.host.model_copy(update={"image": ImageTable(name=name, digest=digest)})
+    return demo.model_copy(update={"host": host})
+
+
+def reported(name: str, digest: str, build_out: Path) -> Mapping[str, str]:
+    """Return what doctor says of an image: the words, and the stage that is blocked."""
+    found = images.findings(recipe_with(name, digest), HostFile(build_out=build_out))
+    return {finding.found: finding.blocks for finding in found if finding.found != "no podman"}
+
+
+def test_doctor_says_when_a_registry_has_lost_the_image(
+    made: KeptImage, offered: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert reported(NAME, made.digest, out) == {"the container image is not here yet": ""}
+    registry.pull(NAME, made.digest, out / "vault")
+    assert reported(NAME, made.digest, out) == {}
+    shutil.rmtree(offered)
+    assert reported(NAME, made.digest, out) == {"the image is gone from its registry": ""}
+    shutil.rmtree(out / "vault")
+    ((found, blocks),) = reported(NAME, made.digest, out).items()
+    assert "manifest unknown" in found
+    assert blocks == "check"
+
+
+def test_doctor_says_when_a_registry_does_not_answer(
+    programs: Callable[..., None], tmp_path: Path
+) -> None:
+    programs(skopeo="echo connection refused >&2; exit 1")
+    (found,) = reported(NAME, "sha256:" + "0" * 64, tmp_path)
+    assert "connection refused" in found
+
+
+@pytest.mark.usefixtures("no_programs")
+def test_skopeo_is_missed_before_a_pull(
+    programs: Callable[..., None], made: KeptImage, tmp_path: Path
+) -> None:
+    programs()
+    assert "no skopeo" in reported(NAME, made.digest, tmp_path)
+    with fails(HostError, "skopeo"):
+        registry.pull(NAME, made.digest, tmp_path / "vault")
+
+
+# A real skopeo
+
+
+@pytest.fixture
 def served() -> Iterator[tuple[str, dict[str, bytes]]]:
     """Serve what a test puts in, by its path; yield the registry's name, too."""
-    content: dict[str, bytes] = {}
+    if not shutil.which("skopeo"):
+        pytest.skip("skopeo is not installed")
+    content: dict[str, bytes] = {"/v2/": b"{}"}
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = content.get(self.path)
             self.send_response(404 if body is None else 200)
+            if body and "/manifests/" in self.path:
+                self.send_header("Content-Type", json.loads(body)["mediaType"])
             self.send_header("Content-Length", str(len(body or b"")))
             self.end_headers()
             if self.command == "GET":
@@ -101,143 +207,23 @@ def offer(content: dict[str, bytes], given: KeptImage) -> None:
             content[f"/v2/library/small/{kind}/sha256:{blob.name}"] = blob.read_bytes()
 
 
-def digest_of(content: bytes) -> str:
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
-
-
-def test_an_image_is_pulled_by_its_digest(
+@pytest.mark.medium
+def test_skopeo_gives_what_a_registry_has_by_digest(
     made: KeptImage, served: tuple[str, dict[str, bytes]], tmp_path: Path
 ) -> None:
     name, content = served
     offer(content, made)
-    pulled = registry.pull(name, made.digest, tmp_path / "vault")
-    assert pulled == image.kept(tmp_path / "vault", made.digest)
-    assert pulled.config == made.config
-    assert [path.name for path in (tmp_path / "vault/images").iterdir()] == [made.digest[7:]]
-
-
-def test_of_a_list_the_manifest_for_this_machine_is_taken(
-    made: KeptImage, served: tuple[str, dict[str, bytes]], tmp_path: Path
-) -> None:
-    name, content = served
-    offer(content, made)
-    own = {"architecture": image.MACHINES["x86_64"], "os": "linux"}
-    entries = [
-        {"digest": "sha256:" + "0" * 64, "platform": {"architecture": "s390x", "os": "linux"}},
-        {"digest": made.digest, "platform": own},
-    ]
-    listed = json.dumps({"mediaType": image.INDEX_TYPE, "manifests": entries}).encode()
+    listed = listing(made)
     content[f"/v2/library/small/manifests/{digest_of(listed)}"] = listed
-    pulled = registry.pull(name, digest_of(listed), tmp_path / "vault")
-    assert pulled.digest == digest_of(listed)
-    assert pulled.config == made.config
-
-
-@pytest.mark.parametrize(
-    "status",
-    [
-        "200 OK",
-        "401 Unauthorized",
-        "500 Oh",
-        "302 Found\r\nLocation: /again",
-        "302 Found\r\nLocation: http://[::1",
-        "503 Busy\r\nRetry-After: 86400",
-        f"503 Busy\r\nRetry-After: {'9' * 5000}",
-    ],
-    ids=lambda status: status[:30],
-)
-def test_an_answer_without_an_end_is_left(tmp_path: Path, status: str) -> None:
-    with (
-        pouring(status) as name,
-        pytest.raises(SupplyError, match="cannot be pulled by its digest"),
-    ):
-        registry.pull(name, "sha256:" + "0" * 64, tmp_path / "vault")
-    assert list((tmp_path / "vault/images").iterdir()) == []
-
-
-def test_an_image_that_does_not_fit_is_not_asked_for(
-    made: KeptImage,
-    served: tuple[str, dict[str, bytes]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    name, content = served
-    offer(content, made)
-    room = os.statvfs(tmp_path)
-    monkeypatch.setattr(image, "_stated_size", lambda _: 2 * room.f_blocks * room.f_frsize)
-    with pytest.raises(SupplyError, match=r"bytes, and .* are free"):
-        registry.pull(name, made.digest, tmp_path / "vault")
-
-
-@pytest.mark.parametrize("damage", ["other bytes", "missing", "too large"])
-def test_a_registry_that_lies_gives_nothing_to_the_vault(
-    made: KeptImage, served: tuple[str, dict[str, bytes]], tmp_path: Path, damage: str
-) -> None:
-    name, content = served
-    offer(content, made)
+    for digest in (made.digest, digest_of(listed)):
+        assert registry.pull(name, digest, tmp_path / "vault").config == made.config
+    assert registry.presence(name, made.digest)[0] == "there"
     layer = f"/v2/library/small/blobs/{made.manifest.parts[1]}"
-    if damage == "other bytes":
-        content[layer] = b"another layer"
-    elif damage == "missing":
-        del content[layer]
-    else:
-        content[f"/v2/library/small/manifests/{made.digest}"] = b" " * (5 << 20)
-    with pytest.raises(SupplyError, match="cannot be pulled by its digest"):
-        registry.pull(name, made.digest, tmp_path / "vault")
-    assert list((tmp_path / "vault/images").iterdir()) == []
-
-
-def test_a_name_without_a_registry_is_never_asked_for(tmp_path: Path) -> None:
-    assert registry.place_of("debian-bullseye") is None
-    assert registry.place_of("someone/image") is None
-    with pytest.raises(SupplyError, match="is not in the vault"):
-        registry.pull("debian-bullseye", "sha256:" + "0" * 64, tmp_path)
-
-
-def test_the_hub_is_asked_by_its_real_name() -> None:
-    place = registry.place_of("docker.io/library/debian")
-    assert place
-    assert place.url("manifests", "D") == (
-        "https://registry-1.docker.io/v2/library/debian/manifests/D"
-    )
-
-
-def recipe_with(name: str, digest: str) -> Recipe:
-    demo = recipes.read("demo")
-    host = demo.host.model_copy(update={"image": ImageTable(name=name, digest=digest)})
-    return demo.model_copy(update={"host": host})
-
-
-def reported(name: str, digest: str, build_out: Path) -> Mapping[str, str]:
-    """Return what doctor says of an image: the words, and the stage that is blocked."""
-    found = images.findings(recipe_with(name, digest), HostFile(build_out=build_out))
-    return {finding.found: finding.blocks for finding in found if finding.found != "no podman"}
-
-
-def test_doctor_says_when_a_registry_has_lost_the_image(
-    made: KeptImage, served: tuple[str, dict[str, bytes]], tmp_path: Path
-) -> None:
-    name, content = served
-    offer(content, made)
-    out = tmp_path / "out"
-    there = reported(name, made.digest, out)
-    assert there == {"the container image is not here yet": ""}
-    registry.pull(name, made.digest, out / "vault")
-    assert reported(name, made.digest, out) == {}
+    content[layer] = b"X" * len(content[layer])
+    with fails(SupplyError, name):
+        registry.pull(name, made.digest, tmp_path / "other")
     content.clear()
-    assert reported(name, made.digest, out) == {"the image is gone from its registry": ""}
-    shutil.rmtree(out / "vault")
-    gone = "no container image; its registry says HTTP 404"
-    assert reported(name, made.digest, out) == {gone: "check"}
-
-
-def test_doctor_says_when_a_registry_does_not_answer(tmp_path: Path) -> None:
-    # A port that nothing listens on.
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    found = reported(f"127.0.0.1:{port}/a/b", "sha256:" + "0" * 64, tmp_path)
-    assert "does not answer" in next(iter(found))
+    assert registry.presence(name, made.digest)[0] != "there"
 
 
 @pytest.fixture
@@ -296,39 +282,3 @@ def test_a_real_registry_gives_what_podman_pushed(
     )
     assert loaded.returncode == 0
     subprocess.run(("podman", "rmi", "--force", pulled.config[7:]), check=True, capture_output=True)
-
-
-CHALLENGE = 'Bearer realm="https://auth.example.org/token",service="s",scope="pull"'
-
-
-def token(content: bytes, challenge: str = CHALLENGE) -> tuple[str, list[str]]:
-    """Return the token that is read of an answer, and which addresses were asked."""
-    asked: list[str] = []
-
-    def request(_: str, url: str, **__: object) -> HTTPResponse:
-        asked.append(url)
-        return HTTPResponse(io.BytesIO(content), preload_content=False)
-
-    session = SimpleNamespace(pool=SimpleNamespace(request=request))
-    return registry._token(session, challenge), asked  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("content", "given"),
-    [
-        (b'{"token": "abc"}', "abc"),
-        (b'{"access_token": "def"}', "def"),
-        (b'{"token": "a\\r\\nX-Evil: 1"}', ""),
-        (b'{"token": "\xc3\xa9"}', ""),
-        (b'["abc"]', ""),
-        (b"not JSON", ""),
-        (b"{}", ""),
-    ],
-)
-def test_a_token_is_taken_if_it_can_be_a_header(content: bytes, given: str) -> None:
-    assert token(content) == (given, ["https://auth.example.org/token"])
-
-
-def test_no_token_is_asked_for_without_encryption() -> None:
-    plain = CHALLENGE.replace("https:", "http:")
-    assert token(b'{"token": "abc"}', plain) == ("", [])

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
@@ -107,4 +108,17 @@ def test_a_text_is_not_taken_for_yes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path.write_text('[cache]\nenabled = "no"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(path))
     with pytest.raises(RecipeError, match="must be true or false, without quotes"):
+        host_file.read()
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"), [('trust = ["/key.pem"]', "secret"), ("logs = true", "compile.flags")]
+)
+def test_a_key_of_the_cache_that_is_gone_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, remedy: str
+) -> None:
+    path = tmp_path / "host.toml"
+    path.write_text(f"[cache]\n{line}\n", "utf-8")
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(path))
+    with fails(RecipeError, line.partition(" ")[0], remedy):
         host_file.read()

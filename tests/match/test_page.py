@@ -2,7 +2,9 @@
 
 import pytest
 
+from tfwright.facts import wheels
 from tfwright.match import page
+from tfwright.match.official import OfficialMatch
 from tfwright.match.ranking import Candidate, Need, Wish
 
 WISH = Wish(system="Linux", cuda="9.2", named="the GPU of this host")
@@ -16,8 +18,10 @@ def matched(
     capsys: pytest.CaptureFixture[str],
     ranked: tuple[Candidate, ...],
     needs: tuple[Need, ...] = NEEDS,
+    official: tuple[OfficialMatch, ...] = (),
 ) -> str:
-    page.show_matches(WISH, ranked, needs, 1)
+    excluded = () if needs else ("no release goes with both CUDA 9.2 and Python 3.12",)
+    page.show_matches(page.MatchAnswer(WISH, official, ranked, needs, excluded))
     return capsys.readouterr().out
 
 
@@ -28,8 +32,6 @@ def test_recipes_that_fit_come_before_the_nearest_others(
     assert said.index("These recipes fit") < said.index("linux-r1.8")
     assert said.index("linux-r1.8") < said.index("The nearest others")
     assert "CUDA 9.0; no sm_30" in said
-    # One of the others is asked for.
-    assert "linux-r1.4" not in said
     assert "the GPU of this host" in said
     assert [line.split(None, 2) for line in said.splitlines()[-2:]] == [
         ["host.cuda", "9.2", "[1]"],
@@ -47,4 +49,27 @@ def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     said = matched(capsys, (NEAR,), ())
-    assert said.splitlines()[-1] == ("No TensorFlow release was made for this combination")
+    heading, reason = said.splitlines()[-2:]
+    assert "No TensorFlow can be built" in heading
+    assert "CUDA 9.2 and Python 3.12" in reason
+
+
+WHEEL = wheels.official()[0]
+
+
+def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = OfficialMatch(WHEEL, (), ("a driver",))
+    said = matched(capsys, (FITS,), official=(found,))
+    assert said.index(found.install) < said.index("linux-r1.8")
+    assert "a driver" in said
+    assert wheels.read() in said
+
+
+def test_without_an_official_wheel_that_fits_the_nearest_say_why(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = matched(capsys, (FITS,), official=(OfficialMatch(WHEEL, ("needs a CPU with avx",)),))
+    assert "No official wheel fits" in said
+    assert "needs a CPU with avx" in said

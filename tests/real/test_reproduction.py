@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tfwright.documents.recipe import ROOT
-from tfwright.tools.process import randomisation
+from tfwright.tools.process import isolation
 
 pytestmark = pytest.mark.real
 
@@ -130,7 +130,7 @@ def test_with_the_cache_nothing_is_compiled_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    randomisation.obstacle() is not None,
+    isolation.address_obstacle() is not None,
     reason="address-space randomisation cannot be switched off here",
 )
 @pytest.mark.parametrize(

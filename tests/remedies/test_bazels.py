@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.remedies.following import CommandLine, add, commands, failing
+from tests.remedies.following import commands, failing
 from tests.tools.bazel import test_binary, test_client
 from tests.tools.bazel.test_binary import PLATFORM, VERSION, Obtain, digest, fake, program, publish
 
@@ -20,7 +20,6 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools.bazel import client, events
-from tfwright.tools.cache import execution_log
 
 elsewhere, releases, obtain = (test_binary.elsewhere, test_binary.releases, test_binary.obtain)
 
@@ -147,35 +146,3 @@ def test_a_list_of_outputs_that_is_cut_off_is_whole_after_another_build(tmp_path
     assert fault.remedy.endswith("then build again.")
     path.write_text(EVENT, "utf-8")
     assert events.outputs(path) == ()
-
-
-@pytest.mark.medium
-def test_a_log_is_chosen_among_those_that_are_listed(
-    shell: CommandLine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    logs = tmp_path / "cache/logs"
-    logs.mkdir(parents=True)
-    (logs / "demo-2026-01-01.log").write_bytes(b"")
-    add(shell.host_file, f'[cache]\ndirectory = "{tmp_path}/cache"\n')
-    gone = logs / "demo-2025-01-01.log"
-    fault = failing(lambda: list(execution_log.read(gone)), HostError)
-    (command,) = commands(fault.remedy)
-    shell.succeeds(command)
-    (listed,) = re.findall(r"demo-2026[\w-]+", "".join(capsys.readouterr()))
-    assert list(execution_log.read(logs / f"{listed}.log")) == []
-
-
-def test_a_log_that_is_cut_off_is_written_again_by_a_build_that_keeps_it(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_bytes(b"\x7fcut off")
-    fault = failing(lambda: list(execution_log.read(log)), HostError)
-    table = re.search(r"with (\[cache\]) (logs = true) in the host", fault.remedy)
-    assert table
-    path = tmp_path / "host.toml"
-    path.write_text("\n".join(table.groups()), "utf-8")
-    assert load(path, HostFile).cache.logs
-    # What such a build writes is whole: a message after its length.
-    message = b"\x52\x04Fake"
-    log.write_bytes(bytes([len(message)]) + message)
-    (action,) = execution_log.read(log)
-    assert action.mnemonic == "Fake"

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.containers import test_registry
 from tests.remedies.following import CommandLine, add, commands, failing
 
 from tfwright.documents.host_file import Engine, HostFile
@@ -277,9 +276,6 @@ def test_a_container_starts_once_its_engine_and_options_are_right(
     assert opened("nofile=9") == "0123"
 
 
-served = test_registry.served
-
-
 @pytest.mark.parametrize("way", ["copy", "pin"])
 def test_an_image_that_its_registry_lacks_is_copied_or_made_again(  # noqa: PLR0913, PLR0917 the two ways
     shell: CommandLine,
@@ -288,11 +284,12 @@ def test_an_image_that_its_registry_lacks_is_copied_or_made_again(  # noqa: PLR0
     pinned: Path,
     root: Path,
     tmp_path: Path,
-    served: tuple[str, dict[str, bytes]],
+    programs: Callable[..., None],
     way: str,
 ) -> None:
     text = worded.read_text("utf-8")
-    worded.write_text(text.replace('"small"', f'"{served[0]}"'), "utf-8")
+    worded.write_text(text.replace('"small"', '"registry.example/small"'), "utf-8")
+    programs(skopeo="echo manifest unknown >&2; exit 1")
     remedy = shell.remedy(f"{begun} --pull")
     folder = re.search(r"copy vault/(images) from a host that has it", remedy)
     assert folder

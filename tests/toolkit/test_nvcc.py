@@ -9,7 +9,7 @@ from tests.toolkit.parts import part_of
 
 from tfwright.toolkit import nvcc, tree
 from tfwright.tools import files
-from tfwright.tools.process import randomisation
+from tfwright.tools.process import isolation
 
 COMPILER = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
 """Prints its arguments, one a line."""
@@ -130,7 +130,7 @@ def test_nvcc_makes_its_temporary_files_next_to_the_object_if_it_can(
 
 
 def test_a_compiler_has_the_same_addresses_in_every_run(toolkit: Path) -> None:
-    if why := randomisation.obstacle():
+    if why := isolation.address_obstacle():
         pytest.skip(why)
     (toolkit / "nvvm/bin/cicc").write_text("#!/bin/sh\ncat /proc/self/maps\n")
     assert called(toolkit, "cicc") == called(toolkit, "cicc")

@@ -3,8 +3,8 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tfwright.pipeline import containers, engine, host_facts, stamps
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Published, SealedWheel
 from tfwright.tools import files
-from tfwright.tools.process import randomisation
+from tfwright.tools.process import isolation
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.compare.comparison import Comparison
@@ -161,20 +161,9 @@ def host_changes(job: RecipeJob, original: Path) -> list[str]:
             return []
         facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
     here = host_facts.found(job.recipe, job.host_file, facts)
-    changes = []
-    for name, (then, now) in _then_and_now(job, record, here).items():
-        if then != now:
-            changes.append(f"{name}: {then or 'none'} then, {now or 'none'} here")
-    return changes
-
-
-def _then_and_now(
-    job: RecipeJob, record: BuildRecord, here: Found
-) -> dict[str, tuple[object, object]]:
-    """Return each property of host and programs: as recorded, and as it is here."""
-    pairs: dict[str, tuple[object, object]] = {}
-    for name in Found.model_fields:
-        pairs[name] = getattr(record.found, name), getattr(here, name)
+    pairs: dict[str, tuple[object, object]] = {
+        name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields
+    }
     sealer = sealing.sealer()
     # Another version of the compressor packs the same files into other bytes.
     pairs[sealing.COMPRESSOR] = record.sealer.deflate, sealer.deflate
@@ -183,7 +172,11 @@ def _then_and_now(
     # Only a fetch on this host knows which Bazel binary it would run.
     if inputs and inputs.programs:
         pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
-    return pairs
+    return [
+        f"{name}: {then or 'none'} then, {now or 'none'} here"
+        for name, (then, now) in pairs.items()
+        if then != now
+    ]
 
 
 def _record(wheel: Path) -> BuildRecord | None:
@@ -198,35 +191,26 @@ def _disagreements(job: RecipeJob, record: BuildRecord) -> Iterator[str]:
     before = record.recipe.content
     now = build_record.recipe_content(job.recipe).content
     for table in sorted(before.keys() | now.keys()):
-        keys = _keys(before.get(table), now.get(table))
-        if before.get(table) != now.get(table):
+        old, new = before.get(table), now.get(table)
+        if old != new:
+            # A part such as `summary` is not a table, and has no keys to name.
+            tables = [part if isinstance(part, dict) else {} for part in (old, new)]
+            keys = sorted(
+                key
+                for key in tables[0].keys() | tables[1].keys()
+                if tables[0].get(key) != tables[1].get(key)
+            )
             listed = f" ({', '.join(keys)})" if keys else ""
             yield f"the recipe's {table}{listed}"
+    source = job.recipe.source
     made = {file.path: file.sha256 for file in record.files}
-    here = _files(job)
+    here = {path: files.sha256(source.file(path)) for path in source.named_files}
     for path in sorted(made.keys() | here.keys()):
         if made.get(path) != here.get(path):
             yield f"patches/{path}"
     # A recipe without a lock file must have been built without one as well.
     if record.lock != (files.sha256(job.locked) if job.locked else None):
         yield "the recipe's lock"
-
-
-def _keys(before: object, now: object) -> list[str]:
-    """Return the keys of two tables that differ."""
-    old, new = _table(before), _table(now)
-    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-
-
-def _table(part: object) -> dict[str, object]:
-    # A part such as `summary` is not a table, and has no keys to name.
-    return part if isinstance(part, dict) else {}
-
-
-def _files(job: RecipeJob) -> dict[str, str]:
-    """Return the digests of the recipe's patches and assets."""
-    source = job.recipe.source
-    return {path: files.sha256(source.file(path)) for path in source.named_files}
 
 
 def _elsewhere(job: RecipeJob, *, cached: bool) -> RecipeJob:
@@ -257,11 +241,12 @@ def _build(job: RecipeJob, name: str, *, fixed: bool) -> Path:
     """
     how = ", with address-space randomisation off" if fixed else ""
     job.listener.note(f"building in {job.places.own}{how}")
-    with ExitStack() as stack:
-        stack.enter_context(_umask(UMASK))
-        if fixed:
-            stack.enter_context(randomisation.off())
-        made = engine.build(replace(job, fresh=True)).of(SealedWheel)
+    before = os.umask(UMASK)
+    try:
+        with isolation.fixed_addresses() if fixed else nullcontext():
+            made = engine.build(replace(job, fresh=True)).of(SealedWheel)
+    finally:
+        os.umask(before)
     # The next build of this job writes over the wheel, so keep a copy of it.
     folder = job.places.build_out / "wheels" / name
     files.remove(folder)
@@ -269,21 +254,12 @@ def _build(job: RecipeJob, name: str, *, fixed: bool) -> Path:
     return Path(shutil.copyfile(made.wheel.path, folder / made.wheel.path.name))
 
 
-@contextmanager
-def _umask(mask: int) -> Iterator[None]:
-    before = os.umask(mask)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
 def _controlled(job: RecipeJob, rebuilt: Path) -> list[str]:
     """Build again in the same place at fixed addresses, and once more if that differs.
 
     Return what the builds show, in sentences.
     """
-    if why := randomisation.obstacle():
+    if why := isolation.address_obstacle():
         return [f"Address-space randomisation stays on, since {why}: no control build was made"]
     digest = files.sha256(rebuilt)
     # The control repeats everything but the addresses. If it gives the same wheel, what differs
@@ -305,13 +281,9 @@ def _seen(found: Comparison, job: RecipeJob, elsewhere: RecipeJob) -> Iterator[s
     directories = str(elsewhere.places.build_out), str(job.places.build_out)
     for difference in found.differences:
         where = difference.member or difference.group
-        if _any(directories, difference.lines):
+        if any(text in line for line in difference.lines for text in directories):
             yield f"{where} holds the directory that it was built in"
         # The group "time" is about the zip's own dates, which are always written as such.
         dated = any(TIME.search(line) for line in difference.lines)
         if difference.group != "time" and dated:
             yield f"{where} seems to hold the time of the build"
-
-
-def _any(texts: Sequence[str], lines: Sequence[str]) -> bool:
-    return any(text in line for line in lines for text in texts)

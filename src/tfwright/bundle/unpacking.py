@@ -218,16 +218,6 @@ def insist(recipe: Recipe, locked: Lock | None, manifest: Manifest) -> tuple[Bun
     Raises SupplyError for a file that the recipe does not ask for, and for other bytes than the
     recipe or the lock pins.
     """
-    _insist_on_patches(recipe, manifest)
-    _insist_on_commits(recipe, manifest)
-    return (
-        *_believed_bazels(recipe, locked, manifest),
-        *_believed_packages(recipe, locked, manifest),
-    )
-
-
-def _insist_on_patches(recipe: Recipe, manifest: Manifest) -> None:
-    """Refuse a bundle whose patches and assets are not exactly those that its recipe names."""
     named = set(recipe.source.named_files)
     carried = {member.name for member in manifest.of("patch")}
     # An unknown file would lie under patches/ until some other recipe applies it.
@@ -239,23 +229,22 @@ def _insist_on_patches(recipe: Recipe, manifest: Manifest) -> None:
             remedy=remaking_remedy(manifest.recipe),
             evidence=Evidence(lines=lacking),
         )
-
-
-def _insist_on_commits(recipe: Recipe, manifest: Manifest) -> None:
-    """Refuse a bundle whose commits are not exactly those of its recipe and its manifest."""
     # Every tfwright has the trees that it ships.
     bundled = recipe.source.url in demo.trees()
     wanted = {} if bundled else {f"source/{SOURCE}": recipe.source.url}
     wanted |= {f"clone/{clone.commit}": clone.remote for clone in manifest.clones}
-    members = (*manifest.of("clone"), *manifest.of("source"))
-    carried = {member.path for member in members}
-    for path in sorted(wanted.keys() - carried):
+    commits = {member.path for member in (*manifest.of("clone"), *manifest.of("source"))}
+    for path in sorted(wanted.keys() - commits):
         raise SupplyError(
             f"The bundle has no member {path}, of {wanted[path]}",
             remedy=remaking_remedy(manifest.recipe),
         )
-    if unknown := sorted(carried - wanted.keys()):
+    if unknown := sorted(commits - wanted.keys()):
         raise _stranger(unknown[0], unknown)
+    return (
+        *_believed_bazels(recipe, locked, manifest),
+        *_believed_packages(recipe, locked, manifest),
+    )
 
 
 def _believed_bazels(

@@ -1,7 +1,7 @@
 """What one tree's ./configure asks and writes, on one system."""
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -37,13 +37,10 @@ class Dialect:
         return self.version.line
 
     def __str__(self) -> str:
-        return "this repository" if self.own else f"TensorFlow {_short(self.version)}"
-
-
-def _short(version: ExactRelease) -> str:
-    """Leave out the patch level of the first version of a line."""
-    plain = ExactRelease(*version.line)
-    return str(version.line) if version == plain else str(version)
+        # Without the patch level of the first version of a line.
+        first = self.version == ExactRelease(*self.release)
+        named = self.release if first else self.version
+        return "this repository" if self.own else f"TensorFlow {named}"
 
 
 def of_tensorflow(
@@ -73,39 +70,30 @@ def _known(version: ExactRelease, system: str, script: str | None) -> list[Promp
     A release candidate may lack a feature that the release has; a commit of a development branch
     may ask for one of the next release, which the recipe then need not answer to be checked.
     """
-    prompts = list(catalogue.prompts(version, system))
+    prompts = catalogue.prompts(version, system)
     if script is None:
-        return prompts
+        return [*prompts]
     asked = {name for pair in _ASKED.findall(script) for name in pair}
-    own = list(_corrected(prompts, script, asked))
-    others = [each for each in catalogue.everything() if each not in prompts]
-    return [*own, *_borrowed(others, own, asked, system)]
-
-
-def _corrected(prompts: Iterable[Prompt], script: str, asked: Container[str]) -> Iterator[Prompt]:
-    """Yield a version's prompts without the features for which its script does not ask."""
     named = set(_WORD.findall(script))
+    found, variables = list[Prompt](), set[str]()
     for prompt in prompts:
+        # Without the features for which its script does not ask.
         if prompt.feature and prompt.variable not in asked:
             continue
         # A recipe need not answer what this script never names.
         unnamed = prompt.asked and prompt.variable not in named
-        yield prompt.model_copy(update={"optional": True}) if unnamed else prompt
-
-
-def _borrowed(
-    others: Iterable[Prompt], own: Iterable[Prompt], asked: Container[str], system: str
-) -> Iterator[Prompt]:
-    """Yield the prompts of other versions that the script has as well."""
-    variables = {prompt.variable for prompt in own}
-    for prompt in others:
-        fits = prompt.system in {"any", system}
+        found.append(prompt.model_copy(update={"optional": True}) if unnamed else prompt)
+        variables.add(prompt.variable)
+    # With the prompts of other versions that the script has as well.
+    for prompt in catalogue.everything():
+        fits = prompt.system in {"any", system} and prompt not in prompts
         if fits and prompt.asked and prompt.variable in asked:
             changes: dict[str, object] = {"optional": True}
             # Another wording of a question that the version has decides nothing more.
             if prompt.variable in variables:
                 changes["feature"] = ""
-            yield prompt.model_copy(update=changes)
+            found.append(prompt.model_copy(update=changes))
+    return found
 
 
 _WORD = re.compile(r"\b[A-Z][A-Z0-9_]+\b")

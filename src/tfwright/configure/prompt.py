@@ -88,7 +88,11 @@ class Prompt(Table):
         """The question for a person, without its default; the variable if it has no text."""
         if self.support:
             return f"Do you wish to build TensorFlow with {self.support} support?"
-        return _plain(self.question) or self.variable
+        # What the question's regular expression matches, up to its default.
+        text = self.question.partition(r"\[")[0].replace(r"\n", " ")
+        for form, plain in _PLAIN_FORMS:
+            text = re.sub(form, plain, text)
+        return text.strip() or self.variable
 
     def belongs_to(self, version: ExactRelease, system: str) -> bool:
         """Say whether a version has this prompt on a system, as ``uname -s`` names it."""
@@ -102,27 +106,19 @@ class Prompt(Table):
             return True
         # "or" binds weaker than "and"; the catalogue needs no brackets.
         alternatives = [part.split(" and ") for part in self.when.split(" or ")]
-        return any(all(_holds(term, answers) for term in terms) for terms in alternatives)
+        return any(
+            all(
+                bool(answers.get(term.removeprefix("not "))) != term.startswith("not ")
+                for term in terms
+            )
+            for terms in alternatives
+        )
 
     def typed(self, answer: Answer) -> str:
         """Return the line that a person would type."""
         if isinstance(answer, str):
             return answer
         return self.yes if answer else self.no
-
-
-def _holds(term: str, answers: Answers) -> bool:
-    variable = term.removeprefix("not ")
-    given = bool(answers.get(variable))
-    return given if term == variable else not given
-
-
-def _plain(pattern: str) -> str:
-    """Return a text that a question's regular expression matches, up to its default."""
-    text = pattern.partition(r"\[")[0].replace(r"\n", " ")
-    for form, plain in _PLAIN_FORMS:
-        text = re.sub(form, plain, text)
-    return text.strip()
 
 
 def from_recipe(table: PromptTable) -> Prompt:

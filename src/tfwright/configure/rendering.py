@@ -28,10 +28,13 @@ def render(interview: Interview) -> str:
     for prompt in dialect.prompts:
         if prompt.feature and prompt.variable in written:
             features.append((prompt.feature, prompt.variable))
+    # ./configure runs the program to learn its version; a plan must work on hosts without it.
+    clang = "CLANG_CUDA_COMPILER_PATH" if written["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH"
+    clang_version = re.search(r"(?:llvm|clang)-(\d+)", str(written.get(clang, "")))
     values = {
         "answers": written,
         "by": interview.by,
-        "clang_major": _clang_major(written),
+        "clang_major": clang_version[1] if clang_version else "",
         "features": features,
         "python_major": interview.python.partition(".")[0],
         "release": dialect.release,
@@ -46,14 +49,6 @@ def render(interview: Interview) -> str:
             f"The ./configure of this commit writes {variable}, which the recipe does not answer",
             remedy=f'Add to the recipe {stanzas.WHERE}:\n[configure.answers]\n{variable} = "..."',
         ) from fault
-
-
-def _clang_major(answers: dict[str, Answer]) -> str:
-    """Return the major version of clang, as its path says it."""
-    # ./configure runs the program; a plan must work on hosts that do not have it.
-    variable = "CLANG_CUDA_COMPILER_PATH" if answers["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH"
-    found = re.search(r"(?:llvm|clang)-(\d+)", str(answers.get(variable, "")))
-    return found[1] if found else ""
 
 
 def settled(interview: Interview) -> dict[str, Answer]:
@@ -81,7 +76,9 @@ def _settle(interview: Interview, variable: str, value: str) -> str:
     if variable.endswith("COMPUTE_CAPABILITIES") and traits["capabilities_joined"]:
         return "".join(value.split())
     if variable == "TF_SYSTEM_LIBS":
-        return _sorted_libraries(value, by_blanks=traits["system_libs_by_blanks"])
+        # As configure sorts them, which keeps a blank behind a comma.
+        separator = "," if "," in value or not traits["system_libs_by_blanks"] else None
+        return ",".join(sorted(value.split(separator)))
     if (
         value.startswith(("/", "~"))
         and _follows(interview)
@@ -100,12 +97,6 @@ def _cut(version: str, parts: int) -> str:
     """Return a version with exactly so many numbers: 9.2.148 is 9.2, and 9 is 9.0."""
     # CUDA 9 becomes 9.0, as configure.py fills it up to the parts that it keeps.
     return ".".join([*version.split("."), *["0"] * parts][:parts])
-
-
-def _sorted_libraries(text: str, *, by_blanks: bool) -> str:
-    """Sort the names as configure does, which keeps a blank behind a comma."""
-    separator = "," if "," in text or not by_blanks else None
-    return ",".join(sorted(text.split(separator)))
 
 
 def _follows(interview: Interview) -> bool:

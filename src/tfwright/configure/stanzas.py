@@ -27,13 +27,11 @@ NEAR = 200
 
 def answers(prompts: Iterable[Prompt]) -> str:
     """Return the table of answers with a line for each prompt."""
-    return _indented(["[configure.answers]", *(_answer(prompt) for prompt in prompts)])
-
-
-def _answer(prompt: Prompt) -> str:
-    if prompt.yes_no:
-        return f"{prompt.variable} = false"
-    return f'{prompt.variable} = "{_EXAMPLES.get(prompt.variable, "...")}"'
+    lines = ["[configure.answers]"]
+    for prompt in prompts:
+        example = f'"{_EXAMPLES.get(prompt.variable, "...")}"'
+        lines.append(f"{prompt.variable} = {'false' if prompt.yes_no else example}")
+    return _indented(lines)
 
 
 _EXAMPLES = {
@@ -141,12 +139,9 @@ def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:
     lines = ["[configure.bazelrc]"]
     for key, settings in (("adds", found.only_written), ("omits", found.only_rendered)):
         if settings:
-            lines += [f"{key} = [", *(_line(setting, places) for setting in settings), "]"]
+            quoted = (json.dumps(portable(each, places), ensure_ascii=False) for each in settings)
+            lines += [f"{key} = [", *(f"{INDENT}{text}," for text in quoted), "]"]
     return _indented(lines)
-
-
-def _line(setting: Setting, places: Mapping[str, str]) -> str:
-    return f"{INDENT}{json.dumps(portable(setting, places), ensure_ascii=False)},"
 
 
 def portable(setting: Setting, places: Mapping[str, str]) -> str:

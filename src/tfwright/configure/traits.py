@@ -87,15 +87,8 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
         traits.setdefault(trait.name, False)
         if trait.covers(version):
             traits[trait.name] = trait.holds
-    if are_of_tensorflow(scripts):
-        traits |= _shown(scripts)
+    for trait in everything() if are_of_tensorflow(scripts) else ():
+        if trait.sign and trait.file in scripts:
+            found = re.search(trait.sign, scripts[trait.file], re.MULTILINE)
+            traits[trait.name] = found is not None
     return traits
-
-
-def _shown(scripts: Scripts) -> dict[str, bool]:
-    """Return the traits that can be read off the files at hand."""
-    signs = {trait.name: trait for trait in everything() if trait.sign and trait.file in scripts}
-    return {
-        name: re.search(trait.sign, scripts[trait.file], re.MULTILINE) is not None
-        for name, trait in signs.items()
-    }

@@ -47,26 +47,35 @@ def faults(interview: Interview) -> list[AnswerFault]:
         # The host adds them for every release: the recipe cannot be blamed for them.
         if variable not in FROM_THE_HOST:
             found += _of_answer(interview, variable, answer)
-    return [*found, *_of_platforms(interview), *_of_the_way(interview)]
+    dialect, answers = interview.dialect, interview.answers
+    # Two GPU platforms at once are refused by configure, after all its questions. ROCm came with
+    # 1.12; before, OpenCL and CUDA could be answered yes together.
+    chosen = [name for name in _PLATFORMS if answers.get(name) is True]
+    if len(chosen) > 1 and not dialect.own and dialect.release >= Release(1, 12):
+        what = f"excludes {' and '.join(chosen[1:])} in {dialect}"
+        found.append(AnswerFault(chosen[0], what, "Answer only one of them with true."))
+    by_environment = interview.by == "environment"
+    if by_environment and dialect.traits.get("python_library_always_asked", False):
+        what = f"{dialect} asks for it whatever the environment says"
+        remedy = 'Set by = "dialogue" in [configure].'
+        found.append(AnswerFault("PYTHON_LIB_PATH", what, remedy))
+    return found
 
 
 def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
-    prompts = [prompt for prompt in interview.dialect.prompts if prompt.variable == variable]
+    dialect = interview.dialect
+    prompts = [prompt for prompt in dialect.prompts if prompt.variable == variable]
     if variable in RESERVED:
         what = "is a variable that tfwright sets for every program it starts"
         yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
     if prompts:
         yield from _of_value(interview, prompts[0], answer)
         if not any(prompt.applies(interview.answers) for prompt in prompts):
-            yield _without_effect(interview, prompts[0], answer)
-    elif not interview.dialect.own:
+            what = f"{dialect} asks for it only with {prompts[0].when}"
+            remedy = f"Remove {variable} from the recipe, or answer what it depends on."
+            yield AnswerFault(variable, what, remedy, harmless=answer is not True)
+    elif not dialect.own:
         yield _not_asked(interview, variable, answer)
-
-
-def _without_effect(interview: Interview, prompt: Prompt, answer: Answer) -> AnswerFault:
-    what = f"{interview.dialect} asks for it only with {prompt.when}"
-    remedy = f"Remove {prompt.variable} from the recipe, or answer what it depends on."
-    return AnswerFault(prompt.variable, what, remedy, harmless=answer is not True)
 
 
 def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFault:
@@ -83,9 +92,8 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
     # questions for GCP, HDFS, AWS and Kafka, and built them in.
     if says := catalogue.afterwards(variable, dialect.version):
         what += f"; {says}"
-    built_in = "built in" in what
-    remedy = f"Remove {variable} from the recipe."
-    return AnswerFault(variable, what, remedy, harmless=answer is False and not built_in)
+    harmless = answer is False and "built in" not in what
+    return AnswerFault(variable, what, f"Remove {variable} from the recipe.", harmless=harmless)
 
 
 def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
@@ -115,31 +123,25 @@ def _asked_by(prompts: list[Prompt]) -> str:
     for prompt in sorted(prompts, key=lambda prompt: first_of(prompt.since)):
         since = ExactRelease.parse(prompt.since).line
         until = ExactRelease.parse(prompt.until).line
-        if spans and since <= _after(spans[-1][1]):
-            spans[-1] = (spans[-1][0], max(spans[-1][1], until))
-        else:
-            spans.append((since, until))
+        if spans:
+            before, last = spans[-1]
+            last_of_series = last in {Release(0, 12), Release(1, 15)}
+            after = Release(last.major + 1, 0) if last_of_series else (last.major, last.minor + 1)
+            if since <= after:
+                spans[-1] = (before, max(last, until))
+                continue
+        spans.append((since, until))
     systems = {prompt.system for prompt in prompts}
-    only = len(systems) == 1 and "any" not in systems
-    where = f" on {systems.pop()}" if only else ""
-    shown = [_span(*span) for span in spans]
+    where = f" on {systems.pop()}" if len(systems) == 1 and "any" not in systems else ""
+    shown = [
+        str(since)
+        if since == until
+        else f"{since} and later"
+        if until >= NEVER
+        else f"{since} to {until}"
+        for since, until in spans
+    ]
     return f"{', '.join(shown)} did{where}" if shown else ""
-
-
-def _after(line: Release) -> Release:
-    """Return the release line that came next."""
-    last_of_series = Release(0, 12), Release(1, 15)
-    if line in last_of_series:
-        return Release(line.major + 1, 0)
-    return Release(line.major, line.minor + 1)
-
-
-def _span(since: Release, until: Release) -> str:
-    if since == until:
-        return str(since)
-    if until >= NEVER:
-        return f"{since} and later"
-    return f"{since} to {until}"
 
 
 NEVER = Release(99, 0)
@@ -262,29 +264,6 @@ def _flags(interview: Interview, text: str) -> tuple[str, str] | None:
                 "Use flags without blanks inside; compile.flags takes any flag of Bazel's.",
             )
     return None
-
-
-def _of_platforms(interview: Interview) -> Iterator[AnswerFault]:
-    """Refuse two GPU platforms at once where configure does, after all its questions."""
-    release = interview.dialect.release
-    # ROCm came with 1.12; before, OpenCL and CUDA could be answered yes together.
-    if interview.dialect.own or release < Release(1, 12):
-        return
-    answers = interview.answers
-    chosen = [name for name in _PLATFORMS if answers.get(name) is True]
-    if len(chosen) > 1:
-        what = f"excludes {' and '.join(chosen[1:])} in {interview.dialect}"
-        yield AnswerFault(chosen[0], what, "Answer only one of them with true.")
-
-
-def _of_the_way(interview: Interview) -> Iterator[AnswerFault]:
-    """Refuse the environment where configure asks all the same."""
-    if interview.by != "environment":
-        return
-    if interview.dialect.traits.get("python_library_always_asked", False):
-        what = f"{interview.dialect} asks for it whatever the environment says"
-        remedy = 'Set by = "dialogue" in [configure].'
-        yield AnswerFault("PYTHON_LIB_PATH", what, remedy)
 
 
 _PLATFORMS = ("TF_NEED_CUDA", "TF_NEED_ROCM", "TF_NEED_OPENCL_SYCL")

@@ -1,5 +1,6 @@
 """The container image of a recipe: whether this host has it, and its registry still does."""
 
+import shutil
 from collections.abc import Iterator
 
 from tfwright.doctor.findings import Finding
@@ -28,15 +29,14 @@ def without_engine(host_file: HostFile) -> Iterator[Finding]:
 def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterator[Finding]:
     yield from without_engine(host_file)
     here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
-    place = registry.place_of(pinned.name)
-    if place is None:
+    if not registry.has_place(pinned.name):
         # A name without a registry: the image was made here or on another host.
         if not here:
             yield _absent(recipe, pinned, "no registry has it")
         return
     named = f"{pinned.name}@{pinned.digest[:19]}…"
-    presence, said = registry.presence(place, pinned.digest)
-    why = f"{place.url('manifests', pinned.digest)} ({said}, {ASKED})"
+    presence, said = registry.presence(pinned.name, pinned.digest)
+    why = f"{pinned.name}@{pinned.digest} ({said}, {ASKED})"
     if presence == "gone" and here:
         yield Finding(
             "the image is gone from its registry",
@@ -45,6 +45,8 @@ def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterat
             "--output FILE  # keeps it apart from the vault",
             why=why,
         )
+    elif presence == "no answer" and not here and not shutil.which("skopeo"):
+        yield Finding("no skopeo", "it pulls the recipe's image", "apt install skopeo", "check")
     elif presence != "there" and not here:
         yield _absent(recipe, pinned, f"its registry says {said}")
     elif not here:

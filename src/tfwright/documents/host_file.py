@@ -102,16 +102,19 @@ class CacheTable(Table):
     secret: HostPath | None = None
     """A file with a secret. Hosts with the same secret trust each other's entries; by default
     ``cache-secret`` in build_out, so that each build_out trusts its own entries only."""
-    logs: Flag = False
-    """Whether Bazel writes an execution log, which 'invoke cache --why' compares."""
 
     @model_validator(mode="before")
     @classmethod
-    def _without_lists(cls, given: object) -> object:
+    def _without_old_keys(cls, given: object) -> object:
         if isinstance(given, dict) and "trust" in given:
             raise ValueError(
                 "trust: the cache has no signed lists any more; take the key out, and give hosts "
                 "that share entries the same secret"
+            )
+        if isinstance(given, dict) and "logs" in given:
+            raise ValueError(
+                "logs: execution logs are not compared any more; take the key out, and add "
+                "--execution_log_binary_file=FILE to compile.flags of a recipe that needs one"
             )
         return given
 
@@ -261,10 +264,15 @@ class HostFile(Table):
         root = toolkit_root(self.build_out, recipe)
         cuda = root if root and (root / "include/cuda.h").exists() else None
         cudnn = root if root and any(root.glob("include/cudnn*.h")) else None
+        compiler = None
+        # Debian's packages are unpacked below the root as they are.
+        if (gcc := recipe.toolkit.gcc()) and (folder := compiler_root(self.build_out, recipe)):
+            program = folder / "usr/bin" / gcc[0]
+            compiler = program if program.exists() else None
         places = {
             "cuda": self.cuda or cuda,
             "cudnn": self.cudnn or cudnn,
-            "compiler": self.compiler or _compiler(self.build_out, recipe),
+            "compiler": self.compiler or compiler,
         }
         return self.model_copy(update=places)
 
@@ -307,16 +315,6 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
     """Return where `invoke toolkit` puts nvcc's host compiler; None if the recipe pins none."""
     gcc = recipe.toolkit.gcc()
     return build_out / "toolkits" / f"gcc-{gcc[1]}" if gcc else None
-
-
-def _compiler(build_out: Path, recipe: Recipe) -> Path | None:
-    gcc = recipe.toolkit.gcc()
-    root = compiler_root(build_out, recipe)
-    if gcc is None or root is None:
-        return None
-    # Debian's packages are unpacked below the root as they are.
-    program = root / "usr/bin" / gcc[0]
-    return program if program.exists() else None
 
 
 def _filled(mirror: str, fields: re.Match[str]) -> str:

@@ -31,22 +31,25 @@ def image(
     containerfile: str = "",
 ) -> Shown:
     """List the container images in the vault, or bring one; a recipe names it by its digest."""
-    from tfwright.image import images, page
+    from tfwright.image import page
+    from tfwright.image.images import Images
+    from tfwright.tools.container import image as layouts
 
     one_of(add=add, pull=pull, build=build, containerfile=containerfile)
     job = job_of(recipe)
+    images = Images(job.places.vault, job.log("image"), job.host_file.container.runtime)
     if build:
-        built = images.build(job, recipe)
+        built = images.build(job.recipe, recipe)
         show = partial(page.show_built, recipe=recipe)
         return Answer(
             built, show, lambda built: {**page.image_data(built.kept), "pinned": built.pinned}
         )
     if pull:
-        found: tuple[KeptImage, ...] = (images.pull(job, recipe),)
+        found: tuple[KeptImage, ...] = (images.pull(job.recipe),)
     elif add:
-        found = (images.add(file_of(add, "image --add"), job.places.vault),)
+        found = (layouts.add(file_of(add, "image --add"), images.vault),)
     elif containerfile:
-        found = (images.build_file(job, file_of(containerfile, "image --containerfile")),)
+        found = (images.build_file(file_of(containerfile, "image --containerfile")),)
     else:
-        found = tuple(images.listed(job.places.vault))
+        found = images.listed()
     return Answer(found, page.show_images, lambda found: map(page.image_data, found))

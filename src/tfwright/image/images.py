@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.pipeline import containers
-from tfwright.pipeline.job import RecipeJob
-from tfwright.tools.container import building, image
+from tfwright.tools.container import building, image, registry
 from tfwright.tools.container.image import KeptImage
 
 
@@ -26,58 +25,57 @@ class BuiltImage:
         return self.kept.digest == self.pinned
 
 
-def add(root: Path, vault: Path) -> KeptImage:
-    """Make an image of a file system in a tar file. Raises SupplyError if it cannot be read."""
-    return image.add(root, vault)
+@dataclass(frozen=True)
+class Images:
+    """The images of a vault."""
 
+    vault: Path
+    log: Path
+    """What podman says while it builds."""
+    runtime: str | None = None
 
-def build(job: RecipeJob, name: str) -> BuiltImage:
-    """Build the image of a recipe from the Containerfile next to it.
+    def build(self, recipe: Recipe, named: str) -> BuiltImage:
+        """Build the image of a recipe, `named` as the user did, from the Containerfile next to it.
 
-    Raises RecipeError if the recipe names none, ToolError if podman fails.
-    """
-    pinned = job.recipe.host.image
-    if pinned is None or pinned.containerfile is None:
-        raise RecipeError(
-            f"{name} names no Containerfile",
-            remedy='Add containerfile = "NAME" to [host.image]; docs/containers.md shows one. To '
-            "build an image before a recipe pins it: invoke image --containerfile FILE",
-        )
-    path = recipes.find(name).parent / pinned.containerfile
-    runtime = job.host_file.container.runtime
-    kept = building.build(path, job.places.vault, job.log("image"), runtime)
-    return BuiltImage(kept, pinned.digest)
+        Raises RecipeError if the recipe names none, ToolError if podman fails.
+        """
+        pinned = recipe.host.image
+        if pinned is None or pinned.containerfile is None:
+            raise RecipeError(
+                f"{recipe.argument} names no Containerfile",
+                remedy='Add containerfile = "NAME" to [host.image]; docs/containers.md shows one. '
+                "To build an image before a recipe pins it: invoke image --containerfile FILE",
+            )
+        path = recipes.find(named).parent / pinned.containerfile
+        return BuiltImage(self.build_file(path), pinned.digest)
 
+    def build_file(self, containerfile: Path) -> KeptImage:
+        """Build an image from a Containerfile, which no recipe need name yet.
 
-def build_file(job: RecipeJob, containerfile: Path) -> KeptImage:
-    """Build an image from a Containerfile that no recipe names yet.
+        Raises RecipeError for a base without digest, ToolError if podman fails.
+        """
+        return building.build(containerfile, self.vault, self.log, self.runtime)
 
-    Raises RecipeError for a base without digest, ToolError if podman fails.
-    """
-    runtime = job.host_file.container.runtime
-    return building.build(containerfile, job.places.vault, job.log("image"), runtime)
+    def pull(self, recipe: Recipe) -> KeptImage:
+        """Bring the image of a recipe from its registry, unless the vault has it.
 
+        Raises RecipeError if the recipe names no image, SupplyError if it cannot be had.
+        """
+        pinned = recipe.host.image
+        if pinned is None:
+            raise RecipeError(
+                f"{recipe.argument} names no container image",
+                remedy="Add [host.image] with name and digest; docs/containers.md shows one.",
+            )
+        if image.place(self.vault, pinned.digest).is_dir():
+            return image.kept(self.vault, pinned.digest)
+        return registry.pull(pinned.name, pinned.digest, self.vault)
 
-def pull(job: RecipeJob, name: str) -> KeptImage:
-    """Bring the image of a recipe from its registry, unless the vault has it.
-
-    Raises RecipeError if the recipe names no image, SupplyError if it cannot be had.
-    """
-    pinned = job.recipe.host.image
-    if pinned is None:
-        raise RecipeError(
-            f"{name} names no container image",
-            remedy="Add [host.image] with name and digest; docs/containers.md shows one.",
-        )
-    containers.bring(job)
-    return image.kept(job.places.vault, pinned.digest)
-
-
-def listed(vault: Path) -> tuple[KeptImage, ...]:
-    """Return the images of the vault that are whole."""
-    found = []
-    for layout in sorted((vault / "images").glob("*")):
-        # A build that names a damaged one says what is wrong with it.
-        with suppress(SupplyError):
-            found.append(image.kept(vault, f"sha256:{layout.name}"))
-    return tuple(found)
+    def listed(self) -> tuple[KeptImage, ...]:
+        """Return the images of the vault that are whole."""
+        found = []
+        for layout in sorted((self.vault / "images").glob("*")):
+            # A build that names a damaged one says what is wrong with it.
+            with suppress(SupplyError):
+                found.append(image.kept(self.vault, f"sha256:{layout.name}"))
+        return tuple(found)

@@ -9,7 +9,6 @@ from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
-    needs={"cpu": "index"},
     help=JSON
     | MACHINE
     | {
@@ -17,7 +16,7 @@ from tfwright.terminal.answer import Answer, Shown
         "release": "of TensorFlow, as 2.6 or v1.12.0-rc0",
         "cpu": "the most that an x86-64 CPU has: sse4.2, avx, avx2",
         "index": "address of a tfwright index: name its wheels that fit, without a download",
-    },
+    }
 )
 def match(
     _: Context,
@@ -30,30 +29,34 @@ def match(
     cpu: str = "",
     index: str = "",
 ) -> Shown:
-    """Find the recipes for a machine: those that fit, the nearest others, what a new one would pin.
+    """Say what to install or build: official wheels that fit, recipes, what a new one would pin.
 
-    Without options the machine is this one.
+    Without options the machine is this one. The exit status is 3 if neither a wheel nor a recipe
+    fits.
     """
     from tfwright.documents import recipe as recipes
+    from tfwright.errors import HostError
     from tfwright.host import probes
-    from tfwright.match import ranking as match
+    from tfwright.match import official, page, ranking
 
-    # What cannot be changed about this host completes
-    # the wish: its system and its GPU.
+    # What cannot be changed about this host completes the wish: its system and its GPU.
     host = probes.here()
-    wanted = match.wish(
-        host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os, release=release
+    wanted = ranking.wish(
+        host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os, release=release, cpu=cpu
     )
     if index:
         from tfwright.index import matching
         from tfwright.index import page as index_page
 
         # An index states what its wheels need, so the answer costs no download of wheels.
-        found = matching.asked(index, match.of_wheels(wanted, host, cpu))
+        found = matching.asked(index, ranking.of_wheels(wanted, host))
         return Answer(found, partial(index_page.show_matches, url=index), index_page.matches_data)
-    from tfwright.match import page
-
-    ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
-    needs = match.needs(wanted)
-    show = partial(page.show_matches, wanted, needs=needs, nearest=match.NEAREST)
-    return Answer(ranked, show, lambda ranked: {"wanted": wanted, "recipes": ranked, "new": needs})
+    answer = page.MatchAnswer(
+        wanted,
+        official.matches(ranking.of_wheels(wanted, host)),
+        ranking.rank([recipes.read(name) for name in recipes.names()], wanted, host),
+        ranking.needs(wanted),
+        ranking.exclusions(wanted),
+    )
+    status = 0 if answer.fits else HostError.exit_status
+    return Answer(answer, page.show_matches, page.matches_data, status)

@@ -8,7 +8,7 @@ from tfwright.facts import wheels
 from tfwright.facts.wheels import OfficialWheel
 from tfwright.host import compatibility, cuda, versions
 from tfwright.match import ranking
-from tfwright.match.ranking import LEVELS, Wish
+from tfwright.match.ranking import Wish
 
 AND_CUDA = "2.14"
 """From this release on pip brings CUDA's libraries, where it is asked for tensorflow[and-cuda]."""
@@ -63,7 +63,7 @@ def _differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
         return
     if wanted.glibc and versions.older(wanted.glibc, wheel.glibc):
         yield f"needs glibc {wheel.glibc}"
-    if wanted.cpu and LEVELS.index(wheel.cpu) > LEVELS.index(wanted.cpu):
+    if wanted.cpu and ranking.above(wheel.cpu, wanted.cpu):
         yield f"needs a CPU with {wheel.cpu}"
     yield from _gpu_differences(wheel, wanted)
 

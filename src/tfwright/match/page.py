@@ -1,27 +1,70 @@
-"""The page of match: recipes for a machine."""
+"""The page of match: what to install or build for a machine."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tfwright.facts import wheels
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
+    from tfwright.match.official import OfficialMatch
     from tfwright.match.ranking import Candidate, Need, Wish
 
 NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
+NEAREST = 3
+"""Wheels and recipes that are shown although they do not fit, or beside the newest that does."""
 
 
-def show_matches(
-    wanted: "Wish", ranked: "Sequence[Candidate]", needs: "Sequence[Need]", nearest: int
-) -> None:
-    """Print which recipes fit, how the nearest others differ, and what a new one would pin."""
-    text.paragraph("wanted: ", str(wanted), indent=8)
-    if wanted.named:
-        text.paragraph("        ", wanted.named, indent=8)
-    fitting = [candidate for candidate in ranked if not candidate.differs]
+@dataclass(frozen=True)
+class MatchAnswer:
+    """What fits a wish, the nearest others, and what a new recipe would pin."""
+
+    wanted: "Wish"
+    official: "Sequence[OfficialMatch]"
+    recipes: "Sequence[Candidate]"
+    new: "Sequence[Need]"
+    excluded: Sequence[str]
+    """Why no TensorFlow can be built for the wish; empty if one can."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is a wheel to install, or a recipe to build."""
+        wheel = any(not found.differs for found in self.official)
+        return wheel or any(not candidate.differs for candidate in self.recipes)
+
+
+def matches_data(answer: MatchAnswer) -> object:
+    """Return what JSON says of a match."""
+    official = [
+        {
+            "install": found.install,
+            "project": found.wheel.project,
+            "version": found.wheel.version,
+            "differs": found.differs,
+            "notes": found.notes,
+        }
+        for found in answer.official
+    ]
+    return {
+        "wanted": answer.wanted,
+        "official": official,
+        "recipes": answer.recipes,
+        "new": answer.new,
+        "excluded": answer.excluded,
+    }
+
+
+def show_matches(answer: MatchAnswer) -> None:
+    """Print official wheels and recipes that fit, the nearest others, what a new one would pin."""
+    text.paragraph("wanted: ", str(answer.wanted), indent=8)
+    if answer.wanted.named:
+        text.paragraph("        ", answer.wanted.named, indent=8)
+    _show_official(answer.official)
+    fitting = [candidate for candidate in answer.recipes if not candidate.differs]
     # Ranked by the number of differences, so those that fit come first.
-    others = ranked[len(fitting) : len(fitting) + nearest]
+    others = answer.recipes[len(fitting) : len(fitting) + NEAREST]
     if fitting:
         text.heading("These recipes fit", text.GOOD)
     else:
@@ -29,19 +72,38 @@ def show_matches(
     names = [candidate.recipe for candidate in (*fitting, *others)]
     indent = 4 + max(map(len, names), default=0)
     for candidate in fitting:
-        text.paragraph(f"  {candidate.recipe}", candidate.summary, indent=indent)
+        proved = f"verified until {candidate.verified}" if candidate.verified else "not verified"
+        text.paragraph(f"  {candidate.recipe}", f"{candidate.summary} ({proved})", indent=indent)
     if others:
         text.heading("The nearest others, and how they differ")
     for candidate in others:
         text.paragraph(f"  {candidate.recipe}", "; ".join(candidate.differs), indent=indent)
-    if not needs:
-        text.heading("No TensorFlow release was made for this combination")
+    if answer.excluded:
+        text.heading("No TensorFlow can be built for this")
+        for reason in answer.excluded:
+            text.paragraph("  - ", reason, indent=4)
         return
     text.heading("A new recipe would pin")
     # The sources stand below, each once and whole.
-    named = [need.source for need in needs if need.source]
+    named = [need.source for need in answer.new if need.source]
     sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
-    rows = [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in needs]
+    rows = [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in answer.new]
     text.table(NEED_COLUMNS, rows)
     for source, mark in sources.items():
         text.paragraph(f"  {mark}", source, indent=6)
+
+
+def _show_official(official: "Sequence[OfficialMatch]") -> None:
+    fitting = [found for found in official if not found.differs]
+    shown = fitting[:NEAREST] or official[:NEAREST]
+    if not official:
+        text.heading("No official wheel of this release is known")
+        return
+    if fitting:
+        text.heading("These official wheels fit; nothing need be built", text.GOOD)
+    else:
+        text.heading("No official wheel fits; the nearest, and how they differ")
+    indent = 4 + max(len(found.install) for found in shown)
+    for found in shown:
+        text.paragraph(f"  {found.install}", "; ".join(found.differs or found.notes), indent=indent)
+    text.paragraph("  ", f"The package index was read on {wheels.read()}.", indent=2)

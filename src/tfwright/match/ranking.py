@@ -10,6 +10,7 @@ from tfwright.documents import spelling
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release, is_version
+from tfwright.documents.stages import NAMES
 from tfwright.errors import RecipeError
 from tfwright.facts import gpus
 from tfwright.host import compatibility, cuda, versions
@@ -23,14 +24,13 @@ KNOWN = [
 """Releases of TensorFlow that recipes can be written for, the newest first."""
 LEVELS: tuple[str, ...] = get_args(CpuLevel)
 NO_CUDA = "no CUDA"
-NEAREST = 3
-"""Recipes that are shown although they do not fit."""
 _FORMS = {
     "gpu": r"((sm_|compute_)\d{2,3}|\d{1,2}\.\d)[af]?",
     "python": r"\d\.\d+",
     "glibc": r"2\.\d+",
     "cuda": r"\d+(\.\d+)?",
     "system": "Linux|Darwin",
+    "cpu": "|".join(re.escape(level) for level in LEVELS),
 }
 
 
@@ -40,6 +40,7 @@ _OPTIONS = {
     "glibc": ("glibc", "--glibc 2.17"),
     "cuda": ("cuda", "--cuda 10.1 or --cuda 10"),
     "system": ("os", "--os Linux or --os Darwin"),
+    "cpu": ("cpu", f"--cpu avx; the levels are {', '.join(LEVELS)}"),
 }
 """Each part of a wish that has a form: its option, and how that is written."""
 
@@ -92,6 +93,8 @@ class Candidate:
     differs: tuple[str, ...]
     elsewhere: bool
     """Whether it is for another system: then nothing else brings it near."""
+    verified: str = ""
+    """The last stage that was seen to succeed; empty for a recipe that nobody reports on."""
 
 
 def wish(host: Host, **asked: str) -> Wish:
@@ -164,19 +167,16 @@ def _of(host: Host) -> dict[str, str]:
     return {"system": host.system, "machine": host.machine, "gpu": gpu}
 
 
-def of_wheels(wanted: Wish, host: Host, cpu: str = "") -> Wish:
+def of_wheels(wanted: Wish, host: Host) -> Wish:
     """Return a wish about wheels that are built already: also glibc and CPU decide which load.
 
-    What is not asked for is this host's, where the wish is about it. Raises RecipeError for a `cpu`
-    that is none of LEVELS.
+    What is not asked for is this host's, where the wish is about it.
     """
-    if cpu and cpu not in LEVELS:
-        raise RecipeError(
-            f"{cpu!r} is not a level of x86-64 CPUs", remedy=f"Choose one of: {', '.join(LEVELS)}."
-        )
     if (wanted.system, wanted.machine) != (host.system, host.machine):
-        return replace(wanted, cpu=cpu)
-    return replace(wanted, cpu=cpu or _level_of(host), glibc=wanted.glibc or host.glibc.value)
+        return wanted
+    return replace(
+        wanted, cpu=wanted.cpu or _level_of(host), glibc=wanted.glibc or host.glibc.value
+    )
 
 
 def _level_of(host: Host) -> str:
@@ -196,22 +196,26 @@ def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]
     found = list[tuple[Candidate, Release]]()
     for recipe in recipes:
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
-        if recipe.source.url.startswith("bundled:"):
+        if recipe.source.url.startswith("bundled:") or recipe.source.interface == "own":
             continue
         differs = tuple(_differences(recipe, wanted, host))
         elsewhere = _elsewhere(recipe, wanted)
-        candidate = Candidate(recipe.name, recipe.summary, differs, elsewhere)
+        verified = recipe.verified.until if recipe.verified else ""
+        candidate = Candidate(recipe.name, recipe.summary, differs, elsewhere, verified)
         found.append((candidate, recipe.source.release))
     # The newest release first, among those that are equally near.
     found.sort(key=lambda pair: pair[1], reverse=True)
     return [candidate for candidate, _ in sorted(found, key=_distance)]
 
 
-def _distance(pair: tuple[Candidate, Release]) -> tuple[bool, bool, int]:
+def _distance(pair: tuple[Candidate, Release]) -> tuple[bool, bool, int, int]:
     # A recipe for another system is never near, however few its differences are. Other GPUs can be
     # named in a recipe; one without CUDA has none to name.
     candidate, _ = pair
-    return (candidate.elsewhere, NO_CUDA in candidate.differs, len(candidate.differs))
+    differs = candidate.differs
+    # Among those that fit, the one that was seen to build counts for more than the newest.
+    proved = NAMES.index(candidate.verified) if candidate.verified and not differs else -1
+    return (candidate.elsewhere, NO_CUDA in differs, len(differs), -proved)
 
 
 def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
@@ -228,8 +232,15 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
         yield f"for {table.machine}"
     if wanted.python and table.python not in {"any", wanted.python}:
         yield f"Python {table.python}"
+    if wanted.cpu and recipe.verify.cpu and above(recipe.verify.cpu, wanted.cpu):
+        yield f"needs a CPU with {recipe.verify.cpu}"
     yield from _gpu_differences(recipe, wanted)
     yield from _glibc_differences(recipe, wanted, host)
+
+
+def above(level: str, most: str) -> bool:
+    """Say whether one level of x86-64 CPUs asks for more than another."""
+    return LEVELS.index(level) > LEVELS.index(most)
 
 
 def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
@@ -237,14 +248,20 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         if wanted.cuda or wanted.gpu:
             yield NO_CUDA
         return
+    if not (wanted.cuda or wanted.gpu):
+        yield f"made for GPUs, with CUDA {cuda.version(recipe)}"
+        return
     # Another CUDA can be installed, so it is a
     # difference and no reason to leave it out.
     if wanted.cuda and not versions.is_of(recipe.host.cuda or "", wanted.cuda):
         yield f"CUDA {recipe.host.cuda}"
-    # PTX is left out: whether a driver compiles it depends on the driver.
     built = cuda.capabilities(recipe)
     if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
-        yield f"code for {', '.join(built)} only"
+        text = f"code for {', '.join(built)} only"
+        ptx = [cuda.capability(name) for name in recipe.verify.architectures if "compute" in name]
+        if any(versions.older(made_for, wanted.gpu) for made_for in ptx):
+            text += ", and PTX, which the driver may compile for this GPU (not tried)"
+        yield text
 
 
 def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:

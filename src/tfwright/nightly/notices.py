@@ -31,7 +31,7 @@ from tfwright.printable import shell_word
 from tfwright.tools import json_text, mail
 from tfwright.tools.http import webhook
 from tfwright.tools.mail import Letter, MailServer
-from tfwright.tools.process import given_input
+from tfwright.tools.process import pipes
 
 MOST_ATTEMPTS = 50
 """After so many nights a notice is given up; the page still shows what it was about."""
@@ -271,7 +271,7 @@ class ProgramChannel:
 
     def send(self, notice: Notice) -> None:
         """Run the program with the notice on its standard input."""
-        given_input.feed(self.table.command, json.dumps(asdict(notice)))
+        pipes.feed(self.table.command, json.dumps(asdict(notice)))
 
 
 def channels_of(notices: NoticesTable) -> tuple[Channel, ...]:

@@ -1,7 +1,6 @@
 """The build cache of a job: laid out for compile, sent to the server after a good build."""
 
 import json
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from tfwright.host.toolchain import is_native, named_in
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.tools import files, json_text
-from tfwright.tools.cache import execution_log, private, seal, toolchain, usage
+from tfwright.tools.cache import private, seal, toolchain, usage
 from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.cache.remote import RemoteCache
 from tfwright.tools.cache.seal import Seal
@@ -157,13 +156,6 @@ def flags(known: Mapping[str, str], address: str) -> Iterator[str]:
             yield "--remote_download_outputs=all"
 
 
-def log_flags(job: Job, known: Mapping[str, str]) -> Iterator[str]:
-    """Yield what makes Bazel write an execution log, if the host file asks for one."""
-    spelling = next((name for name in execution_log.FLAGS if name in known), None)
-    if job.host_file.cache.logs and spelling:
-        yield f"--{spelling}={_log_file(job)}"
-
-
 def forget(job: Job) -> None:
     """Forget what the cache did for earlier runs of Bazel: nothing of what they made is left."""
     files.remove(_use_file(job))
@@ -185,13 +177,6 @@ def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
     with suppress(OSError):
         build = CachedBuild(recipe=job.name, finished=time.time(), use=use)
         usage.add(job.host_file.cache_directory, build)
-    # Where the next build does not overwrite it.
-    with suppress(OSError):
-        name = f"{job.name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
-        kept = job.host_file.cache_directory / "logs" / name
-        if _log_file(job).is_file():
-            kept.parent.mkdir(exist_ok=True)
-            shutil.move(_log_file(job), kept)
     try:
         before = CacheUse.model_validate_json(files.content(_use_file(job)))
     except (OSError, ValueError):
@@ -239,10 +224,6 @@ def summary(built: Built) -> str:
     if use is None:
         return "cache off, remote execution" if built.remote else "cache off"
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
-
-
-def _log_file(job: Job) -> Path:
-    return job.places.logs / "compile.execution.log"
 
 
 def _use_file(job: Job) -> Path:

@@ -7,7 +7,7 @@ come from: verify has pinned ones out of the vault, smoke asks the package index
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -205,8 +205,8 @@ class WheelVenv:
 
     def _pip(self, arguments: tuple[str, ...], env: dict[str, str]) -> Command:
         # "python -m pip" works where the path is too long for the first line of a script.
-        argv = (*package_clients.pip(self.python), *arguments)
-        return Command(argv, self.place.parent, env)
+        command = package_clients.pip(self.python, *arguments, cwd=self.place.parent)
+        return replace(command, env=env)
 
     def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return a run of its Python."""

@@ -3,13 +3,9 @@
 import importlib.util
 import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tfwright.errors import HostError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Point = tuple[float, float]
 
@@ -45,56 +41,40 @@ def growth(
         figure = Figure(figsize=(5.8, 3.6), layout="constrained")
         axes = figure.add_subplot()
         for colour, (name, points) in zip(COLOURS, curves.items(), strict=False):
-            _draw(axes, name, points, colour)
-        sizes = {size for points in curves.values() for size, _ in points}
-        _label(axes, sorted(sizes), across, up)
-        return _svg(figure) if form == "svg" else _png(figure)
-
-
-def _svg(figure: "Figure") -> bytes:
-    """Return a figure as an element for an HTML page, which may be dark."""
-    output = io.BytesIO()
-    # Without a date the same plot has the same bytes.
-    figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
+            axes.plot(
+                *zip(*points, strict=True), marker="o", markersize=4, color=colour, linewidth=1.8
+            )
+            # Without the line's own size the name would stand on its last point.
+            axes.annotate(
+                name,
+                points[-1],
+                xytext=(7, 0),
+                textcoords="offset points",
+                va="center",
+                color=colour,
+                weight="bold",
+            )
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        sizes = sorted({size for points in curves.values() for size, _ in points})
+        axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        # Room at the right for the names of the curves.
+        axes.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.9)
+        axes.set_xlabel(across)
+        axes.set_ylabel(up)
+        # A logarithmic axis would say 10^2 where the table says 100.
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.grid(visible=True, color=INK, alpha=0.12)
+        axes.minorticks_off()
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        output = io.BytesIO()
+        if form == "png":
+            figure.savefig(output, format="png", dpi=200)
+            return output.getvalue()
+        # For a page, which may be dark. Without a date the same plot has the same bytes.
+        figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
     drawn = output.getvalue()
     # The XML declaration and the document type must not stand inside of a page.
     element = drawn[drawn.index(b"<svg") :]
     return element.replace(INK.encode(), b"currentColor")
-
-
-def _png(figure: "Figure") -> bytes:
-    output = io.BytesIO()
-    figure.savefig(output, format="png", dpi=200)
-    return output.getvalue()
-
-
-def _draw(axes: "Axes", name: str, points: Sequence[Point], colour: str) -> None:
-    sizes, values = zip(*points, strict=True)
-    axes.plot(sizes, values, marker="o", markersize=4, color=colour, linewidth=1.8)
-    # Without the line's own size the name would stand on its last point.
-    axes.annotate(
-        name,
-        points[-1],
-        xytext=(7, 0),
-        textcoords="offset points",
-        va="center",
-        color=colour,
-        weight="bold",
-    )
-
-
-def _label(axes: "Axes", sizes: Sequence[float], across: str, up: str) -> None:
-    """Name the axes, and every size; leave away what is not data."""
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
-    # Room at the right for the names of the curves.
-    axes.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.9)
-    axes.set_xlabel(across)
-    axes.set_ylabel(up)
-    # A logarithmic axis would say 10^2 where the table says 100.
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.grid(visible=True, color=INK, alpha=0.12)
-    axes.minorticks_off()
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)

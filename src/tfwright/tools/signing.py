@@ -90,7 +90,14 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
         raise WheelError(
             what,
             remedy=remedy,
-            evidence=Evidence(where=str(file), lines=_signers(envelope, public)),
+            # The ids tell a wrong key from a changed envelope.
+            evidence=Evidence(
+                where=str(file),
+                lines=[
+                    f"id of the key: {public.keyid}",
+                    *(f"signed with:   {keyid!r}" for keyid in envelope.signatures),
+                ],
+            ),
         ) from fault
     # The signature covers the payload's type: an envelope of another kind proves
     # nothing here.
@@ -100,11 +107,6 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
             remedy="Bring the envelope that was made with the wheel.",
         )
     return envelope.payload, public.keyid
-
-
-def public_id(key: Path) -> str:
-    """Return the id of a public key. Raises HostError if it cannot be used."""
-    return _public(key).keyid
 
 
 def _public(key: Path) -> "SSlibKey":
@@ -143,14 +145,6 @@ def _envelope(file: Path) -> "Envelope":
             f"{file.name} is not a DSSE envelope: {_line(fault)}",
             remedy="Bring it again from where the wheel is from.",
         ) from fault
-
-
-def _signers(envelope: "Envelope", public: "SSlibKey") -> list[str]:
-    """Tell a wrong key from a changed envelope, as far as the ids tell."""
-    return [
-        f"id of the key: {public.keyid}",
-        *(f"signed with:   {keyid!r}" for keyid in envelope.signatures),
-    ]
 
 
 def _key(path: Path) -> bytes:

@@ -1,7 +1,7 @@
 """Files of package registries by package URL (ECMA-427), which stays when a registry moves."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote
 
 PATTERN = r"pkg:[a-z]+/[^\s?@]+@[^\s?]+(\?\S+)?"
@@ -33,19 +33,15 @@ def of_file(name: str) -> str:
     A url is returned unchanged.
     """
     if name.endswith(".deb"):
-        return _of_debian(name.removesuffix(".deb"))
+        # Underscores separate the fields, and no field may contain one.
+        package, version, arch = name.removesuffix(".deb").split("_")
+        parts = {"space": "debian", "name": package, "version": version, "arch": arch}
+        return _package_url("deb", parts)
     if name.endswith(".whl"):
         # PEP 427: hyphens separate the fields, and those of the project are replaced.
         project, version = name.split("-")[:2]
         return _package_url("pypi", {"name": project, "version": version})
     return name
-
-
-def _of_debian(stem: str) -> str:
-    # Underscores separate the fields, and no field may contain one.
-    package, version, architecture = stem.split("_")
-    parts = {"space": "debian", "name": package, "version": version, "arch": architecture}
-    return _package_url("deb", parts)
 
 
 def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
@@ -56,18 +52,12 @@ def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
         # name.
         name = name.lower().replace("_", "-")
     path = "/".join(quote(part, safe="") for part in (space, name) if part)
-    qualifiers = "&".join(_qualifiers(parts))
+    # What tells the files of one version apart. The specification sorts qualifiers, so that equal
+    # packages have equal URLs. A jar is Maven's default, which a package URL leaves out.
+    qualifiers = "&".join(
+        f"{key}={parts[key]}"
+        for key in ("arch", "classifier", "type")
+        if parts.get(key) and (key, parts[key]) != ("type", "jar")
+    )
     version = quote(parts["version"] or "", safe="")
     return f"pkg:{kind}/{path}@{version}" + (f"?{qualifiers}" if qualifiers else "")
-
-
-def _qualifiers(parts: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield what tells the files of one version apart, in alphabetical order."""
-    # The specification sorts qualifiers, so that equal packages have equal URLs.
-    if parts.get("arch"):
-        yield f"arch={parts['arch']}"
-    if parts.get("classifier"):
-        yield f"classifier={parts['classifier']}"
-    # A jar is Maven's default, which a package URL leaves out.
-    if parts.get("type") not in {None, "jar"}:
-        yield f"type={parts['type']}"

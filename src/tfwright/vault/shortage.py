@@ -31,10 +31,8 @@ class Shortage:
         """
         # Written before the error is raised, which names this file.
         files.write(log, "".join(f"{printable(line)}\n" for line in self._report()))
-        names = [
-            *(missing.wanted.name for missing in self.archives),
-            *(clone.remote for clone in self.clones),
-        ]
+        wanted = [missing.wanted.name for missing in self.archives]
+        names = [*wanted, *(clone.remote for clone in self.clones)]
         # The message stays readable with a hundred of them; the log has every attempt.
         count = len(names)
         lines = list(self._summary())
@@ -43,18 +41,11 @@ class Shortage:
         noun = "input" if count == 1 else "inputs"
         return SupplyError(
             f"{count} {noun} that {self.recipe} needs could not be found: {', '.join(names)}",
-            remedy=self._remedy(host_file),
+            remedy=f"Copy each file, under any name, into {host_files.drop_folder(host_file)}; or "
+            f"name a mirror in [mirrors] or [downloads] of {host_files.path()}; or add another "
+            "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "
+            f"[fetch.substitutes]. Then run 'invoke fetch --recipe {self.recipe}'.",
             evidence=Evidence(lines=lines, log=log),
-        )
-
-    def _remedy(self, host_file: HostFile) -> str:
-        """Say what to do, with the lines to write."""
-        place = host_files.path()
-        return (
-            f"Copy each file, under any name, into {host_files.drop_folder(host_file)}; or name "
-            f"a mirror in [mirrors] or [downloads] of {place}; or add another source of the same "
-            "bytes, or a substitute, to the recipe: [[fetch.sources]], [fetch.substitutes]. Then "
-            f"run 'invoke fetch --recipe {self.recipe}'."
         )
 
     def _summary(self) -> Iterator[str]:

@@ -246,7 +246,7 @@ def test_a_package_cannot_write_outside(obtain: Obtain, elsewhere: Path, tmp_pat
     npm(elsewhere, "package/bazel-../../../../escaped", fake())
     with pytest.raises(SupplyError) as caught:
         obtain()
-    assert "holds no Bazel" in caught.value.evidence.lines[1]
+    assert "has no file" in caught.value.evidence.lines[1]
     assert not list(tmp_path.rglob("escaped"))
 
 
@@ -259,7 +259,7 @@ def test_a_link_in_a_package_is_not_bazel(obtain: Obtain, elsewhere: Path, to: s
         archive.addfile(entry)
     with pytest.raises(SupplyError) as caught:
         obtain()
-    assert "holds no Bazel" in caught.value.evidence.lines[1]
+    assert "has no file" in caught.value.evidence.lines[1]
 
 
 def test_what_npm_brings_must_have_the_pinned_bytes(obtain: Obtain, elsewhere: Path) -> None:
@@ -282,7 +282,7 @@ def test_npms_own_words_are_told_when_it_fails(obtain: Obtain, elsewhere: Path) 
     )
     with pytest.raises(SupplyError) as caught:
         obtain()
-    assert caught.value.evidence.lines[1] == "npm: npm error 404 no such package"
+    assert "npm error 404 no such package" in caught.value.evidence.lines[1]
 
 
 @pytest.mark.usefixtures("anywhere")

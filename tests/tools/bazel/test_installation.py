@@ -1,8 +1,10 @@
 """What a Bazel's first start says if it could not unpack itself, and what it leaves."""
 
 import os
+import shutil
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,7 +33,7 @@ def test_no_room_for_what_it_unpacks_is_a_full_disk(
 ) -> None:
     root = tmp_path / "not/there/yet"
     assert isinstance(explained(binary, root), ToolError)
-    monkeypatch.setattr(installation, "_free", lambda _: 999)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=999))
     found = explained(binary, root)
     assert isinstance(found, HostError)
     assert "could not unpack itself" in found.what

@@ -14,14 +14,7 @@ from typing import NoReturn
 import pexpect
 import pytest
 
-from tfwright.tools.process import (
-    isolation,
-    pseudo_terminal,
-    randomisation,
-    reading,
-    runner,
-    running,
-)
+from tfwright.tools.process import file_lock, isolation, pseudo_terminal, runner
 from tfwright.tools.process.command import Command
 
 TRUE = Command(("/bin/true",), Path("/"), {})
@@ -42,7 +35,7 @@ def test_a_mac_has_no_network_namespaces_and_fixes_no_addresses(
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     assert isolation.obstacle() == "Darwin has no network namespaces"
     said = "Darwin does not let programs switch it off"
-    assert randomisation.obstacle() == said
+    assert isolation.address_obstacle() == said
 
 
 @pytest.mark.usefixtures("untried")
@@ -66,14 +59,16 @@ def test_a_container_that_forbids_fixed_addresses_is_quoted(
     library = SimpleNamespace(personality=personality)
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: library)
-    assert randomisation.obstacle() == ("this system does not allow it (Operation not permitted)")
+    assert isolation.address_obstacle() == (
+        "this system does not allow it (Operation not permitted)"
+    )
 
 
 def test_of_an_unknown_machine_it_is_not_known_what_a_program_waits_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    assert reading.waits_for_input(os.getsid(0)) is None
+    assert pseudo_terminal.waits_for_input(os.getsid(0)) is None
 
 
 @pytest.mark.parametrize(
@@ -103,25 +98,25 @@ def test_a_program_waits_for_input_if_a_process_of_its_session_reads_the_termina
         (tmp_path / process / "stat").write_text(f"{process} (a b) S 1", "ascii")
         (tmp_path / process / "fd/0").symlink_to("/dev/pts/3")
         (tmp_path / process / "fd/3").symlink_to("pipe:[17]")
-    monkeypatch.setattr(reading, "PROCESSES", tmp_path)
+    monkeypatch.setattr(pseudo_terminal, "PROCESSES", tmp_path)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(os, "getsid", lambda _: 5)
-    assert reading.waits_for_input(5) is waits
+    assert pseudo_terminal.waits_for_input(5) is waits
 
 
 def test_a_process_that_has_just_ended_does_not_wait(tmp_path: Path) -> None:
-    assert reading._system_call(tmp_path / "gone") == (-1, 0)
-    assert not reading._sleeps(tmp_path / "gone")
-    assert not reading._is_terminal(tmp_path / "gone", 0)
+    assert pseudo_terminal._system_call(tmp_path / "gone") == (-1, 0)
+    assert not pseudo_terminal._sleeps(tmp_path / "gone")
+    assert not pseudo_terminal._is_terminal(tmp_path / "gone", 0)
 
 
 def test_a_process_of_another_user_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: int) -> NoReturn:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    assert not running.is_running(2**40)
+    assert not file_lock.is_running(2**40)
     monkeypatch.setattr(os, "kill", refuse)
-    assert running.is_running(1)
+    assert file_lock.is_running(1)
 
 
 def no_more_processes(*_: object, **__: object) -> NoReturn:

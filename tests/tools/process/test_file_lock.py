@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import HostError
+from tfwright.tools import json_text
 from tfwright.tools.process import file_lock
 
 
@@ -45,7 +46,7 @@ def test_a_holder_that_left_no_sense_is_another_process(tmp_path: Path, text: st
     path = tmp_path / "lock"
     with file_lock.held(path, "a build"):
         path.write_bytes(text.encode("latin-1"))
-        assert file_lock._taken(path, file_lock._holder(path), "-").what.endswith("another process")
+        assert file_lock._taken(path, json_text.record(path), "-").what.endswith("another process")
 
 
 def test_a_lock_that_cannot_be_described_holds_all_the_same(

@@ -11,7 +11,7 @@ import pytest
 
 from tfwright.errors import RecipeError, ToolError
 from tfwright.terminal.console import explain
-from tfwright.tools.process import dialogue, reading
+from tfwright.tools.process import dialogue, pseudo_terminal
 from tfwright.tools.process.command import Command
 
 pytestmark = pytest.mark.medium
@@ -118,7 +118,7 @@ def test_a_question_that_comes_between_the_last_read_and_the_look_is_answered(
 ) -> None:
     # A busy machine lets the program run just there.
     go = tmp_path / "go"
-    looks = reading.waits_for_input
+    looks = pseudo_terminal.waits_for_input
 
     def late_look(session: int) -> bool | None:
         go.touch()
@@ -126,7 +126,7 @@ def test_a_question_that_comes_between_the_last_read_and_the_look_is_answered(
             time.sleep(0.01)
         return waits
 
-    monkeypatch.setattr(reading, "waits_for_input", late_look)
+    monkeypatch.setattr(pseudo_terminal, "waits_for_input", late_look)
     code = f"import os\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
     code += f"print('got', ask({QUESTION!r}))\n"
     assert "got y" in converse(code, tmp_path, timeout=20).text
@@ -144,7 +144,7 @@ def test_a_program_that_is_stopped_before_it_reads_its_answer_is_waited_for(tmp_
 
         def answer(self, text: str) -> str:
             program = int(text.split(maxsplit=1)[0])
-            while not reading.waits_for_input(program):
+            while not pseudo_terminal.waits_for_input(program):
                 time.sleep(0.01)
             os.kill(program, signal.SIGSTOP)
             while state_of(program) != "T":

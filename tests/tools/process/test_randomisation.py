@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.tools.process import randomisation
+from tfwright.tools.process import isolation
 
 pytestmark = pytest.mark.skipif(
-    randomisation.obstacle() is not None,
+    isolation.address_obstacle() is not None,
     reason="address-space randomisation cannot be switched off here",
 )
 
@@ -20,7 +20,7 @@ def layout() -> str:
 
 def test_programs_lie_at_the_same_addresses_while_it_is_off_and_no_longer() -> None:
     before = Path("/proc/self/personality").read_text("utf-8")
-    with randomisation.off():
+    with isolation.fixed_addresses():
         assert layout() == layout()
     assert layout() != layout()
     assert Path("/proc/self/personality").read_text("utf-8") == before

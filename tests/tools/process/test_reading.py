@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tfwright.tools.process import pseudo_terminal, reading
+from tfwright.tools.process import pseudo_terminal
 from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def child(tmp_path: Path) -> "Iterator[pexpect.spawn[str]]":
     script = 'read -r first; echo "got $first"; read -r second'
     asks = Command(("/bin/bash", "-c", script), tmp_path, {"PATH": os.defpath})
     with pseudo_terminal.running(asks, remedy="-") as child:
-        wait_for(lambda: reading.waits_for_input(child.pid or 0))
+        wait_for(lambda: pseudo_terminal.waits_for_input(child.pid or 0))
         yield child
         child.kill(signal.SIGKILL)
 
@@ -44,9 +44,9 @@ def test_a_stopped_program_does_not_wait_for_input(child: "pexpect.spawn[str]") 
     child.kill(signal.SIGSTOP)
     wait_for(lambda: state_of(child) == "T")
     # The kernel still shows the call in which it was stopped.
-    assert reading.waits_for_input(child.pid or 0) is False
+    assert pseudo_terminal.waits_for_input(child.pid or 0) is False
     child.kill(signal.SIGCONT)
-    wait_for(lambda: reading.waits_for_input(child.pid or 0))
+    wait_for(lambda: pseudo_terminal.waits_for_input(child.pid or 0))
 
 
 def test_a_line_is_unread_until_its_program_runs_again(child: "pexpect.spawn[str]") -> None:

@@ -201,7 +201,6 @@ class Invocation:
     def _caches(self) -> Iterator[str]:
         """Yield the flags for what recipes and hosts share."""
         if self.cache:
-            yield from caching.log_flags(self.job, self.options.build)
             yield from caching.flags(self.options.build, self.cache)
         # Not --distdir, which goes by the last part of a url:
         # 1.22.0.tar.gz exists several times.

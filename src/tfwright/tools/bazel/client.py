@@ -6,8 +6,8 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
@@ -57,18 +57,16 @@ def options(binary: Path, install_root: Path) -> Options:
     """Return what `binary` understands; asked once, and kept next to it."""
     kept = binary.with_name("options.json")
     if _kept(kept) is None:
-        asked = _asked(binary, install_root)
+        asked = {}
+        with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
+            for name, topic in _TOPICS.items():
+                page = _help(binary, install_root, Path(room), topic)
+                # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
+                # semicolon.
+                found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
+                asked[name] = {flag: kind.partition(";")[0] for flag, kind in found}
         files.write(kept, json.dumps(asked, indent=1))
     return known_options(binary)
-
-
-def _asked(binary: Path, install_root: Path) -> dict[str, dict[str, str]]:
-    """Read Bazel's pages of help, in a directory of their own."""
-    asked = {}
-    with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
-        for name, topic in _TOPICS.items():
-            asked[name] = _parse(_help(binary, install_root, Path(room), topic))
-    return asked
 
 
 _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
@@ -114,14 +112,6 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
     # Each page of help gets a new output base.
     files.remove(room / "base")
     return said
-
-
-def _parse(page: str) -> dict[str, str]:
-    """Read the flags off a page of help."""
-    # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
-    # semicolon.
-    found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
-    return {name: kind.partition(";")[0] for name, kind in found}
 
 
 @dataclass(frozen=True)
@@ -222,12 +212,18 @@ class Client:
         display = Display()
         kills = capacity.kills()
         room = capacity.total()
+        begun = time.monotonic()
         with (
-            _counting(spent, gauge.watching(self._server)) as seen,
+            ExitStack() as counted,
+            gauge.watching(self._server) as seen,
             log.open("a", encoding="utf-8") as stream,
             # The bar, which names the running actions, is only drawn on a terminal.
             pseudo_terminal.running(command, remedy=REMEDY) as child,
         ):
+            # Also of a run that is interrupted.
+            counted.callback(
+                lambda: spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))
+            )
             start, record = stream.tell(), _Record(stream)
             for text in pseudo_terminal.output(child):
                 record.add(display.feed(text))
@@ -332,16 +328,3 @@ class _Record:
                 self.errors.append(line)
         # Someone may follow the log of a build that takes hours.
         self._stream.flush()
-
-
-@contextmanager
-def _counting(
-    spent: Callable[[Spent], None], watching: AbstractContextManager[gauge.Gauge]
-) -> Iterator[gauge.Gauge]:
-    """Report at the end of the block, also of one that is interrupted, what was seen."""
-    begun = time.monotonic()
-    with watching as seen:
-        try:
-            yield seen
-        finally:
-            spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))

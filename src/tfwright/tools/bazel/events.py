@@ -13,39 +13,30 @@ Event = Mapping[str, Any]
 
 def outputs(events: Path) -> tuple[Path, ...]:
     """Return the default outputs of the targets that were asked for, in Bazel's order."""
+    sets: dict[str, Event] = {}
+    seen: set[str] = set()
+    found: dict[Path, None] = {}
     try:
-        return _outputs(events)
+        with events.open(encoding="utf-8") as lines:
+            # A set of files always stands before what refers to it.
+            for event in map(json_text.parsed, lines):
+                # Bazel reports each set of files once, and lets later events refer to it by a
+                # number.
+                if named := event["id"].get("namedSet"):
+                    sets[named["id"]] = event["namedSetOfFiles"]
+                elif "targetCompleted" in event["id"]:
+                    # The event of a target that failed may have no "completed".
+                    for group in event.get("completed", {}).get("outputGroup", ()):
+                        # Other groups hold validation and coverage files, which the user did
+                        # not ask for.
+                        if group["name"] == "default":
+                            found |= dict.fromkeys(_files(group, sets, seen))
     except (ValueError, LookupError, TypeError, AttributeError) as fault:
         raise ToolError(
             f"Bazel's list of what it built, {events}, cannot be read: {fault!r}",
             remedy="Make room on the disk if it is full, then build again.",
         ) from fault
-
-
-def _outputs(events: Path) -> tuple[Path, ...]:
-    sets: dict[str, Event] = {}
-    seen: set[str] = set()
-    found: dict[Path, None] = {}
-    for event in _events(events):
-        # Bazel reports each set of files once, and lets later events refer to it by a
-        # number.
-        if named := event["id"].get("namedSet"):
-            sets[named["id"]] = event["namedSetOfFiles"]
-        elif "targetCompleted" in event["id"]:
-            # The event of a target that failed may have no "completed".
-            for group in event.get("completed", {}).get("outputGroup", ()):
-                # Other groups hold validation and coverage files, which the user did
-                # not ask for.
-                if group["name"] == "default":
-                    found |= dict.fromkeys(_files(group, sets, seen))
     return tuple(found)
-
-
-def _events(path: Path) -> Iterator[Event]:
-    """Yield the events in order; a set of files always stands before what refers to it."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json_text.parsed(line)
 
 
 def _files(group: Event, sets: Mapping[str, Event], seen: set[str]) -> Iterator[Path]:

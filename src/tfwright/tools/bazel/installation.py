@@ -4,12 +4,12 @@ import json
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tfwright.errors import Evidence, TfwrightError, ToolError
 from tfwright.tools import disk, files, json_text, trees
-from tfwright.tools.process.running import is_running
+from tfwright.tools.process.file_lock import is_running
 
 KEY = "install_base_key"
 """The file of a Bazel that holds the name of the directory into which it unpacks itself."""
@@ -29,10 +29,20 @@ def explained(fault: TfwrightError, binary: Path, install_root: Path) -> Tfwrigh
     evidence = Evidence(command=seen.command, status=seen.status, lines=seen.lines)
     if not isinstance(fault, ToolError):
         return fault
-    lacking = _free(install_root) < _unpacked(binary)
-    # Bazel never removes them, and each is some hundred megabytes.
-    for leftover in _abandoned(install_root):
-        files.remove(leftover)
+    place = install_root
+    # The first start of a Bazel makes this directory.
+    while not place.exists():
+        place = place.parent
+    size = 0
+    # A script in the place of a binary unpacks nothing.
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(binary) as packed:
+        size = sum(member.file_size for member in packed.infolist())
+    lacking = shutil.disk_usage(place).free < size
+    # Bazel never removes what it unpacked by half, <md5>.tmp.<process>: some hundred megabytes.
+    for leftover in (install_root / "install").glob("*.tmp.*"):
+        process = leftover.name.rpartition(".")[2]
+        if re.fullmatch("[0-9]+", process) and not is_running(int(process)):
+            files.remove(leftover)
     if lacking and any("embedded binaries" in line for line in seen.lines):
         return disk.full(f"{binary.name} could not unpack itself in {install_root}", evidence)
     return ToolError(fault.what, remedy=REMEDY, evidence=evidence)
@@ -78,8 +88,11 @@ def _other_files(binary: Path, unpacked: Path) -> list[str]:
             key = members.get(KEY)
             if key is None or packed.read(key).decode("ascii").strip() != unpacked.name:
                 return []
+            # What it did not unpack below its tools would take part in builds, too.
+            found = (path for path, _ in trees.files_below(root / "embedded_tools"))
+            names = sorted(path.relative_to(root).as_posix() for path in found)
             return [
-                *_added(root, members),
+                *(name for name in names if name not in members),
                 *(
                     name
                     for name, member in members.items()
@@ -90,40 +103,8 @@ def _other_files(binary: Path, unpacked: Path) -> list[str]:
         return []
 
 
-def _added(root: Path, members: Mapping[str, object]) -> list[str]:
-    """Return the files below an unpacked Bazel's tools that it did not unpack."""
-    found = trees.files_below(root / "embedded_tools")
-    names = (path.relative_to(root).as_posix() for path, _ in found)
-    return sorted(name for name in names if name not in members)
-
-
 def _holds(path: Path, content: bytes) -> bool:
     try:
         return files.content(path) == content
     except OSError:
         return False
-
-
-def _free(place: Path) -> int:
-    """Return the bytes that are left on the disk of a directory, which need not exist yet."""
-    # The first start of a Bazel makes this directory.
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
-
-
-def _unpacked(binary: Path) -> int:
-    """Return the bytes that a Bazel unpacks; 0 for a script in its place, which unpacks nothing."""
-    try:
-        with zipfile.ZipFile(binary) as packed:
-            return sum(member.file_size for member in packed.infolist())
-    except (OSError, zipfile.BadZipFile):
-        return 0
-
-
-def _abandoned(install_root: Path) -> Iterator[Path]:
-    """Yield the half-unpacked Bazels of processes that have ended: ``<md5>.tmp.<process>``."""
-    for path in (install_root / "install").glob("*.tmp.*"):
-        process = path.name.rpartition(".")[2]
-        if re.fullmatch("[0-9]+", process) and not is_running(int(process)):
-            yield path

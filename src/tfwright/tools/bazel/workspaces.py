@@ -6,7 +6,6 @@ import tempfile
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 from tfwright.errors import SupplyError
 from tfwright.tools import files, json_text, unpacking
@@ -26,23 +25,18 @@ def workspaces(binary: Path) -> dict[str, str]:
     """
     kept = binary.with_name("workspaces.json")
     # The jar is tens of megabytes: it is unpacked once per binary.
-    if (texts := _kept(kept)) is None:
-        texts = _read(binary)
-        files.write(kept, json.dumps(texts, indent=1))
+    with suppress(OSError, ValueError):
+        texts = json_text.parsed(files.content(kept))
+        # A damaged file may hold anything.
+        if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
+            return texts
+    texts = _read(binary)
+    files.write(kept, json.dumps(texts, indent=1))
     return texts
 
 
-def _kept(path: Path) -> dict[str, str] | None:
-    """Return the texts that were read before; None if there are none, or they are damaged."""
-    try:
-        texts = json_text.parsed(files.content(path))
-    except (OSError, ValueError):
-        return None
-    sound = isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values())
-    return texts if sound else None
-
-
 def _read(binary: Path) -> dict[str, str]:
+    texts = {}
     # A wrapper script is not an archive, and a damaged binary will say so itself.
     with (
         suppress(KeyError, SupplyError),
@@ -54,15 +48,8 @@ def _read(binary: Path) -> dict[str, str]:
         # at its end.
         with outer.open(SERVER) as packed:
             shutil.copyfileobj(packed, room)
-        return _texts(room)
-    return {}
-
-
-def _texts(archive: IO[bytes]) -> dict[str, str]:
-    """Return the texts of the server's jar; one that is too long for a WORKSPACE is left out."""
-    texts = {}
-    with zipfile.ZipFile(archive) as jar:
-        for member in jar.infolist():
-            if member.filename.endswith(SUFFIX) and member.file_size <= LONGEST:
-                texts[member.filename] = jar.read(member).decode("utf-8", "replace")
+        with zipfile.ZipFile(room) as jar:
+            for member in jar.infolist():
+                if member.filename.endswith(SUFFIX) and member.file_size <= LONGEST:
+                    texts[member.filename] = jar.read(member).decode("utf-8", "replace")
     return texts

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import BinaryIO
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types; groups (3 and 4) are gone from the format that Bazel writes."""
@@ -144,25 +143,6 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
             raise MalformedMessageError(f"field {number} is cut off")
         yield number, message[at : at + size]
         at += size
-
-
-def delimited(stream: BinaryIO) -> bytes:
-    """Return the next message of a stream in which each follows its length; empty at the end.
-
-    Raises MalformedMessageError where the stream is cut off.
-    """
-    head = bytearray()
-    while byte := stream.read(1):
-        head += byte
-        if byte[0] < 0x80 or len(head) == LONGEST_VARINT:  # noqa: PLR2004 its last byte
-            break
-    if not head:
-        return b""
-    size, _ = _varint(bytes(head), 0)
-    message = stream.read(size)
-    if len(message) < size:
-        raise MalformedMessageError("the last message is cut off")
-    return message
 
 
 def text(value: Value) -> str:

@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import environment, runner
@@ -61,10 +60,6 @@ class Toolchain:
 
     parts: Mapping[str, str] = field(default_factory=dict)
     """What each part is = its digest, or its name where that says all."""
-    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Part = the digest of each file or folder in it, by path; for people, not in the digest."""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    """Part = how the program calls itself; for people, not in the digest."""
 
     @property
     def digest(self) -> str:
@@ -82,72 +77,58 @@ def of_host(
     file `memo`, and computed once for each state of a file.
     """
     known = _Digests(memo)
-    versions: dict[str, str] = {}
     # Not the kernel's version: it changes with each update, and no compiler's output with it.
     parts = {"machine": f"{platform.system()} {platform.machine()}"}
     if native:
-        parts["CPU"], versions["CPU"] = _cpu()
+        parts["CPU"] = _cpu()
     for compiler in dict.fromkeys(compilers):
         if driver := _which(compiler):
             parts |= _compiler_parts(compiler, str(driver), known)
-            versions[compiler] = _version(str(driver))
     # Rules that generate files run these, and Bazel does not look at their content either.
-    parts |= {name: known.of(name, path) for name, path in _found(SCRIPTING)}
-    parts["target Python"] = known.of("target Python", python)
-    versions["target Python"] = _version(str(python))
+    parts |= {name: known.of(path) for name in SCRIPTING if (path := _which(name))}
+    parts["target Python"] = known.of(python)
     if cuda:
-        programs = _programs_of(cuda)
-        parts["CUDA's programs"] = known.of_all("CUDA's programs", programs)
+        found = (trees.files_below(cuda / name, follow=True) for name in CUDA_FOLDERS)
+        programs = (path for folder in found for path, _ in folder)
+        parts["CUDA's programs"] = known.of_all(programs)
     known.save()
-    return Toolchain(parts, known.files, versions)
-
-
-def _programs_of(cuda: Path) -> Iterator[Path]:
-    """Yield the files of a CUDA that take part in compiling."""
-    for name in CUDA_FOLDERS:
-        for path, _ in trees.files_below(cuda / name, follow=True):
-            yield path
+    return Toolchain(parts)
 
 
 def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
     """Return the toolchain of a container image, whose digest covers all that is in it."""
     parts = {"image": digest, "machine": platform.machine(), "target Python": files.sha256(python)}
-    if not native:
-        return Toolchain(parts)
-    digest, name = _cpu()
-    return Toolchain(parts | {"CPU": digest}, versions={"CPU": name})
+    return Toolchain(parts | ({"CPU": _cpu()} if native else {}))
 
 
 def keep(toolchain: Toolchain, root: Path) -> None:
-    """Write down what a digest stands for, so that two can be compared later."""
+    """Write down what a digest stands for."""
     path = root / "toolchains" / f"{toolchain.digest}.json"
-    text = json.dumps(vars(toolchain), indent=1, sort_keys=True)
-    # The same programs may lie elsewhere by now: the newest paths are the ones to show.
-    if not path.is_file() or files.text(path) != text:
-        files.write(path, text)
+    if not path.is_file():
+        files.write(path, json.dumps(toolchain.parts, indent=1, sort_keys=True))
 
 
 def kept(root: Path, digest: str) -> Toolchain:
     """Return what a digest stands for; without parts where that was not written down."""
-    said = json_text.record(root / "toolchains" / f"{digest}.json")
-    if isinstance(said.get("parts"), dict):
-        return Toolchain(**{name: said.get(name, {}) for name in vars(Toolchain())})
-    # tfwright 0.1 wrote the parts alone.
-    return Toolchain(said)
+    return Toolchain(json_text.record(root / "toolchains" / f"{digest}.json"))
 
 
 def _compiler_parts(compiler: str, driver: str, known: "_Digests") -> Iterator[tuple[str, str]]:
     """Yield the parts of one compiler, as far as it names them."""
-    yield compiler, known.of(compiler, Path(driver))
+    yield compiler, known.of(Path(driver))
     # The driver is small: what compiles and links are programs that it runs, elsewhere.
     programs = [Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS]
-    part = f"programs of {compiler}"
-    yield part, known.of_all(part, _located([*programs, *_clang(driver)]))
+    yield f"programs of {compiler}", known.of_all(_located([*programs, *_clang(driver)]))
     libraries = (Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES)
-    part = f"libraries of {compiler}"
-    yield part, known.of_all(part, _located(libraries))
-    part = f"headers of {compiler}"
-    yield part, known.of_headers(part, _include_folders(driver))
+    yield f"libraries of {compiler}", known.of_all(_located(libraries))
+    # It says so on standard error only. The driver's path is an argument, not part of the script.
+    said = _asked("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
+    listed = _INCLUDES.search(said)
+    folders = tuple(map(str.strip, listed[1].splitlines())) if listed else ()
+    # Most compilers have the same ones.
+    if folders not in known.headers:
+        known.headers[folders] = _headers(folders)
+    yield f"headers of {compiler}", known.headers[folders]
 
 
 def _clang(driver: str) -> Iterator[Path]:
@@ -159,11 +140,6 @@ def _clang(driver: str) -> Iterator[Path]:
     yield Path(program)
     for library in _LOADED.findall(_asked("/usr/bin/ldd", program)):
         yield Path(library)
-
-
-def _version(program: str) -> str:
-    """Return how a program calls itself: ``gcc (Debian 12.2.0-14) 12.2.0``."""
-    return _asked(program, "--version").partition("\n")[0]
 
 
 def _asked(driver: str, *question: str) -> str:
@@ -183,67 +159,45 @@ def _which(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def _found(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    for name in names:
-        if path := _which(name):
-            yield name, path
-
-
-def _include_folders(driver: str) -> list[Path]:
-    """Return where a compiler looks for headers by itself."""
-    # It says so on standard error only. The driver's path is an argument, not part of the script.
-    said = _asked("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
-    listed = _INCLUDES.search(said)
-    return [Path(line.strip()) for line in listed[1].splitlines()] if listed else []
-
-
-def _listing(folders: Iterable[Path]) -> tuple[str, Mapping[str, str]]:
+def _headers(folders: tuple[str, ...]) -> str:
     """Return a digest of names, sizes and times of all headers below some folders.
 
-    The same for each header or folder that lies directly in one of them, by its path. A system has
-    tens of thousands of headers; package managers keep their times, so that two hosts with the same
-    packages agree.
+    A system has tens of thousands of headers; package managers keep their times, so that two hosts
+    with the same packages agree.
     """
     digest = hashlib.sha256()
-    shares: dict[str, Any] = {}
-    for folder in folders:
+    for folder in map(Path, folders):
         # Sorted, since the order of a directory differs between two disks.
         for path, found in sorted(trees.files_below(folder, follow=True)):
             if _OF_ONE_COMPILER.search(str(path), len(str(folder))):
                 continue
             text = f"{path}\0{found.st_size}\0{int(found.st_mtime)}\n"
-            line = text.encode("utf-8", "surrogateescape")
-            digest.update(line)
-            top = folder / path.relative_to(folder).parts[0]
-            shares.setdefault(str(top), hashlib.sha256()).update(line)
-    return digest.hexdigest(), {path: share.hexdigest() for path, share in shares.items()}
+            digest.update(text.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
 
 
-def _cpu() -> tuple[str, str]:
-    """Return a digest of what this CPU can do, as -march=native would see it, and its name."""
+def _cpu() -> str:
+    """Return a digest of what this CPU can do, as -march=native would see it, or its name."""
     try:
         said = Path("/proc/cpuinfo").read_text("ascii", "replace")
     except OSError:
-        return platform.processor(), platform.processor()
+        return platform.processor()
     names = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
     found = (re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names)
-    digest = hashlib.sha256("\n".join(line[1] for line in found if line).encode()).hexdigest()
-    called = re.search(r"^model name\s*: (.*)$", said, re.MULTILINE)
-    return digest, called[1] if called else platform.machine()
+    return hashlib.sha256("\n".join(line[1] for line in found if line).encode()).hexdigest()
 
 
 class _Digests:
     """Digests of files, computed once for each state of a file."""
 
     def __init__(self, memo: Path) -> None:
-        self.files: dict[str, dict[str, str]] = {}
-        """Part of a toolchain = the digests of its files."""
+        self.headers: dict[tuple[str, ...], str] = {}
+        """Folders = one digest over all headers below them."""
         self._memo = memo
         self._seen: dict[str, list[object]] = {}
         self._known: dict[str, list[object]] = json_text.record(memo)
-        self._headers: dict[tuple[Path, ...], tuple[str, Mapping[str, str]]] = {}
 
-    def of(self, part: str, path: Path) -> str:
+    def of(self, path: Path) -> str:
         """Return the SHA-256 of a file, through its links."""
         real = path.resolve()
         found = real.stat()
@@ -252,22 +206,12 @@ class _Digests:
         known = self._known.get(str(real), [])
         digest = str(known[-1] if known[:-1] == state else files.sha256(real))
         self._seen[str(real)] = [*state, digest]
-        self.files.setdefault(part, {})[str(real)] = digest
         return digest
 
-    def of_all(self, part: str, paths: Iterable[Path]) -> str:
+    def of_all(self, paths: Iterable[Path]) -> str:
         """Return one digest over the names and contents of files."""
-        lines = sorted(f"{path.name} {self.of(part, path)}" for path in paths)
+        lines = sorted(f"{path.name} {self.of(path)}" for path in paths)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-    def of_headers(self, part: str, folders: Sequence[Path]) -> str:
-        """Return one digest over all headers below folders: most compilers have the same ones."""
-        key = tuple(folders)
-        if key not in self._headers:
-            self._headers[key] = _listing(folders)
-        digest, shares = self._headers[key]
-        self.files[part] = dict(shares)
-        return digest
 
     def save(self) -> None:
         """Keep what was computed."""

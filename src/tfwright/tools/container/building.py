@@ -7,7 +7,7 @@ also where Docker runs it: Docker before 25 gives no image in OCI's form.
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfwright.errors import HostError, RecipeError
@@ -15,7 +15,6 @@ from tfwright.tools import files
 from tfwright.tools.container import engine, image
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command
 
 FROM = re.compile(r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*", re.IGNORECASE)
 FIRST_WORD = re.compile(r"\s*FROM\b", re.IGNORECASE)
@@ -31,7 +30,13 @@ PINNED = re.compile(r"(.+@)?sha256:[0-9a-f]{64}")
 
 def insist_on_pins(containerfile: Path) -> None:
     """Refuse a Containerfile that names another image than by digest. Raises RecipeError."""
-    text = _text(containerfile)
+    try:
+        text = files.text(containerfile, "strict")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise RecipeError(
+            f"{containerfile} cannot be read: {fault}",
+            remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
+        ) from fault
     if found := DIRECTIVE.search(text):
         raise RecipeError(
             f"{containerfile.name} changes the character that joins lines",
@@ -42,16 +47,6 @@ def insist_on_pins(containerfile: Path) -> None:
             f"{containerfile.name}:{number}: the image {named} has no digest",
             remedy=f"Write {named}@sha256:…; a tag can move to another image.",
         )
-
-
-def _text(containerfile: Path) -> str:
-    try:
-        return files.text(containerfile, "strict")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise RecipeError(
-            f"{containerfile} cannot be read: {fault}",
-            remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
-        ) from fault
 
 
 def _unpinned(text: str) -> Iterator[tuple[int, str]]:
@@ -67,7 +62,8 @@ def _unpinned(text: str) -> Iterator[tuple[int, str]]:
         if named := FROM.fullmatch(line):
             names.append(named[1])
         for name in names:
-            image = _expanded(name, arguments)
+            # The Containerfile's own arguments are filled in.
+            image = VARIABLE.sub(lambda found: arguments.get(found[1], found[0]), name)
             if image.lower() not in stages and not PINNED.fullmatch(image):
                 yield number, image
         if named:
@@ -126,37 +122,22 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
         named = room / "id"
         layout = room / "layout"
         context.mkdir()
-        runner.run(
-            _building(containerfile, named, context, runtime),
-            log,
-            remedy=f"Correct {containerfile.name}; look at {log}.",
+        making = engine.client(
+            "podman",
+            *((f"--runtime={runtime}",) if runtime else ()),
+            "build",
+            f"--file={containerfile.absolute()}",
+            f"--iidfile={named}",
+            # Without the time of the build, the same packages give the same image.
+            "--timestamp=0",
+            "--format=oci",
+            "--network=host",
+            str(context),
         )
+        runner.run(making, log, remedy=f"Correct {containerfile.name}; look at {log}.")
         identifier = named.read_text("ascii").strip()
         push = engine.client("podman", "push", identifier, f"oci:{layout}")
         runner.run(push, log.with_suffix(".push.log"), remedy="Look at what podman says above.")
         kept = image.adopt(layout, vault)
         files.remove(layout)
     return kept
-
-
-def _building(containerfile: Path, named: Path, context: Path, runtime: str | None) -> Command:
-    """Return the command that makes an image, and writes its id into the file `named`."""
-    return engine.client(
-        "podman",
-        *((f"--runtime={runtime}",) if runtime else ()),
-        "build",
-        "--file",
-        str(containerfile.absolute()),
-        "--iidfile",
-        str(named),
-        # Without the time of the build, the same packages give the same image.
-        "--timestamp=0",
-        "--format=oci",
-        "--network=host",
-        str(context),
-    )
-
-
-def _expanded(text: str, arguments: Mapping[str, str]) -> str:
-    """Return a base image with the Containerfile's own arguments filled in."""
-    return VARIABLE.sub(lambda found: arguments.get(found[1], found[0]), text)

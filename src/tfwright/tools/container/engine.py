@@ -300,10 +300,11 @@ def _started(plan: ContainerPlan, room: Path) -> Container:
 
 def client(engine: Engine, *arguments: str) -> Command:
     """Return a command of an engine, which runs on the host even while a container is open."""
-    return Command((engine, QUIET_CLIENT, *arguments), Path("/"), _client_environment(), here=True)
+    return Command((engine, QUIET_CLIENT, *arguments), Path("/"), client_environment(), here=True)
 
 
-def _client_environment() -> Mapping[str, str]:
+def client_environment() -> Mapping[str, str]:
+    """Return what a client needs of the caller's environment: also where logins are kept."""
     return {name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ}
 
 

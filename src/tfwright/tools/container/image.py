@@ -42,8 +42,6 @@ class ImageManifest:
     """Its media type: OCI's, or Docker's of the same form."""
     parts: tuple[str, ...] = ()
     """Digests of the configuration, then of the layers."""
-    sizes: tuple[int, ...] = ()
-    """Bytes of each part, as the manifest states them; 0 where it states none."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +123,7 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
     if not described:
         raise _damaged(layout, f"{digest} is not an image's manifest")
     parts = tuple(str(part.get("digest", "")) for part in described)
-    return ImageManifest(digest, kind, parts, tuple(map(_stated_size, described)))
-
-
-def _stated_size(described: Mapping[str, Any]) -> int:
-    size = described.get("size")
-    return size if isinstance(size, int) and size > 0 else 0
+    return ImageManifest(digest, kind, parts)
 
 
 def _for_this_machine(layout: Path, manifests: object) -> str:
@@ -164,7 +157,17 @@ def _made(root: Path, blobs: Path) -> str:
     except (OSError, *unpacking.BROKEN) as fault:
         what = f"{root} is not a tar file that can be read: {fault}"
         raise SupplyError(what, remedy="Make one: tar -C ROOT -cf rootfs.tar .") from fault
-    config = _config(layer)
+    machine = platform.machine()
+    # A date or a host's name would give each import of the same file another digest.
+    config = _canonical(
+        {
+            "created": "1970-01-01T00:00:00Z",
+            "architecture": MACHINES.get(machine, machine),
+            "os": "linux",
+            "config": {},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer}"]},
+        }
+    )
     described = {"mediaType": LAYER_TYPE, "digest": f"sha256:{layer}", "size": size}
     manifest = _canonical(
         {
@@ -182,17 +185,13 @@ def adopt(layout: Path, vault: Path) -> KeptImage:
 
     Raises SupplyError if it is damaged.
     """
-    return settled(layout, _indexed(layout), vault)
-
-
-def _indexed(layout: Path) -> str:
-    """Return the digest of the first image that the index of a layout lists."""
     try:
         index = (layout / "index.json").read_bytes()[:LARGEST_DOCUMENT]
-        return str(json_text.parsed(index)["manifests"][0]["digest"])
+        digest = str(json_text.parsed(index)["manifests"][0]["digest"])
     # Whoever made the layout may have written anything.
     except (OSError, ValueError, LookupError, TypeError) as fault:
         raise _damaged(layout, "it has no index that can be read") from fault
+    return settled(layout, digest, vault)
 
 
 def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
@@ -256,21 +255,6 @@ def _layer(root: Path, blobs: Path) -> tuple[str, int]:
     digest = files.sha256(copied)
     copied.rename(blobs / digest)
     return digest, (blobs / digest).stat().st_size
-
-
-def _config(layer: str) -> bytes:
-    """Return the configuration: nothing in it depends on when or where it was made."""
-    machine = platform.machine()
-    # A date or a host's name would give each import of the same file another digest.
-    return _canonical(
-        {
-            "created": "1970-01-01T00:00:00Z",
-            "architecture": MACHINES.get(machine, machine),
-            "os": "linux",
-            "config": {},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer}"]},
-        }
-    )
 
 
 def _canonical(document: Mapping[str, Any]) -> bytes:

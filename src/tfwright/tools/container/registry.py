@@ -1,266 +1,127 @@
-"""Images of a registry, by digest: whether it still has one, and a copy of it in the vault.
+"""Images of a registry, by digest: skopeo asks whether it has one, and copies it into the vault.
 
-https://github.com/opencontainers/distribution-spec/blob/main/spec.md
-A registry is never believed: every document and every layer is compared with its digest.
+skopeo and not the engine: podman and docker unpack what they pull, and what they save of it has
+another digest. Every document and every layer is compared with its digest all the same.
 """
 
 import hashlib
 import re
 import shutil
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
-from urllib.parse import urljoin
+from typing import Literal
 
-from tfwright.errors import SupplyError
-from tfwright.tools import json_text
-from tfwright.tools.container import image
-from tfwright.tools.container.image import LARGEST_DOCUMENT, KeptImage
+from tfwright.errors import HostError, SupplyError, ToolError
+from tfwright.tools.container import engine, image
+from tfwright.tools.container.image import KeptImage
+from tfwright.tools.process import pipes, runner
+from tfwright.tools.process.command import Command
 
-if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse, PoolManager
-
-MANIFESTS = (
-    image.MANIFEST_TYPE,
-    image.INDEX_TYPE,
-    "application/vnd.docker.distribution.manifest.v2+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-)
-"""What a digest may name. Without this list a registry converts an image, and the digest of what it
-sends is another one."""
-HUB = {"docker.io": "registry-1.docker.io"}
-"""Registries whose name in an image is not the name of their server."""
 LOCAL = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 """Registries that are asked without TLS."""
-CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
-CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
-MOST_REDIRECTS = 5
-PIECE = 1 << 20
-SLOWEST = 50_000
-"""Bytes a second that a registry has to send in the mean."""
-OK, REFUSED, NOT_FOUND = 200, 401, 404
+GONE = re.compile(r"manifest unknown|name unknown|not found|unauthorized|denied", re.IGNORECASE)
+"""What registries say of an image that they do not have; of deleted ones also that one may not."""
+ANSWER_SECONDS = 60
+INSTALL = "Install skopeo (Debian and Ubuntu: apt install skopeo)."
 Presence = Literal["there", "gone", "no answer"]
 
 
-@dataclass(frozen=True)
-class RegistryPlace:
-    """Where a registry keeps an image."""
+def has_place(name: str) -> bool:
+    """Say whether the name of an image begins with a registry.
 
-    server: str
-    """Its base address, without a slash at the end."""
-    repository: str
-
-    def url(self, kind: str, digest: str) -> str:
-        """Return the address of a manifest or a blob."""
-        return f"{self.server}/v2/{self.repository}/{kind}/{digest}"
-
-
-class RegistryError(Exception):
-    """A registry did not give what it was asked for; the text says why."""
-
-
-def place_of(name: str) -> RegistryPlace | None:
-    """Return the place of an image, or None for a name without a registry.
-
-    Such a name is one that somebody gave to an image of their own. Docker would look for it on its
-    hub, where a stranger may hold the name.
+    One without is a name that somebody gave to an image of their own. Docker would look for it on
+    its hub, where a stranger may hold the name.
     """
     host, _, repository = name.partition("/")
-    if not repository or not ("." in host or ":" in host or host == "localhost"):
-        return None
-    scheme = "http" if LOCAL.fullmatch(host) else "https"
-    return RegistryPlace(f"{scheme}://{HUB.get(host, host)}", repository)
+    return bool(repository) and ("." in host or ":" in host or host == "localhost")
 
 
-def presence(place: RegistryPlace, digest: str) -> tuple[Presence, str]:
-    """Ask whether a registry has an image; return also what it said."""
+def presence(name: str, digest: str) -> tuple[Presence, str]:
+    """Ask whether a registry has an image; return also what was said."""
     try:
-        url = place.url("manifests", digest)
-        with _asked(_RegistrySession(), url, "HEAD") as answer:
-            if answer.status == OK:
-                return "there", "HTTP 200"
-            # 401 and 403 are what registries say of repositories that were deleted, too.
-            gone = answer.status in {NOT_FOUND, REFUSED, 403, 410}
-            return ("gone" if gone else "no answer"), f"HTTP {answer.status}"
-    except RegistryError as fault:
-        return "no answer", str(fault)
+        ended = _asked(name, digest)
+    except OSError:
+        return "no answer", "skopeo is not installed"
+    if ended.status == 0:
+        return "there", "it has it"
+    said = (ended.complaint.splitlines() or ["nothing"])[-1]
+    return ("gone" if GONE.search(said) else "no answer"), said
 
 
 def pull(name: str, digest: str, vault: Path) -> KeptImage:
     """Copy an image into the vault, for this machine's kind of processor.
 
-    Raises SupplyError if the registry does not have it, does not answer, or sends other bytes.
+    Raises HostError without skopeo, SupplyError if the registry does not have it, does not answer,
+    or sends other bytes.
     """
-    place = place_of(name)
-    if place is None:
+    if not has_place(name):
         raise image.missing(vault, digest)
-    try:
-        with image.arriving(vault) as incoming:
-            _copy(place, digest, incoming)
+    if not shutil.which("skopeo"):
+        raise HostError("skopeo pulls images by digest, and is not installed", remedy=INSTALL)
+    with (
+        image.arriving(vault) as incoming,
+        tempfile.TemporaryDirectory(dir=incoming.parent, prefix="incoming-") as room,
+    ):
+        blobs = incoming / "blobs/sha256"
+        blobs.mkdir(parents=True)
+        ended = _asked(name, digest)
+        # A list of manifests has the digest, too; skopeo would keep the one that it chooses only.
+        if ended.status == 0 and f"sha256:{hashlib.sha256(ended.printed).hexdigest()}" == digest:
+            (blobs / digest.removeprefix("sha256:")).write_bytes(ended.printed)
+            chosen = image.manifest_of(incoming, digest).digest
+            folder = Path(room, "copy")
+            try:
+                _copy(name, chosen, folder)
+            except ToolError as fault:
+                raise _failed(name, digest, fault.evidence.lines[-1:]) from fault
+            (folder / "version").unlink()
+            (folder / "manifest.json").rename(blobs / chosen.removeprefix("sha256:"))
+            for part in folder.iterdir():
+                part.rename(blobs / part.name)
             return image.settled(incoming, digest, vault)
-    except (RegistryError, OSError) as fault:
-        raise SupplyError(
-            f"{name} cannot be pulled by its digest {digest[:19]}…: {fault}",
-            remedy="Unpack a bundle that carries the image, or copy vault/images from a host that "
-            "has it; else build the image again and pin the new digest.",
-        ) from fault
+        raise _failed(name, digest, ended.complaint.splitlines()[-1:])
 
 
-def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
-    """Copy the documents and blobs of an image."""
-    session = _RegistrySession()
-    blobs = incoming / "blobs/sha256"
-    blobs.mkdir(parents=True)
-    _bring(session, place.url("manifests", digest), LARGEST_DOCUMENT, blobs)
-    manifest = image.manifest_of(incoming, digest)
-    if manifest.digest != digest:
-        named = place.url("manifests", manifest.digest)
-        _bring(session, named, LARGEST_DOCUMENT, blobs)
-        manifest = image.manifest_of(incoming, digest)
-    for part, size in zip(manifest.parts, manifest.sizes, strict=True):
-        # The manifest has the digest that the recipe pins, so that its sizes can be believed.
-        _bring(session, place.url("blobs", part), size, blobs)
-
-
-def _bring(session: "_RegistrySession", url: str, limit: int, blobs: Path) -> None:
-    """Copy one file of at most `limit` bytes; its content must have the digest in its url."""
-    digest = url.rpartition("/")[2]
-    named = image.DIGEST.fullmatch(digest)
-    if named is None:
-        raise RegistryError(f"{digest!r} is not a sha256 digest")
-    # Images repeat layers, an empty one above all.
-    if (blobs / named[1]).exists():
-        return
-    free = shutil.disk_usage(blobs).free
-    if limit > free:
-        raise RegistryError(f"it has {limit:,} bytes, and {free:,} are free")
-    with _asked(session, url, "GET") as answer:
-        if answer.status != OK:
-            raise RegistryError(f"the registry answered HTTP {answer.status} for {digest[:19]}…")
-        with (blobs / named[1]).open("wb") as output:
-            found = _hashed(answer, output, limit)
-    if found != named[1]:
-        raise RegistryError(f"the registry sent other bytes than {digest[:19]}…")
-
-
-def _hashed(answer: "BaseHTTPResponse", output: BinaryIO, limit: int) -> str:
-    """Write a body; return its digest. Raises RegistryError if it is too large, or too slow."""
-    digest = hashlib.sha256()
-    for piece in _pieces(answer, limit):
-        digest.update(piece)
-        output.write(piece)
-    return digest.hexdigest()
-
-
-def _pieces(answer: "BaseHTTPResponse", limit: int) -> Iterator[bytes]:
-    """Yield a body as it arrives. Raises RegistryError if it is too large, or too slow."""
-    from urllib3.exceptions import HTTPError
-
-    left = limit
-    deadline = time.monotonic() + ANSWER_SECONDS + limit / SLOWEST
-    try:
-        # read1 returns what is there: a server that drips must not hold us for a whole piece.
-        while piece := answer.read1(PIECE, decode_content=False):
-            left -= len(piece)
-            if left < 0:
-                raise RegistryError(f"the registry sent more than {limit:,} bytes")
-            if time.monotonic() > deadline:
-                raise RegistryError("the registry sends too slowly")
-            yield piece
-    except HTTPError as fault:
-        raise RegistryError(f"the connection broke: {type(fault).__name__}") from fault
-
-
-class _RegistrySession:
-    """Connections to one registry, with the token that it handed out."""
-
-    def __init__(self) -> None:
-        import urllib3
-
-        from tfwright.tools.http import connections
-
-        # urllib3 would sleep for as long as a Retry-After says.
-        again = urllib3.Retry(2, respect_retry_after_header=False)
-        timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
-        self.pool: PoolManager = connections.pool(timeout=timeout, retries=again)
-        self.token = ""
-
-    def headers(self, *, trusted: bool) -> Mapping[str, str]:
-        """Return the headers of a request; the token is for the registry itself only."""
-        accept = {"Accept": ", ".join((*MANIFESTS, "*/*")), "Accept-Encoding": "identity"}
-        return (
-            {**accept, "Authorization": f"Bearer {self.token}"}
-            if self.token and trusted
-            else accept
-        )
-
-
-@contextmanager
-def _asked(session: _RegistrySession, url: str, method: str) -> "Iterator[BaseHTTPResponse]":
-    """Ask a registry; a public one hands out the token that it wants. Raises RegistryError."""
-    from urllib3.exceptions import HTTPError
-
-    try:
-        answer = _request(session, method, url)
-        if answer.status == REFUSED and not session.token:
-            # Not drained: the body of a refusal may have no end.
-            answer.close()
-            session.token = _token(session, answer.headers.get("WWW-Authenticate", ""))
-            answer = _request(session, method, url)
-    # ValueError: an address, in a redirect, that cannot be read.
-    except (HTTPError, ValueError) as fault:
-        raise RegistryError(f"{_server(url)} does not answer: {type(fault).__name__}") from fault
-    try:
-        yield answer
-    finally:
-        answer.close()
-
-
-def _request(session: _RegistrySession, method: str, url: str) -> "BaseHTTPResponse":
-    # Blobs are often behind a redirect to another host. urllib3 would read the whole body of each
-    # redirect, which may have no end.
-    asked = url
-    for _ in range(MOST_REDIRECTS + 1):
-        headers = session.headers(trusted=_server(asked) == _server(url))
-        answer = session.pool.request(
-            method, asked, headers=headers, preload_content=False, redirect=False
-        )
-        target = answer.get_redirect_location()
-        if not target:
-            return answer
-        answer.close()
-        asked = urljoin(asked, target)
-    raise RegistryError(f"{_server(url)} redirects more than {MOST_REDIRECTS} times")
-
-
-def _server(url: str) -> str:
-    """Return scheme and host of an address."""
-    return "/".join(url.split("/", 3)[:3])
-
-
-def _token(session: _RegistrySession, challenge: str) -> str:
-    """Ask for the token that a registry gives to anyone; empty if it gives none.
-
-    https://distribution.github.io/distribution/spec/auth/token/
-    """
-    said = dict(CHALLENGE.findall(challenge))
-    realm = said.pop("realm", "")
-    if not realm.startswith("https://"):
-        return ""
-    fields = {name: said[name] for name in ("service", "scope") if name in said}
-    answer = session.pool.request(
-        "GET", realm, fields=fields, preload_content=False, redirect=False
+def _failed(name: str, digest: str, said: Sequence[str]) -> SupplyError:
+    return SupplyError(
+        f"{name} cannot be pulled by its digest {digest[:19]}…: "
+        f"{''.join(said) or 'its registry sent other bytes'}",
+        remedy="Unpack a bundle that carries the image, or copy vault/images from a host that "
+        "has it; else build the image again and pin the new digest.",
     )
-    try:
-        given = json_text.parsed(b"".join(_pieces(answer, LARGEST_DOCUMENT)))
-    except ValueError:
-        return ""
-    finally:
-        answer.close()
-    token = given.get("token") or given.get("access_token") if isinstance(given, dict) else ""
-    # It becomes a header, where a line's end would begin another one.
-    text = str(token or "")
-    return text if text.isascii() and text.isprintable() else ""
+
+
+def _asked(name: str, digest: str) -> pipes.Collected:
+    """Ask for the document that a digest names. Raises OSError without skopeo."""
+    command = _skopeo("inspect", "--raw", f"--tls-verify={_has_tls(name)}", _source(name, digest))
+    return pipes.collect(command, most=image.LARGEST_DOCUMENT)
+
+
+def _copy(name: str, digest: str, folder: Path) -> None:
+    """Copy an image as it is: other forms than ``dir:`` would change the manifest."""
+    command = _skopeo(
+        "copy",
+        "--quiet",
+        "--preserve-digests",
+        "--retry-times=2",
+        f"--src-tls-verify={_has_tls(name)}",
+        _source(name, digest),
+        f"dir:{folder}",
+    )
+    runner.run(command, folder.with_suffix(".log"), remedy=INSTALL)
+
+
+def _skopeo(verb: str, *arguments: str) -> Command:
+    # Only a question has a time limit: an image may have gigabytes.
+    limit = (f"--command-timeout={ANSWER_SECONDS}s",) if verb == "inspect" else ()
+    env = engine.client_environment()
+    return Command(("skopeo", *limit, verb, *arguments), Path("/"), env, here=True)
+
+
+def _source(name: str, digest: str) -> str:
+    return f"docker://{name}@{digest}"
+
+
+def _has_tls(name: str) -> str:
+    return "false" if LOCAL.fullmatch(name.partition("/")[0]) else "true"

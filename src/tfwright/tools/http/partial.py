@@ -124,13 +124,20 @@ class Partial:
 
 
 def _locked(path: Path) -> BinaryIO:
-    """Open a partial file for this writer only.
+    """Open a partial file, which is made if there is none, for this writer only.
 
     The kernel drops the lock when the process ends, however it ends.
     """
     with _naming(path):
         while True:
-            stream = _opened(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                stream = path.open("a+b", buffering=0)
+            except FileNotFoundError:
+                if path.parent.exists():
+                    raise
+                # Another process found nothing and removed the empty directory just now.
+                continue
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -141,18 +148,6 @@ def _locked(path: Path) -> BinaryIO:
                 return stream
             # Another writer finished the file, and gave it its name, before we had the lock.
             stream.close()
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a partial file, which is made if there is none."""
-    while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            return path.open("a+b", buffering=0)
-        except FileNotFoundError:
-            if path.parent.exists():
-                raise
-            # Another process found nothing and removed the empty directory just now.
 
 
 def _is_still(stream: BinaryIO, path: Path) -> bool:

@@ -17,8 +17,15 @@ def cores(root: Path = Path("/")) -> int:
     else:
         # macOS binds no process to processors.
         allowed = os.cpu_count() or 1
-    # Docker's --cpus sets a quota of time, which the affinity does not show.
-    return min([allowed, *_quotas(root)])
+    # Docker's --cpus sets a quota of time, which the affinity does not show: microseconds of each
+    # period, and the period. Version 1 of control groups has a file for each of the two numbers.
+    base = root / "sys/fs/cgroup"
+    names = ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")
+    quota = _read(base / "cpu.max") or " ".join(_read(base / name) for name in names)
+    # No limit is "max" in version 2 and -1 in version 1: neither matches.
+    if found := re.fullmatch(r"(\d+)\s+(\d+)\s*", quota):
+        return min(allowed, max(1, math.ceil(int(found[1]) / int(found[2]))))
+    return allowed
 
 
 def memory(root: Path = Path("/")) -> int:
@@ -129,24 +136,6 @@ def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
             # The root group of a host has no limit file.
             if folder.is_relative_to(base) and (folder / kind.limit).is_file():
                 yield kind, folder
-
-
-def _quotas(root: Path) -> Iterator[int]:
-    """Yield how many processors' time a container is given."""
-    quota = _quota(root / "sys/fs/cgroup")
-    # No limit is "max" in version 2 and -1 in version 1: neither matches.
-    if found := re.fullmatch(r"(\d+)\s+(\d+)\s*", quota):
-        yield max(1, math.ceil(int(found[1]) / int(found[2])))
-
-
-def _quota(base: Path) -> str:
-    """Return the microseconds of each period that a control group is given, and the period."""
-    if quota := _read(base / "cpu.max"):
-        return quota
-    # Version 1 of control groups has a file for each of the two numbers.
-    microseconds = _read(base / "cpu/cpu.cfs_quota_us")
-    period = _read(base / "cpu/cpu.cfs_period_us")
-    return f"{microseconds} {period}"
 
 
 def _meminfo(root: Path, name: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tfwright.errors import Evidence, RecipeError, ToolError
-from tfwright.tools.process import pseudo_terminal, reading
+from tfwright.tools.process import pseudo_terminal
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import GRACE_SECONDS, TAIL_LINES
 
@@ -73,7 +73,14 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
             try:
                 asks = listener.hear()
             except _LostError as lost:
-                raise _lost(command, log, listener.text(), str(lost)) from None
+                raise ToolError(
+                    f"{Path(command.argv[0]).name} {lost}",
+                    remedy="Look at its last lines. If it only needs longer, "
+                    "raise 'timeout' in the recipe's [configure].",
+                    evidence=Evidence(
+                        command=command.argv, log=log, lines=last_lines(listener.text())
+                    ),
+                ) from None
             said.append(listener.text())
             if not asks:
                 break
@@ -166,7 +173,7 @@ class _Listener:
             return False
         # Linux shows in which system call a process waits; elsewhere the text has to
         # do.
-        waits = reading.waits_for_input(pid) if pid else None
+        waits = pseudo_terminal.waits_for_input(pid) if pid else None
         if waits is not None:
             return waits
         # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
@@ -218,22 +225,12 @@ def _status(child: "pexpect.spawn[str]") -> int:
     return -child.signalstatus if child.signalstatus else child.exitstatus or 0
 
 
-def _lost(command: Command, log: Path, text: str, what: str) -> ToolError:
-    return ToolError(
-        f"{Path(command.argv[0]).name} {what}",
-        remedy="Look at its last lines. If it only needs longer, "
-        "raise 'timeout' in the recipe's [configure].",
-        evidence=Evidence(command=command.argv, log=log, lines=last_lines(text)),
-    )
-
-
 def last_lines(text: str) -> tuple[str, ...]:
     """Return the last lines of a text that are not blank, each cut to what a reader can take in."""
     # A last line may be megabytes long: only the end of the text is split.
     end = text[-TAIL_LINES * (CHUNK >> 4) :]
     lines = [line.rstrip() for line in end.splitlines() if line.strip()]
-    return tuple(_shortened(line) for line in lines[-TAIL_LINES:])
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else f"…{line[-LONGEST_LINE:]}"
+    return tuple(
+        line if len(line) <= LONGEST_LINE else f"…{line[-LONGEST_LINE:]}"
+        for line in lines[-TAIL_LINES:]
+    )

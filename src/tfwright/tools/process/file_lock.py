@@ -14,7 +14,6 @@ from typing import IO, Any
 from tfwright.errors import Evidence, HostError
 from tfwright.printable import shell_word
 from tfwright.tools import disk, json_text
-from tfwright.tools.process.running import is_running
 
 HELD: list[int] = []
 """Descriptors of the locks that this process holds.
@@ -105,28 +104,18 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _holder(path)
+            # Nothing if the holder has not come to describe itself yet.
+            holder = json_text.record(path)
             # The holder is dead, but its Bazel still has the lock: it ends within the
             # grace.
-            if _lives(holder) or time.monotonic() > deadline:
+            lives = False
+            with suppress(KeyError, TypeError, ValueError, OverflowError):
+                lives = is_running(int(holder["pid"]))
+            if lives or time.monotonic() > deadline:
                 raise _taken(path, holder, remedy) from None
             time.sleep(0.05)
         else:
             return
-
-
-def _holder(path: Path) -> dict[str, Any]:
-    """Return what the holder wrote about itself; nothing if it has not come to it yet."""
-    return json_text.record(path)
-
-
-def _lives(holder: dict[str, Any]) -> bool:
-    """Say whether the process that wrote itself down as the holder is still there."""
-    try:
-        process = int(holder["pid"])
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return False
-    return is_running(process)
 
 
 def _taken(path: Path, holder: dict[str, Any], remedy: str) -> LockHeldError:
@@ -139,3 +128,15 @@ def _taken(path: Path, holder: dict[str, Any], remedy: str) -> LockHeldError:
     return LockHeldError(
         f"'{_typed()}' has to wait for {who}", remedy=remedy, evidence=Evidence(where=str(path))
     )
+
+
+def is_running(process: int) -> bool:
+    """Say whether a process of this number exists, of whatever user."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        # The process exists, and belongs to another user.
+        return True
+    return True

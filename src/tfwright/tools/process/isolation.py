@@ -1,5 +1,10 @@
-"""No network: a program that works with loopback only has proved that it needs no more."""
+"""Programs without a network, and without random addresses.
 
+One that works with loopback only has proved that it needs no more. Where address-space
+randomisation is off, programs that sort by address do the same each time.
+"""
+
+import ctypes
 import os
 import platform
 import shutil
@@ -16,6 +21,8 @@ from tfwright.tools.process.command import Command
 PROGRAM = Path(__file__).with_name("enclosure.py")
 # -I -S: neither PYTHONPATH nor site-packages can put code into the enclosure.
 _ENTER = (sys.executable, "-I", "-S", str(PROGRAM))
+_NO_RANDOMISATION, _ASK = 0x0040000, 0xFFFFFFFF
+"""ADDR_NO_RANDOMIZE of <sys/personality.h>, which setarch -R sets; and what only asks."""
 _CLOSED: list[object] = []
 """One item for each block of `closed` that is under way; threads of a stage see it as well."""
 
@@ -75,3 +82,42 @@ def _network(process: int) -> str:
         return str(Path(f"/proc/{process}/ns/net").readlink())
     except OSError:
         return ""
+
+
+@contextmanager
+def fixed_addresses() -> Iterator[None]:
+    """Give programs that start in the block, and their children, the same addresses each time.
+
+    Raises OSError where the system does not allow it.
+    """
+    before = _personality(_ASK)
+    # Children inherit it, and it takes effect at exec: this process keeps its
+    # addresses.
+    _personality(before | _NO_RANDOMISATION)
+    try:
+        yield
+    finally:
+        _personality(before)
+
+
+def address_obstacle() -> str | None:
+    """Say why it cannot be switched off here; None if it can."""
+    if platform.system() != "Linux":
+        return f"{platform.system()} does not let programs switch it off"
+    try:
+        # Docker's default seccomp profile refuses it, so only a try can say.
+        with fixed_addresses():
+            return None
+    except OSError as fault:
+        return f"this system does not allow it ({fault.strerror})"
+
+
+def _personality(persona: int) -> int:
+    """Call personality(2); return what held before."""
+    # Python has no call for it; the C library is in the process already.
+    library = ctypes.CDLL(None, use_errno=True)
+    before = int(library.personality(ctypes.c_ulong(persona)))
+    if before == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return before

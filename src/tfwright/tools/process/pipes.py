@@ -1,11 +1,15 @@
-"""Programs whose output is read by us or by another program, where the others write it to a log."""
+"""Programs whose output goes to us or to another program, and those that read what we give."""
 
 import io
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
+from tfwright.documents import account
+from tfwright.errors import Evidence, ToolError
+from tfwright.tools.process import environment
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import end, leashed
 
@@ -14,6 +18,7 @@ LARGEST_OUTPUT = 2**30
 LARGEST_COMPLAINT = 16 * 2**20
 """Bytes of its complaints that are read."""
 PIECE = 1 << 16
+FEED_SECONDS = 60.0
 
 Heard = TypeVar("Heard")
 
@@ -46,22 +51,17 @@ def collect(
     with tempfile.TemporaryFile() as complaints:
         streams = (into or subprocess.PIPE, complaints, given or subprocess.DEVNULL)
         with leashed(command, *streams) as process:
-            printed = _read(process.stdout, most) if process.stdout else b""
+            printed = bytearray()
+            # To the end, or a piece more than is wanted.
+            while process.stdout and len(printed) <= most and (p := process.stdout.read(PIECE)):
+                printed += p
             if len(printed) > most:
                 end(process)
             process.wait()
         complaints.seek(0)
         complaint = complaints.read(LARGEST_COMPLAINT).decode("utf-8", "replace")
     cut = len(printed) > most
-    return Collected(process.returncode, printed[:most], complaint, cut)
-
-
-def _read(stream: IO[bytes], most: int) -> bytes:
-    """Read to the end, or a piece more than `most` bytes."""
-    content = bytearray()
-    while len(content) <= most and (piece := stream.read(PIECE)):
-        content += piece
-    return bytes(content)
+    return Collected(process.returncode, bytes(printed[:most]), complaint, cut)
 
 
 def listen(
@@ -109,3 +109,29 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
 def _printed(process: "subprocess.Popen[bytes]") -> IO[bytes]:
     """Return our end of the pipe into which a program prints, which was made with it."""
     return cast("IO[bytes]", process.stdout)
+
+
+def feed(argv: Sequence[str], text: str, seconds: float = FEED_SECONDS) -> None:
+    """Run a program with `text` as its input; raise ToolError if it fails or takes too long."""
+    # The user's own hook: it gets the home directory, but none of the caller's
+    # variables.
+    command = Command(tuple(argv), Path("/"), environment.clean(account.home()))
+    pipe = subprocess.PIPE
+    try:
+        # communicate() writes and reads at once: a program that complains before it has
+        # read all of a long text would otherwise block on a full pipe.
+        with leashed(command, subprocess.DEVNULL, pipe, pipe) as process:
+            _, complaint = process.communicate(text.encode(), timeout=seconds)
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise _not_taken(argv, type(fault).__name__, ()) from fault
+    if process.returncode:
+        lines = complaint.decode("utf-8", "replace").splitlines()[-5:]
+        raise _not_taken(argv, f"exit status {process.returncode}", lines)
+
+
+def _not_taken(argv: Sequence[str], why: str, lines: Sequence[str]) -> ToolError:
+    return ToolError(
+        f"{Path(argv[0]).name} did not take the notice: {why}",
+        remedy="The notice is kept and sent again in the next night.",
+        evidence=Evidence(command=tuple(argv), lines=tuple(lines)),
+    )

@@ -5,14 +5,17 @@ import os
 import signal
 import subprocess
 import termios
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import disk, files
-from tfwright.tools.process import file_lock, inside, interrupts, isolation
+from tfwright.tools.process import file_lock, inside, isolation
 from tfwright.tools.process.command import Command
 
 UMASK = 0o022
@@ -78,10 +81,18 @@ def leashed(
     that this process holds, see `file_lock.HELD`; for a brief program that is enough. The streams
     are those of Popen.
     """
-    with _terminal_for(command) as terminal:
-        placed = inside.placed(isolation.placed(command))
-        with (
-            interrupts.deferred() as release,
+    placed = inside.placed(isolation.placed(command))
+    with ExitStack() as stack:
+        take = None
+        # A brief program has no terminal. Taking one needs a fork, which copies the page tables of
+        # this process: 30 ms where it has 300 MB, ten times what git itself takes.
+        if not command.brief:
+            ours, end_of_program = os.openpty()
+            stack.callback(os.close, ours)
+            stack.callback(os.close, end_of_program)
+            take = partial(settle, end_of_program)
+        release = stack.enter_context(deferred())
+        process = stack.enter_context(
             subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
                 placed.argv,
                 cwd=placed.cwd,
@@ -89,37 +100,50 @@ def leashed(
                 stdin=stdin,
                 start_new_session=True,
                 umask=UMASK,
-                preexec_fn=terminal,  # noqa: PLW1509 a few system calls, no lock
+                preexec_fn=take,  # noqa: PLW1509 a few system calls, no lock
                 # A lock lasts as long as any program of this build: see file_lock.HELD.
                 pass_fds=file_lock.HELD,
                 stdout=stdout,
                 stderr=stderr,
-            ) as process,
-        ):
-            try:
-                release()
-                yield process
-            except BaseException:
-                end(process)
-                raise
+            )
+        )
+        try:
+            release()
+            yield process
+        except BaseException:
+            end(process)
+            raise
 
 
 @contextmanager
-def _terminal_for(command: Command) -> Iterator[Callable[[], None] | None]:
-    """Open the terminal that a program ends with; yield what takes it in the child.
+def deferred() -> Iterator[Callable[[], None]]:
+    """Hold signals that end this process back until the block calls what it is given, or ends.
 
-    A brief program has none. Taking it needs a fork, which copies the page tables of this process:
-    30 ms where it has 300 MB, ten times what git itself takes.
+    Python calls functions around a fork, such as one that locks logging in the parent. What a
+    handler raises in one of them is printed and lost, and the lock stays held for good.
     """
-    if command.brief:
-        yield None
+    # Handlers run in the main thread alone, so a fork of another one is not disturbed.
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
         return
-    terminal, end_of_program = os.openpty()
+    arrived: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        arrived.append(number)
+
+    before = {n: signal.signal(n, note) for n in (signal.SIGINT, signal.SIGTERM)}
+
+    def release() -> None:
+        while before:
+            number, handler = before.popitem()
+            signal.signal(number, handler or signal.SIG_DFL)
+        while arrived:
+            signal.raise_signal(arrived.pop())
+
     try:
-        yield lambda: settle(end_of_program)
+        yield release
     finally:
-        os.close(terminal)
-        os.close(end_of_program)
+        release()
 
 
 def settle(terminal: int | None = None) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from tfwright.documents import account
 from tfwright.errors import SilentServerError, SupplyError, TfwrightError
 from tfwright.tools.process import environment
+from tfwright.tools.process.command import Command
 
-_PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _INDEX = {
     "npm": (
         "npm_config_registry",
@@ -59,27 +60,22 @@ def pip_remedy(fault: TfwrightError) -> str:
 
 def proxies() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
-    both = {}
-    for name in _PROXIES:
-        value = _variable(name)
-        # npm and old programs do not know the variable for all schemes.
-        if name != "no_proxy":
-            value = value or _variable("all_proxy")
-        if value:
-            both[name] = both[name.upper()] = value
-    return both
-
-
-def _variable(name: str) -> str:
     # The lower case first, as curl does, which reads http_proxy in no other spelling.
-    return os.environ.get(name) or os.environ.get(name.upper(), "")
+    given = {name: os.environ.get(name) or os.environ.get(name.upper(), "") for name in _PROXIES}
+    # npm and old programs do not know the variable for all schemes.
+    every = given.pop("all_proxy")
+    for name in ("http_proxy", "https_proxy"):
+        given[name] = given[name] or every
+    set_ones = {name: value for name, value in given.items() if value}
+    return set_ones | {name.upper(): value for name, value in set_ones.items()}
 
 
-def pip(python: Path) -> tuple[str, ...]:
-    """Return how the pip of an interpreter is run."""
+def pip(python: Path, *arguments: str, cwd: Path) -> Command:
+    """Return a run of the pip of an interpreter, as this host's configuration has it."""
     # The version check asks the index each time, and its advice would be the last line
     # of a log.
-    return str(python), "-m", "pip", "--disable-pip-version-check"
+    argv = (str(python), "-m", "pip", "--disable-pip-version-check", *arguments)
+    return Command(argv, cwd, of("pip", (python.parent,)))
 
 
 def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:

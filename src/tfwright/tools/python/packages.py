@@ -12,7 +12,6 @@ from urllib.parse import quote
 from tfwright.errors import SupplyError, ToolError, invoke
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
 PAGE = "index.html"
@@ -63,10 +62,7 @@ def supply(
     if supplied := _supplied(python, pins, vault):
         return supplied
     with tempfile.TemporaryDirectory() as folder:
-        # pip takes checksums only from a file.
-        listed = Path(folder, "pins.txt")
-        files.write(listed, "".join(f"{pin}\n" for pin in pins))
-        wanted = ("-r", str(listed))
+        wanted = listed(Path(folder, "pins.txt"), pins)
         try:
             # First without an index: pip then makes no request for what is kept
             # already.
@@ -173,21 +169,11 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     Raises SupplyError if the index does not have a pin.
     """
     folder.mkdir(exist_ok=True)
-    argv = (
-        *package_clients.pip(python),
-        "download",
-        # What the pins need is pinned as well: pip must not choose more.
-        "--no-deps",
-        "--dest",
-        str(folder),
-        *options,
-    )
+    # What the pins need is pinned as well: pip must not choose more.
+    where = ("--no-deps", "--dest", str(folder))
+    command = package_clients.pip(python, "download", *where, *options, cwd=folder)
     try:
-        runner.run(
-            Command(argv, folder, package_clients.of("pip", (python.parent,))),
-            log,
-            remedy=UNFETCHED,
-        )
+        runner.run(command, log, remedy=UNFETCHED)
     except ToolError as fault:
         asked = "--no-index" not in options
         raise SupplyError(
@@ -196,6 +182,15 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
             evidence=fault.evidence,
         ) from fault
     return sorted(folder.iterdir())
+
+
+def listed(file: Path, requirements: Iterable[str]) -> tuple[str, str]:
+    """Write requirements into a file, and return the options that let pip read it.
+
+    pip takes checksums only from a file, and there a leading dash is no option.
+    """
+    files.write(file, "".join(f"{line}\n" for line in requirements))
+    return "-r", str(file)
 
 
 def complaint(log: Path) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import RecipeError
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
 # These versions are from pip's release notes.
@@ -31,8 +30,7 @@ def instead(home: Path, version: str, log: Path) -> str:
 
     `version` is the full one of its Python.
     """
-    argv = (*package_clients.pip(home / "bin/python"), "--version")
-    command = Command(argv, home, package_clients.of("pip", (home / "bin",)))
+    command = package_clients.pip(home / "bin/python", "--version", cwd=home)
     remedy = "Repair the target Python: the pip of its venv does not run."
     own = _SAID.search(runner.run(command, log, remedy=remedy))
     if own and (int(own[1]), int(own[2])) >= ENOUGH:

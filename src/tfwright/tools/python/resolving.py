@@ -7,7 +7,6 @@ from pathlib import Path
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import json_text
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients, packages, pips, venv
 
 _REMEDY = "Correct the requirement that pip names, or pin an older version of it."
@@ -42,8 +41,21 @@ def closure(
         if pip:
             # Without options: a very old pip knows none of those below.
             _install(home, pip, (), log, _PIP_REMEDY)
-        _install(home, wanted, _options(version), log, _REMEDY)
-        installed = _installed(home, log)
+        # A newer release without a wheel would be compiled in every venv: grpcio for many minutes.
+        # Nothing is run here, so no module has to be compiled to bytecode.
+        options = ["--prefer-binary", "--no-compile"]
+        if version.startswith("2."):
+            # For Python 2, pip takes an older version of a package only if it is asked to.
+            options.append("--use-feature=2020-resolver")
+        _install(home, wanted, options, log, _REMEDY)
+        listing = package_clients.pip(home / "bin/python", "list", "--format=json", cwd=home)
+        printed = runner.run(listing, log, remedy=_UNLISTED)
+        # pip's warnings are in the log as well, behind the list; that of Python 2's end is before
+        # it.
+        lines = printed.splitlines()
+        installed: list[dict[str, str]] = json_text.parsed(
+            next((line for line in lines if line.startswith("[")), printed)
+        )
     named = {packages.name_of(line) for line in wanted}
     pins = []
     for package in installed:
@@ -53,30 +65,12 @@ def closure(
     return tuple(sorted(pins))
 
 
-def _options(version: str) -> list[str]:
-    """Return how the pip of a Python chooses versions."""
-    # A newer release without a wheel would be compiled in every venv: grpcio for many minutes.
-    # Nothing is run here, so no module has to be compiled to bytecode.
-    options = ["--prefer-binary", "--no-compile"]
-    if version.startswith("2."):
-        # For Python 2, pip takes an older version of a package only if it is asked to.
-        options.append("--use-feature=2020-resolver")
-    return options
-
-
-def _pip(home: Path, *arguments: str) -> Command:
-    argv = (*package_clients.pip(home / "bin/python"), *arguments)
-    return Command(argv, home, package_clients.of("pip", (home / "bin",)))
-
-
 def _install(
     home: Path, requirements: Sequence[str], options: Sequence[str], log: Path, remedy: str
 ) -> None:
     """Let the pip of a venv choose versions, and install them."""
-    # A file and not arguments: a requirement that begins with a dash would be an option.
-    listed = home.with_name("requirements.txt")
-    listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
-    command = _pip(home, "install", *options, "-r", str(listed))
+    listed = packages.listed(home.with_name("requirements.txt"), requirements)
+    command = package_clients.pip(home / "bin/python", "install", *options, *listed, cwd=home)
     try:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
@@ -85,13 +79,3 @@ def _install(
             remedy=remedy,
             evidence=fault.evidence,
         ) from fault
-
-
-def _installed(home: Path, log: Path) -> list[dict[str, str]]:
-    """Return name and version of each package in a venv."""
-    command = _pip(home, "list", "--format=json")
-    printed = runner.run(command, log, remedy=_UNLISTED)
-    # pip's warnings are in the log as well, behind the list; that of Python 2's end is before it.
-    listed = next((line for line in printed.splitlines() if line.startswith("[")), printed)
-    packages_found: list[dict[str, str]] = json_text.parsed(listed)
-    return packages_found

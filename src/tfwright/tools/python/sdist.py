@@ -4,7 +4,7 @@ import re
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -72,7 +72,14 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
         hashed = f" --hash=sha256:{sha256}" if sha256 else ""
         files.write(room / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
-        _run(wanted, room, hashed=bool(hashed))
+        try:
+            command = _command(wanted, room, hashed=bool(hashed))
+            runner.run(command, room / "log", remedy="Repair the pip that runs tfwright.")
+        except ToolError as fault:
+            raise package_clients.kind_of(fault)(
+                f"pip cannot bring {wanted.name} {wanted.version}: {_last_error(fault)}",
+                remedy=package_clients.pip_remedy(fault),
+            ) from fault
         brought = sorted((room / "brought").glob("*"))
         # One requirement without dependencies gives one file, unless this host's pip is set up to
         # do something else.
@@ -83,17 +90,6 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
                 remedy="Check the configuration of this host's pip: 'pip config list'.",
             )
         shutil.move(brought[0], target)
-
-
-def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
-    command = _command(wanted, room, hashed=hashed)
-    try:
-        runner.run(command, room / "log", remedy="Repair the pip that runs tfwright.")
-    except ToolError as fault:
-        raise package_clients.kind_of(fault)(
-            f"pip cannot bring {wanted.name} {wanted.version}: {_last_error(fault)}",
-            remedy=package_clients.pip_remedy(fault),
-        ) from fault
 
 
 def _last_error(fault: ToolError) -> str:
@@ -119,17 +115,12 @@ def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
         "--use-pep517",
         "--no-build-isolation",
     )
-    argv = (
-        *package_clients.pip(Path(sys.executable)),
-        "download",
-        *options,
-        f"--dest={room / 'brought'}",
-        f"--requirement={room / 'requirements.txt'}",
-    )
+    where = (f"--dest={room / 'brought'}", f"--requirement={room / 'requirements.txt'}")
+    # By our own Python, which an image does not have.
+    own = package_clients.pip(Path(sys.executable), "download", *options, *where, cwd=room)
     known = {
         "PYTHONPATH": str(room / "backend"),
         "SDIST_NAME": wanted.name,
         "SDIST_VERSION": wanted.version,
     }
-    # By our own Python, which an image does not have.
-    return Command(argv, room, {**package_clients.of("pip"), **known}, here=True)
+    return replace(own, env={**package_clients.of("pip"), **known}, here=True)

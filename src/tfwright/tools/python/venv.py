@@ -41,13 +41,25 @@ def venv(
     there is. Raises RecipeError for a requirement that is not an exact pin, HostError if the
     interpreter cannot make a venv, SupplyError if pip cannot find a pin.
     """
-    _insist_on_pins(requirements)
+    for line in requirements:
+        if not EXACT_PIN.fullmatch(line):
+            raise RecipeError(
+                f"{line!r} is not an exact pin",
+                remedy=(
+                    'Write host.requirements as "name==version", with --hash=sha256:… where you '
+                    "like."
+                ),
+            )
     version = _version(interpreter, log)
     home = place(interpreter, version, requirements, stores)
     with file_lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
         if not _holds(home, requirements):
             if requirements and offline and not any(map(packages.kept, stores)):
-                raise _not_made(version, requirements)
+                raise SupplyError(
+                    f"The venv of Python {version} with {', '.join(requirements)} is not there "
+                    "yet, and this build is offline",
+                    remedy=packages.UNFETCHED,
+                )
             options = packages.offline(stores) if offline else ()
             _make(interpreter, version, requirements, home, log, options)
     return home / "bin/python"
@@ -57,18 +69,12 @@ def place(
     interpreter: Path, version: str, requirements: Sequence[str], stores: Sequence[Path]
 ) -> Path:
     """Return the directory of a venv, whether it is there or not; `version` is the full one."""
-    # Its path is part of every action's key: one that was reached by a link is the
-    # same.
-    key = _key(interpreter, version, requirements)
-    return stores[0].resolve() / "pythons" / key
-
-
-def _not_made(version: str, requirements: Sequence[str]) -> SupplyError:
-    return SupplyError(
-        f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this "
-        "build is offline",
-        remedy=packages.UNFETCHED,
-    )
+    pins = sorted(map(_pin, requirements))
+    # The same path in a container image is another interpreter.
+    content = json.dumps([str(interpreter.resolve()) + inside.name(), version, *pins])
+    key = hashlib.sha256(content.encode()).hexdigest()[:12]
+    # Its path is part of every action's key: one that was reached by a link is the same.
+    return stores[0].resolve() / "pythons" / f"{version}-{key}"
 
 
 def home_of(python: Path) -> Path:
@@ -110,18 +116,6 @@ def _record(home: Path) -> Path:
     return home.with_name(f"{home.name}.sha256")
 
 
-def _insist_on_pins(requirements: Sequence[str]) -> None:
-    for line in requirements:
-        if not EXACT_PIN.fullmatch(line):
-            raise RecipeError(
-                f"{line!r} is not an exact pin",
-                remedy=(
-                    'Write host.requirements as "name==version", with --hash=sha256:… where you '
-                    "like."
-                ),
-            )
-
-
 def _version(interpreter: Path, log: Path) -> str:
     """Ask an interpreter for its full version."""
     code = "import platform; print(platform.python_version())"
@@ -134,15 +128,6 @@ def _version(interpreter: Path, log: Path) -> str:
     if not found:
         raise HostError(f"{interpreter} does not say its version, but: {said[:200]}", remedy=remedy)
     return str(found[-1])
-
-
-def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
-    """Return a short name for a venv: another interpreter, version or pin is another venv."""
-    pins = sorted(map(_pin, requirements))
-    # The same path in a container image is another interpreter.
-    place = str(interpreter.resolve()) + inside.name()
-    content = json.dumps([place, version, *pins])
-    return f"{version}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
 def _holds(home: Path, requirements: Sequence[str]) -> bool:
@@ -180,23 +165,18 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
     for lines in pips.apart(requirements):
         if lines:
             installed += _install(home, lines, log, options)
-    _insist_on_all(home, log)
-    files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
-    files.write(_record(home), f"{' '.join(map(str, trees.content(home)))}\n")
-
-
-def _insist_on_all(home: Path, log: Path) -> None:
-    """Raise RecipeError if the pinned packages need more than the pins: pip installs only those."""
-    argv = (*package_clients.pip(home / "bin/python"), "check")
-    command = Command(argv, home, environment.clean(home))
+    # pip installs the pins, and not what they need.
+    check = package_clients.pip(home / "bin/python", "check", cwd=home)
     try:
-        runner.run(command, log, remedy="Pin in the recipe what the pinned packages need.")
+        runner.run(check, log, remedy="Pin in the recipe what the pinned packages need.")
     except ToolError as fault:
         raise RecipeError(
             f"The pins are not all that their packages need: {runner.last_line(log)}",
             remedy=fault.remedy,
             evidence=fault.evidence,
         ) from fault
+    files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
+    files.write(_record(home), f"{' '.join(map(str, trees.content(home)))}\n")
 
 
 def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
@@ -248,13 +228,12 @@ def _install(
     python = home / "bin/python"
     listed = home / "requirements.txt"
     with tempfile.TemporaryDirectory() as folder:
-        wanted = (*options, *_listed(listed, requirements))
+        wanted = (*options, *packages.listed(listed, requirements))
         brought = packages.bring(python, wanted, Path(folder), log)
-        exact = _exact(requirements, brought)
         # The hashes of the downloaded files: pip installs these files, or fails.
-        where = (f"--find-links={folder}", "--no-deps", *_listed(listed, exact))
-        argv = (*package_clients.pip(python), "install", *options, *where)
-        command = Command(argv, home, package_clients.of("pip", (home / "bin",)))
+        exact = _exact(requirements, brought)
+        where = (f"--find-links={folder}", "--no-deps", *packages.listed(listed, exact))
+        command = package_clients.pip(python, "install", *options, *where, cwd=home)
         try:
             runner.run(
                 command, log, remedy="Pin another version: this one does not build or install here."
@@ -274,9 +253,3 @@ def _exact(requirements: Sequence[str], brought: Sequence[Path]) -> list[str]:
 def _pin(requirement: str) -> str:
     """Return a requirement without the checksums that it may name."""
     return requirement.partition(_HASH)[0]
-
-
-def _listed(path: Path, requirements: Sequence[str]) -> tuple[str, str]:
-    """Write requirements for pip to read."""
-    files.write(path, "".join(f"{line}\n" for line in requirements))
-    return "-r", str(path)

@@ -1,0 +1,66 @@
+"""What people ask, and what they are told: each story ends with something to do."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tfwright.documents.recipe import ROOT
+
+pytestmark = pytest.mark.medium
+
+
+def asked(*words: str) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "invoke", "match", "--json", "--os", "Linux", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+def fitting(answer: dict[str, Any], kind: str) -> list[str]:
+    name = {"official": "install", "recipes": "recipe"}[kind]
+    return [row[name] for row in answer[kind] if not row["differs"]]
+
+
+def test_an_rtx_5090_needs_a_build_and_has_a_recipe() -> None:
+    status, answer = asked("--gpu", "RTX 5090", "--python", "3.12")
+    assert status == 0
+    assert fitting(answer, "official") == []
+    assert fitting(answer, "recipes") == ["linux-r2.20-cuda12.8-sm120"]
+
+
+def test_a_gtx_1080_ti_with_cuda_11_has_official_wheels() -> None:
+    _, answer = asked("--gpu", "GTX 1080 Ti", "--cuda", "11.8")
+    assert fitting(answer, "official")[0] == "pip install 'tensorflow[and-cuda]==2.14.1'"
+
+
+def test_a_cpu_without_avx_has_no_official_wheel_and_no_recipe_for_gpus() -> None:
+    _, answer = asked("--cpu", "sse4.2", "--python", "3.10")
+    assert not any("tensorflow-cpu==2" in wheel for wheel in fitting(answer, "official"))
+    assert not any("cuda" in name for name in fitting(answer, "recipes"))
+    assert answer["new"]
+
+
+def test_python_3_13_is_answered_with_the_newest_official_wheel() -> None:
+    _, answer = asked("--python", "3.13")
+    assert "2.21.0" in fitting(answer, "official")[0]
+
+
+def test_a_jetson_is_another_machine_and_no_wheel_of_this_one_fits() -> None:
+    _, answer = asked("--gpu", "Jetson Orin")
+    assert answer["wanted"]["machine"] == "aarch64"
+    assert fitting(answer, "official") == []
+
+
+def test_what_cannot_be_had_says_which_wishes_exclude_each_other() -> None:
+    status, answer = asked("--release", "2.18", "--python", "3.14")
+    assert status == 3
+    assert any("3.9 to 3.12" in reason for reason in answer["excluded"])
+
+
+@pytest.mark.parametrize("name", ["Radeon RX 580", "MI300X"])
+def test_a_gpu_of_amd_is_named_as_such(name: str) -> None:
+    status, answer = asked("--gpu", name)
+    assert status == 2
+    assert "AMD" in answer["what"]
