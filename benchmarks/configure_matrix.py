@@ -9,15 +9,14 @@ A run that was recorded is not made again. TFWRIGHT_PYTHONS is as for that test.
 """
 
 import argparse
+import itertools
 import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
@@ -48,21 +47,33 @@ class Case(NamedTuple):
     version: str
 
 
+class Run(NamedTuple):
+    """What became of one set of answers of one tree."""
+
+    commit: str
+    scenario: str
+    by: str
+    version: str
+    state: str
+    why: str
+
+
 def main() -> None:
     """Run what is not recorded yet, until the time is over, and print the table."""
     options = _options()
     cases = [case for given in options.repositories for case in _cases(given)]
     cases = [case for case in cases if case.version.startswith(options.only)]
-    record = {tuple(key): rest for key, *rest in _recorded(options.record)}
+    runs = list(_recorded(options.record))
+    known = {run[:3] for run in runs}
     end = time.monotonic() + options.minutes * 60
     with ProcessPoolExecutor(options.jobs) as pool, options.record.open("a") as file:
-        waiting = [pool.submit(_tree, case, set(record), end) for case in cases]
+        waiting = [pool.submit(_runs, case, known, end) for case in cases]
         for done in as_completed(waiting):
-            for key, *rest in done.result():
-                record[tuple(key)] = rest
-                file.write(json.dumps([key, *rest]) + "\n")
-                file.flush()
-    _print(cases, record)
+            runs += done.result()
+            file.writelines(json.dumps(run) + "\n" for run in done.result())
+            file.flush()
+    trees = {case.commit for case in cases}
+    _print([run for run in runs if run.commit in trees])
 
 
 def _options() -> argparse.Namespace:
@@ -75,9 +86,9 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _recorded(path: Path) -> Iterator[list]:
+def _recorded(path: Path) -> Iterator[Run]:
     if path.exists():
-        yield from map(json.loads, path.read_text().splitlines())
+        yield from (Run(*json.loads(line)) for line in path.read_text().splitlines())
 
 
 def _cases(given: str) -> Iterator[Case]:
@@ -114,22 +125,22 @@ def _pinned(case: Case) -> Pinned:
     return Pinned(case.commit, case.version.removeprefix("v"), bazel, python)
 
 
-def _tree(case: Case, known: set, end: float) -> list:
-    """Run all sets of answers of one tree, and return what became of each."""
+def _runs(case: Case, known: Collection[tuple[str, ...]], end: float) -> list[Run]:
+    """Run the sets of answers of one tree that are not known yet."""
     os.environ["TFWRIGHT_TENSORFLOW_MIRRORS"] = case.mirror
     made = []
     with tempfile.TemporaryDirectory() as scratch:
         site = None
-        for scenario in SCENARIOS:
-            for by in ("dialogue", "environment"):
-                key = (case.commit, scenario.__name__, by)
-                if key in known or time.monotonic() > end:
-                    continue
-                # A script of old releases edits files of its tree.
-                site = site and _clean(site)
-                site = site or Site(_pinned(case), Path(scratch))
-                made.append([list(key), case.version, *_run(site, scenario, by)])
-    return [one for one in made if one[2]]
+        for scenario, by in itertools.product(SCENARIOS, ("dialogue", "environment")):
+            key = (case.commit, scenario.__name__, by)
+            if key in known or time.monotonic() > end:
+                continue
+            # A script of old releases edits files of its tree.
+            site = _clean(site) if site else Site(_pinned(case), Path(scratch))
+            state, why = _run(site, scenario, by)
+            if state:
+                made.append(Run(*key, case.version, state, why))
+    return made
 
 
 def _clean(site: Site) -> Site:
@@ -161,24 +172,17 @@ def _run(site: Site, scenario: Scenario, by: str) -> tuple[str, str]:
     return AGREES, ""
 
 
-def _print(cases: list[Case], record: dict) -> None:
-    wanted = {case.commit: case.version for case in cases}
-    counts, trees, faults = defaultdict(Counter), defaultdict(set), Counter()
-    for (commit, scenario, by), (version, state, why) in record.items():
-        if commit in wanted:
-            line = ExactRelease.parse(version).line
-            counts[line][state] += 1
-            trees[line].add(commit)
-            if state != AGREES:
-                faults[f"{version} {scenario} by {by}: {state}: {why}"] += 1
+def _print(runs: Sequence[Run]) -> None:
     print(f"{'release':8} {'trees':>5} {'agree':>6} of runs")
-    for line in sorted(counts):
-        states = counts[line]
-        print(f"{line!s:8} {len(trees[line]):5} {states[AGREES]:6} of {states.total()}")
-    total = sum(counts.values(), Counter())
-    print(f"{'all':8} {sum(map(len, trees.values())):5} {total[AGREES]:6} of {total.total()}")
-    for text in sorted(faults):
-        print(text[:400], file=sys.stderr)
+    lines = {run.version: ExactRelease.parse(run.version).line for run in runs}
+    for line in [*sorted(set(lines.values())), None]:
+        here = [run for run in runs if line in {None, lines[run.version]}]
+        agreed = sum(run.state == AGREES for run in here)
+        trees = len({run.commit for run in here})
+        print(f"{line or 'all'!s:8} {trees:5} {agreed:6} of {len(here)}")
+    for run in sorted(runs):
+        if run.state != AGREES:
+            print(f"{run.version} {run.scenario} by {run.by}: {run.state}: {run.why[:300]}")
 
 
 if __name__ == "__main__":

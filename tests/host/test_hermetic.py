@@ -92,8 +92,8 @@ def chosen(of: Recipe) -> Environment:
 
 def test_flags_then_answers_then_the_tree_choose_what_is_downloaded() -> None:
     flag = "--repo_env=HERMETIC_CUDA_VERSION=12.8.1"
-    answers = {"HERMETIC_CUDA_VERSION": "12.6.0", "HERMETIC_CUDNN_VERSION": "9.8.0"}
-    variables = chosen(recipe(*NVCC, flag, **answers)).variables
+    stated = recipe(*NVCC, flag, HERMETIC_CUDA_VERSION="12.6.0", HERMETIC_CUDNN_VERSION="9.8.0")
+    variables = chosen(stated).variables
     assert variables["HERMETIC_CUDA_VERSION"] == "12.8.1"
     assert variables["HERMETIC_CUDNN_VERSION"] == "9.8.0"
     assert variables["HERMETIC_NVSHMEM_VERSION"] == "3.2.5"
