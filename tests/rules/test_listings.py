@@ -177,3 +177,16 @@ def test_code_that_downloads_from_a_dictionary_that_is_not_there_is_reported() -
         .replace('"url"', '"u"')
     )
     assert found.unreadable
+
+
+def test_an_address_that_is_none_in_one_branch_is_no_download_without_a_checksum() -> None:
+    code = """
+    if ctx.attr.json_dict:
+        url = "https://example.org/a"
+    else:
+        url = None
+    ctx.download(url = url, output = "a")
+"""
+    found = read(REDIST.replace('    (url, sha256) = ctx.attr.json_dict["12.5.1"]\n', code))
+    assert [one.urls for one in found.repositories] == [("https://example.org/a",)]
+    assert found.unreadable == ()

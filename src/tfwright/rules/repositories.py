@@ -414,6 +414,9 @@ class _Reading:
             raise UnknownError("does not say what it downloads")
         sha256 = digest_of(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
         urls = urls_of(self._paid(self._program.value(named["url"], scope)))
+        if not urls:
+            # In a branch that does not come here the address may be None.
+            raise UnknownError("does not say what it downloads")
         yield Repository(
             self._name,
             called(call.func),
