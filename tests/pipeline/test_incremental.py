@@ -109,8 +109,6 @@ REST = {
     "host.cudnn": "the demo has no CUDA; demo-cuda has",
     "host.tensorrt": "the demo has no CUDA; demo-cuda has",
     "host.image": "needs a container; tests/containers build in one",
-    "fetch.archives": "a short form of substitutes and sources",
-    "configure.no": "a short form of answers",
     "fetch.substitutes": "the demo downloads no archive",
     "fetch.sources": "the demo downloads no archive",
     "toolkit.cuda": "the demo has no CUDA; demo-cuda has",
