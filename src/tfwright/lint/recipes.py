@@ -229,6 +229,31 @@ def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]
         )
 
 
+def says_how_its_own_wheel_is_verified(subject: Subject) -> Iterator[LintFinding]:
+    """Find another repository whose wheel is verified as if it were TensorFlow."""
+    recipe = subject.recipe
+    if recipe.source.interface != "own" or recipe.source.url.startswith("bundled:"):
+        return
+    if "imports" not in recipe.verify.model_fields_set:
+        yield subject.finding(
+            "verify",
+            subject.at("verify"),
+            "verify.imports is not stated, and the wheel is not TensorFlow",
+            'Add imports = ["MODULE"] to [verify]: the modules that the wheel brings.',
+        )
+    names = {pin.partition("==")[0] for pin in recipe.verify.requirements}
+    for pin in recipe.host.requirements:
+        name = pin.partition("==")[0]
+        if re.match(r"tensorflow(-cpu|-gpu)?$", name) and name not in names:
+            yield subject.finding(
+                "verify",
+                subject.at("verify"),
+                f"the wheel is built with {pin} and verified without it; verify installs no "
+                "dependencies by itself",
+                f"Run 'invoke pin --recipe {recipe.argument} --verify {pin.partition(' ')[0]}'.",
+            )
+
+
 def answers_configure(subject: Subject) -> Iterator[LintFinding]:
     """Find questions of the release without an answer, and answers that it cannot mean."""
     interview = expected.interview(subject.recipe, HostFile())
@@ -471,6 +496,7 @@ RULES: Sequence[Rule] = (
     names_itself,
     gives_reasons,
     tries_the_numpy_it_was_built_with,
+    says_how_its_own_wheel_is_verified,
     answers_configure,
     agrees_with_its_host,
     states_one_cuda,
