@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfwright.documents.release import Release
-from tfwright.facts import wheels
+from tfwright.facts import gpus, wheels
 from tfwright.facts.wheels import OfficialWheel
 from tfwright.host import compatibility, versions
 from tfwright.match import fit, ranking
@@ -56,7 +56,9 @@ def _differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     # What the table proves is about Linux on x86-64.
     if (wanted.system, wanted.machine) != ("Linux", "x86_64"):
         if wanted.gpu or wanted.cuda:
-            yield "no GPU code of NVIDIA's is known of it on this platform"
+            said = "no GPU code of NVIDIA's is known of it on this platform"
+            wheels_of = f"; NVIDIA has wheels for Jetsons: {ranking.JETPACK}"
+            yield said + (wheels_of if gpus.jetson(wanted.gpu) else "")
         return
     if wanted.glibc and versions.older(wanted.glibc, wheel.glibc):
         yield f"needs glibc {wheel.glibc}"
