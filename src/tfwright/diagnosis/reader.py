@@ -192,9 +192,10 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
 
 
 _SUBJECT = re.compile(
-    r"(?<![\w/])(?:/[\w.+-]+){4,}|\b(?:NFS|lib[\w+-]+\.so[\d.]*|[A-Z]{2,}_[A-Z_]{3,})\b"
+    r"https?://[^\s\])]{8,300}|(?<![\w/])(?:/[\w.+-]+){4,}"
+    r"|\b(?:NFS|lib[\w+-]+\.so[\d.]*|[A-Z]{2,}_[A-Z_]{3,})\b"
 )
-"""What a line is about: a path of several folders, a library, a variable, a file system."""
+"""What a line is about: an address, a path of several folders, a library, a variable, a file system."""
 
 
 def _speaks_of(remark: str, said: str) -> bool:
