@@ -195,7 +195,7 @@ _SUBJECT = re.compile(
     r"https?://[^\s\])]{8,300}|(?<![\w/])(?:/[\w.+-]+){4,}"
     r"|\b(?:NFS|lib[\w+-]+\.so[\d.]*|[A-Z]{2,}_[A-Z_]{3,})\b"
 )
-"""What a line is about: an address, a path of several folders, a library, a variable, a file system."""
+"""What a line is about: an address, a path of folders, a library, a variable, a file system."""
 
 
 def _speaks_of(remark: str, said: str) -> bool:
