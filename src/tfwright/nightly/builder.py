@@ -7,7 +7,7 @@ import gzip
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
@@ -25,7 +25,7 @@ from tfwright.host import probes
 from tfwright.lock import inputs as lock_inputs
 from tfwright.nightly import builds, plan, targets, versions
 from tfwright.nightly.builds import Breakage, CommitLine, KeptInputs, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildOrder, FreeSpace
+from tfwright.nightly.night import BuildOrder, FreeSpace, LostArchives
 from tfwright.nightly.targets import FollowedCommit
 from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import RecipeJob
@@ -261,17 +261,15 @@ class PipelineBuilder:
         first = found.differences[0]
         return f"{len(found.differences)} differences, first {first.member}: {first.what}"
 
-    def links(self, target: Target) -> str:
-        """Ask the servers of a target's archives; name what no server has any more."""
-        rows = lock_inputs.check(self.job(target), deep=False)
-        lost = [row.name for row in rows if not row.left and not row.kept]
-        kept = [row.name for row in rows if not row.left and row.kept]
-        said = []
-        if lost:
-            said.append(f"no server has {', '.join(lost)}")
-        if kept:
-            said.append(f"only this host's vault has {', '.join(kept)}")
-        return "; ".join(said)
+    def links(self, asked: Sequence[Target]) -> Mapping[str, LostArchives]:
+        """Ask the servers of all archives, each address once; say what is lost, by target."""
+        jobs: dict[str, RecipeJob] = {}
+        for target in asked:
+            # A recipe that cannot be read is reported by its own verdict.
+            with suppress(TfwrightError):
+                jobs[target.name] = self.job(target)
+        rows = lock_inputs.check_together([*jobs.values()]) if jobs else []
+        return {name: LostArchives.of(own) for name, own in zip(jobs, rows, strict=True)}
 
     def make_room(self, wanted: int) -> FreeSpace:
         """Remove what can be had again, if a disk is short of room; return what is free.

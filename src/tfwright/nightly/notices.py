@@ -20,12 +20,13 @@ from tfwright.documents.nightly import (
     NightlyFile,
     NoticesTable,
     ProgramTable,
+    Target,
     WebhookTable,
     targets,
 )
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.nightly.builds import Breakage
-from tfwright.nightly.state import State, sound_rows
+from tfwright.nightly.state import CheckedOn, State, sound_rows
 from tfwright.nightly.status import Status, status_of
 from tfwright.printable import shell_word
 from tfwright.tools import json_text, mail
@@ -40,6 +41,8 @@ PATIENCE = 3
 """Failures in a row after which a channel counts as down."""
 CUT_OFF = "build-host cut-off"
 """The thread of nights that do not come to their end."""
+LINKS = "links"
+"""The kind of notice about archives that no server has any more."""
 KNOWN = "known"
 """The kind of check that notes when a target was first seen."""
 LONGEST_SECRET = 64 * 1024
@@ -54,7 +57,7 @@ class Notice:
     """The same for every notice about one cause, so that mail programs group them."""
     target: str
     kind: str
-    """``failing``, ``stale``, ``fixed``, or ``cut off`` for a whole night."""
+    """``failing``, ``stale``, ``links``, ``fixed``, or ``cut off`` for a whole night."""
     subject: str
     text: str
     url: str = ""
@@ -84,13 +87,17 @@ class Book:
         """Write a notice for every transition since the last call."""
         history = self.state.history()
         stale_nights = nightly.notices.stale_nights
-        changes = []
+        links = self.state.checks("links")
+        changes: list[Notice] = []
         for target in targets(nightly):
             name, nights = target.name, history.get(target.name, [])
             status = status_of(nights, self.now, stale_nights)
             if not nights:
                 status = self._waiting(name, stale_nights)
             known = self._open_threads(name)
+            if found := links.get(name):
+                changes += _of_links(target, found, known, nightly.url or "")
+                known = [thread for thread in known if thread != f"{name} {LINKS}"]
             if status.fine:
                 text = "The last night was good.\n"
                 changes += [Notice(one, name, "fixed", f"{name}: fixed", text) for one in known]
@@ -202,6 +209,24 @@ class Book:
                 if failures == PATIENCE:
                     break
         return sent
+
+
+def _of_links(target: Target, found: CheckedOn, known: Sequence[str], url: str) -> list[Notice]:
+    """Return the notice that a target's archives are lost, or are back; none without a change."""
+    name = target.name
+    thread = f"{name} {LINKS}"
+    if found.passed is (thread not in known):
+        return []
+    page = f"{url}recipes/{name}.html" if url else ""
+    if found.passed:
+        text = "A server has each archive again.\n"
+        return [Notice(thread, name, "fixed", f"{name}: archives are back", text, page)]
+    text = (
+        f"{found.detail}.\nAnother host cannot fetch them. 'invoke vault --links --recipe "
+        f"{target.recipe}' asks each server again.\n"
+    )
+    subject = f"{name}: archives lost since {found.at:%Y-%m-%d}"
+    return [Notice(thread, name, LINKS, subject, text, page)]
 
 
 def _sent(channel: Channel, notice: Notice) -> str:

@@ -53,6 +53,8 @@ class TargetView:
     """Identifiers of the builds, of any target, that gave the same bytes again."""
     check: CheckedOn | None
     """The last attempt to reproduce one of them."""
+    links: CheckedOn | None = None
+    """What the servers of its archives said; where some are lost, since when."""
     failed: NightlyBuild | None = None
     """What broke, while the target fails."""
     worker: str = ""
@@ -175,6 +177,12 @@ class TargetView:
             "last-good": status.last_good.isoformat() if status.last_good else None,
             "detail": status.detail,
         }
+        if self.links:
+            lost = not self.links.passed
+            entry["archives"] = {
+                "lost-since": self.links.at.isoformat() if lost else None,
+                "detail": self.links.detail,
+            }
         if newest:
             entry["wheel"] = {
                 "filename": newest.wheel,
@@ -199,6 +207,7 @@ def views(
     # More than a year is not shown, and a host may have ten years of nights.
     history = state.history(max(0, last.number - 400) if last else 0)
     checks, reproduced = state.checks("reproduced"), state.reproduced()
+    links = state.checks("links")
     builds: dict[str, list[KeptBuild]] = defaultdict(list)
     for build in state.builds():
         builds[build.target].append(build)
@@ -217,6 +226,7 @@ def views(
             yanked,
             reproduced,
             checks.get(name),
+            links.get(name),
         )
         if view.status.fine and view.withdrawn and view.newest is None:
             # The build is as good as it was, but its users have no wheel.
