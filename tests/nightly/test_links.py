@@ -42,11 +42,11 @@ def test_a_lost_archive_has_a_date_a_place_on_the_pages_and_one_notice(tmp_path:
     night.run(host)
     assert archives(host) == {"lost-since": None, "detail": ""}
     builder.archives["a"] = LostArchives("No server has eigen")
-    first = None
+    builder.clock.next_night()
+    first = builder.clock.now
     for _ in range(3):
-        builder.clock.next_night()
-        first = first or builder.clock.now
         assert night.run(host).lost == {"a": "No server has eigen"}
+        builder.clock.next_night()
     assert archives(host) == {"lost-since": first.isoformat(), "detail": "No server has eigen"}
     for page in ("index.html", "recipes/a.html"):
         text = (host.site / page).read_text("utf-8")

@@ -12,7 +12,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.progress import SILENCE
 from tfwright.vault import links
 from tfwright.vault.links import ANSWERS, GONE, OTHER, SERVES, SILENT
-from tfwright.vault.origins import Origins, WantedArchive
+from tfwright.vault.origins import Origins, Source, WantedArchive
 from tfwright.vault.store import Store
 
 CONTENT = b"an archive"
@@ -121,7 +121,7 @@ def test_an_address_that_several_recipes_name_is_asked_once(
 ) -> None:
     asked: list[str] = []
 
-    def ask(_: object, source: links.Source, *__: object, **___: object) -> links.Link:
+    def ask(_: object, source: Source, *__: object, **___: object) -> links.Link:
         asked.append(source.where)
         return links.Link(source.way, source.where, ANSWERS)
 

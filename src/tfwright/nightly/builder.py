@@ -109,7 +109,7 @@ class PipelineBuilder:
 
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""
-        begun = time.monotonic()
+        begun, at = time.monotonic(), time.time()
         # The same commit as in the fingerprint, even if the branch moved since.
         job = self.job(order.target)
         # First of all: `invoke bisect` needs them most where a build fails.
@@ -122,6 +122,7 @@ class PipelineBuilder:
             seconds=0.0,
             result="built",
             commit=job.recipe.source.commit,
+            source=job.recipe.source.url,
             fingerprint=dict(order.fingerprint),
             host=targets.host_lines(),
             **self._since_last_good(order, job),
@@ -134,7 +135,7 @@ class PipelineBuilder:
         broken = update.get("broken")
         until = broken.stage if isinstance(broken, Breakage) else ""
         update |= _kept_logs(job, order.work, until)
-        update["stages"] = _stage_times(job, until)
+        update["stages"] = _stage_times(job, until, at)
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
@@ -416,14 +417,19 @@ def _later_stages(until: str) -> tuple[str, ...]:
     return NAMES[NAMES.index(until) + 1 :] if until in NAMES else ()
 
 
-def _stage_times(job: RecipeJob, until: str) -> dict[str, float]:
-    """Return the seconds of each stage before the one that failed."""
+def _stage_times(job: RecipeJob, until: str, begun: float) -> dict[str, float]:
+    """Return the seconds of each stage up to the one that failed; `begun` is when the build was."""
     # Those after it have stamps of earlier builds.
     without = (until, *_later_stages(until))
     stamped = {
         stage.name: stamps.read(job, stage) for stage in PIPELINE if stage.name not in without
     }
-    return {name: round(stamp.seconds, 2) for name, stamp in stamped.items() if stamp}
+    found = {name: round(stamp.seconds, 2) for name, stamp in stamped.items() if stamp}
+    if until in NAMES:
+        # It has no stamp: it began when the stage before it left its own, or with the build.
+        before = [stamps.written(job, stage) for stage in PIPELINE if stage.name in found]
+        found[until] = round(max(0.0, time.time() - max([begun, *before])), 2)
+    return found
 
 
 def _packed(source: Path, folder: Path) -> Path:

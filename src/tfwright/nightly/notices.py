@@ -57,7 +57,7 @@ class Notice:
     """The same for every notice about one cause, so that mail programs group them."""
     target: str
     kind: str
-    """``failing``, ``stale``, ``links``, ``fixed``, or ``cut off`` for a whole night."""
+    """``failing``, ``blocked``, ``stale``, ``links``, ``fixed``; of a whole night ``cut off``."""
     subject: str
     text: str
     url: str = ""
@@ -95,14 +95,17 @@ class Book:
             if not nights:
                 status = self._waiting(name, stale_nights)
             known = self._open_threads(name)
-            if found := links.get(name):
-                changes += _of_links(target, found, known, nightly.url or "")
+            if asked := links.get(name):
+                changes += _of_links(target, asked, known, nightly.url or "")
                 known = [thread for thread in known if thread != f"{name} {LINKS}"]
             if status.fine:
                 text = "The last night was good.\n"
-                changes += [Notice(one, name, "fixed", f"{name}: fixed", text) for one in known]
+                url = f"{nightly.url}recipes/{name}.html" if nightly.url else ""
+                fixed = Notice("", name, "fixed", f"{name}: fixed", text, url)
+                changes += [replace(fixed, thread=one) for one in known]
                 continue
-            kind = "stale" if status.word == "stale" or status.nights_bad >= stale_nights else ""
+            late = status.word == "stale" or status.nights_bad >= stale_nights
+            kind = ("blocked" if status.word == "blocked" else "stale") if late else ""
             # One blocked night says little; many of them leave users without a new wheel.
             thread = f"{name} {kind}"
             if status.word in {"newly failing", "still failing"}:
@@ -112,13 +115,16 @@ class Book:
             # An open thread was announced: one notice for each cause, not one each night.
             if not kind or thread in known:
                 continue
-            since = f" since {status.since:%Y-%m-%d}" if status.since else ""
             good = f"{status.last_good:%Y-%m-%d}" if status.last_good else "never"
             text = f"{status.detail or status.word}\nLast good: {good}.\n"
             build = next((night.build for night in reversed(nights) if night.build), "")
+            found = self.state.build(build)
+            if found and found.broken and found.detail == status.detail:
+                broken = found.broken
+                text += f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
+                text += f"What helps: {broken.remedy}\n" if broken.remedy else ""
             url = f"{nightly.url}builds/{build}/" if nightly.url and build else ""
-            subject = f"{name}: {status.word}{since}"
-            changes.append(Notice(thread, name, kind, subject, text, url))
+            changes.append(Notice(thread, name, kind, f"{name}: {status.said}", text, url))
         self._record(changes)
 
     def raise_cut_off(self) -> None:
