@@ -18,7 +18,7 @@ from tests.workers.test_remote import LOCAL_SSH, a_host, slurm_that, ssh_that
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.documents.nightly import NightlyFile, Target
-from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.errors import HostError, SupplyError
 from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
@@ -112,22 +112,6 @@ def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
     target = Target(name="demo", recipe="demo")
     moment = host_with(tmp_path).clock()
     return BuildOrder("id", target, fingerprint, tmp_path / "work", moment, None, None)
-
-
-def test_a_worker_with_another_recipe_refuses_the_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
-    folder = make_folder(tmp_path / "order")
-    order = order_of(tmp_path, {"the recipe's [source]": "0"})
-    fleets.write(folder, order, pipeline_builder(tmp_path), carry=False)
-    with fails(HostError, "the recipe's [source]"):
-        fleets.carry_out(folder, SILENCE)
-
-
-def test_a_folder_without_an_order_is_refused(tmp_path: Path) -> None:
-    with fails(RecipeError, tmp_path):
-        fleets.carry_out(tmp_path, SILENCE)
 
 
 def test_an_order_whose_inputs_were_sent_is_built_offline(

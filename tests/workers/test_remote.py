@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import make_folder
 from tests.nightly.wheels import write_wheel
 
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
-from tfwright.errors import HostError, SupplyError, ToolError
+from tfwright.errors import HostError, SupplyError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
@@ -637,15 +636,6 @@ echo 17
     assert refused.remedy == "Copy it."
 
 
-def test_a_sbatch_that_names_no_job_is_quoted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given, room = table_of(tmp_path), tmp_path / "room"
-    slurm_that(tmp_path, monkeypatch, sbatch="echo sbatch: queued somehow")
-    with fails(ToolError, "sbatch: queued somehow"):
-        slurm.run(given, room, [[OPTIONS.program("a")]], lambda _: None, print)
-
-
 # The queue is a folder, with a file for each task.
 QUEUE = """\
 cd "$(dirname "$0")/room"
@@ -742,17 +732,6 @@ exit 1
     slurm.run(given, room, [[OPTIONS.program("a")]], ended.append, print)
     assert [result.status for result in ended] == [0]
     assert (room / "submitted").read_text("utf-8") == "x\n"
-
-
-def test_without_slurm_in_the_host_file_nothing_is_submitted(tmp_path: Path) -> None:
-    with fails(HostError, "[slurm]"):
-        hand_out.by_slurm(
-            HostFile(build_out=tmp_path),
-            WorkSchedule([], (), {}),
-            OPTIONS.program,
-            lambda _: None,
-            print,
-        )
 
 
 def test_a_task_that_built_its_recipe_has_no_trouble(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from tfwright.errors import HostError
 from tfwright.tools.http import server
 from tfwright.tools.http.server import ByteRange, byte_range
 
@@ -215,15 +214,6 @@ def test_nothing_outside_the_folder_is_served(url: str, path: str) -> None:
 def test_a_folder_without_a_slash_leads_to_itself_on_this_server(url: str) -> None:
     answer = ask(f"{url}//simple", allow_redirects=False)
     assert answer.headers["Location"] == "/simple/"
-
-
-def test_a_taken_port_says_what_to_do(site: Path) -> None:
-    with (
-        server.listening(site) as first,
-        pytest.raises(HostError, match="cannot be used"),
-        server.listening(site, first.server_address[1]),
-    ):
-        pass
 
 
 @pytest.mark.parametrize(
