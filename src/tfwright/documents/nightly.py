@@ -200,7 +200,7 @@ class NightlyFile(Table):
     """Whether one unchanged recipe a night is built again from nothing, offline. Without it, all
     builds run with the build cache off, since ``stable`` must not rest on it."""
     links: Flag = True
-    """Whether the servers of one recipe's archives are asked each night."""
+    """Whether the servers of all archives are asked each night, each address once."""
     pages: Flag = True
     """Whether the pages for people are written; the index is written in any case."""
     recipe: tuple[NightlyRecipe, ...] = ()

@@ -77,6 +77,14 @@ def read(job: Job, stage: Stage) -> Stamp | None:
         return None
 
 
+def written(job: Job, stage: Stage) -> float:
+    """Return when the stamp of a stage was written, in seconds since the epoch; 0 without one."""
+    try:
+        return _path(job, stage.name).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
     """Return what a stage made last, if anything; the engine decides whether it still holds.
 

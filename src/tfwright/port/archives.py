@@ -122,7 +122,8 @@ def compared(old: Rules, new: Rules, job: RecipeJob) -> ArchiveChange:
     wanted = reach.wanted(replace(new, repositories=asked), {}, None)
     origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
     # Nothing is downloaded for that.
-    rows = links.report(wanted, external.store(job.job), origins, job.listener.progress, deep=False)
+    pairs = [(archive, origins) for archive in wanted]
+    rows = links.report(pairs, external.store(job.job), job.listener.progress, deep=False)
     lost = [row.name for row in rows if not (row.kept or row.left)]
     return ArchiveChange(
         unchanged=len(before.keys() & after.keys()),
