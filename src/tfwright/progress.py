@@ -1,7 +1,7 @@
-"""How a running stage reports what it does; the listener decides what is shown."""
+"""The stages by name, and how a running one reports; the listener decides what is shown."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 
 @dataclass(frozen=True)
@@ -76,3 +76,18 @@ class Silence:
 
 
 SILENCE = Silence()
+
+
+Stage = Literal[
+    "check",
+    "fetch",
+    "source",
+    "configure",
+    "compile",
+    "nccl",
+    "package",
+    "seal",
+    "verify",
+    "publish",
+]
+STAGES: tuple[Stage, ...] = get_args(Stage)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tfwright.build import page
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import RawWheel

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.configure import bazelrc, catalogue, dialect, rendering, traits
+from tfwright.configure.catalogue import Answer, Answers
 from tfwright.configure.interview import By, Interview
-from tfwright.configure.prompt import Answer, Answers
 from tfwright.configure.traits import Scripts
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError

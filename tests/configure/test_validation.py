@@ -3,8 +3,8 @@
 import pytest
 
 from tfwright.configure import dialect, expected, validation
+from tfwright.configure.catalogue import Answer, Answers
 from tfwright.configure.interview import By, Interview
-from tfwright.configure.prompt import Answer, Answers
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError
 

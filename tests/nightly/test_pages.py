@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.nightly.fake import builder_of, changed_after_a_night, host_with
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.errors import HostError
 from tfwright.nightly import night, site
 from tfwright.nightly import pages as words
@@ -514,5 +514,5 @@ def test_a_change_is_written_if_there_is_one(before: float, now: float, written:
 def test_the_name_of_who_built_it_is_not_published(
     user: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(account, "name", lambda: user)
+    monkeypatch.setattr(filesystem, "account_name", lambda: user)
     assert redacted("built by annabel in /srv/annabel/x, not annabelle") == shown

@@ -19,7 +19,8 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.tools.bazel import client, events
+from tfwright.tools.bazel import client
+from tfwright.tools.bazel.output import built_files
 
 elsewhere, releases, obtain = (test_binary.elsewhere, test_binary.releases, test_binary.obtain)
 
@@ -142,7 +143,7 @@ EVENT = '{"id": {"targetCompleted": {}}, "completed": {"outputGroup": []}}\n'
 def test_a_list_of_outputs_that_is_cut_off_is_whole_after_another_build(tmp_path: Path) -> None:
     path = tmp_path / "events"
     path.write_text(EVENT[:20], "utf-8")
-    fault = failing(lambda: events.outputs(path), ToolError)
+    fault = failing(lambda: built_files(path), ToolError)
     assert fault.remedy.endswith("then build again.")
     path.write_text(EVENT, "utf-8")
-    assert events.outputs(path) == ()
+    assert built_files(path) == ()

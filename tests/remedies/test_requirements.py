@@ -14,7 +14,7 @@ from tests.host.test_requirements import BUILD_OUT, PROGRAMS, varied, with_cuda
 from tests.remedies.following import commands
 
 from tfwright.doctor import gpu, images, requirements
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe

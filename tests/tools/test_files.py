@@ -13,7 +13,7 @@ import pytest
 
 from tfwright.errors import HostError
 from tfwright.host.place import Place
-from tfwright.tools import disk, files, plotting
+from tfwright.tools import disk, files, render
 
 
 def test_a_block_that_fails_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_limit_of_this_process_is_not_taken_for_a_missing_file(
 def test_a_plot_without_its_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(HostError, match="matplotlib") as found:
-        plotting.require()
+        render.require_matplotlib()
     assert "requirements-report.txt" in found.value.remedy
 
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from tfwright.documents import spelling
-from tfwright.documents.levels import CpuLevel
+from tfwright.documents import words
 from tfwright.documents.names import (
     LONGEST_PATH,
     PYTHON,
@@ -33,11 +32,12 @@ from tfwright.documents.names import (
     one_line,
 )
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
-from tfwright.documents.stages import Stage
 from tfwright.documents.toml import DocumentError, Table, load
 from tfwright.documents.toolkit import ToolkitTable
+from tfwright.documents.words import CpuLevel
 from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
 from tfwright.printable import shell_word
+from tfwright.progress import Stage
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, patches/ and templates/."""
@@ -722,7 +722,7 @@ def find(name: str) -> Path:
 def _unknown(name: str) -> RecipeError:
     wanted = name.removesuffix(".toml")
     # Below the default, which a part of a name such as "r1.8" does not reach.
-    guess = spelling.guess(wanted, names(), similar=0.4)
+    guess = words.guess(wanted, names(), similar=0.4)
     return RecipeError(
         f"Unknown recipe {name!r}{guess}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "

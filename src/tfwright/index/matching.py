@@ -11,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tfwright.documents import faults
 from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
-from tfwright.host import cuda, versions
+from tfwright.host import cuda
+from tfwright.host.compatibility import is_of_line, is_older
 from tfwright.index.wheels import IndexedWheel, parse_name
 from tfwright.match.ranking import LEVELS, Wish
-from tfwright.tools.http import document as http_document
+from tfwright.tools.http.client import fetch_document
 
 FILE = "match.json"
 LARGEST = 64 * 1024**2
@@ -131,7 +132,7 @@ def _version(entry: MatchEntry) -> Version:
 def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     """Say what of a wheel does not fit the wish."""
     version = str(_version(entry))
-    if wanted.release and not versions.is_of(version, wanted.release):
+    if wanted.release and not is_of_line(version, wanted.release):
         yield f"TensorFlow {version}"
     major, _, minor = wanted.python.partition(".")
     # py3 is a pure wheel's tag: it runs on every Python 3.
@@ -141,13 +142,13 @@ def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):
         yield f"for {', '.join(entry.platform)}"
     glibc = entry.needs.get("glibc", "")
-    if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
+    if wanted.glibc and glibc and is_older(wanted.glibc, glibc):
         yield f"needs glibc {glibc}"
     level = entry.needs.get("cpu", "")
     if wanted.cpu and level in LEVELS and LEVELS.index(level) > LEVELS.index(wanted.cpu):
         yield f"needs a CPU with {level}"
     toolkit = entry.needs.get("cuda", "")
-    if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
+    if wanted.cuda and not is_of_line(toolkit, wanted.cuda):
         yield f"CUDA {toolkit}" if toolkit else "no CUDA"
     built = [name for name in entry.needs.get("gpu", "").split(",") if name]
     if wanted.gpu and not built:
@@ -171,4 +172,4 @@ def asked(url: str, wanted: Wish) -> list[MatchedWheel]:
     """Ask an index which of its wheels fit; raise SupplyError if it does not say."""
     # Users have the URL that pip takes, which ends with /simple.
     address = f"{url.rstrip('/').removesuffix('/simple')}/{FILE}"
-    return ranked(http_document.fetch(address, LARGEST), wanted)
+    return ranked(fetch_document(address, LARGEST), wanted)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from tfwright.documents.release import Release
 from tfwright.facts import wheels
 from tfwright.facts.wheels import OfficialWheel
-from tfwright.host import compatibility, cuda, versions
+from tfwright.host import compatibility, cuda
+from tfwright.host.compatibility import is_of_line, is_older, is_within
 from tfwright.match import ranking
 from tfwright.match.ranking import Wish
 
@@ -42,7 +43,7 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
             continue
         differs = tuple(_differences(wheel, wanted))
         gpu = bool(wanted.gpu or wanted.cuda) and not differs
-        extra = "[and-cuda]" if gpu and not versions.older(wheel.version, AND_CUDA) else ""
+        extra = "[and-cuda]" if gpu and not is_older(wheel.version, AND_CUDA) else ""
         notes = tuple(_notes(wheel, wanted)) if gpu else ()
         found.append(OfficialMatch(wheel, differs, notes, extra))
     wants_gpu = bool(wanted.gpu or wanted.cuda)
@@ -61,7 +62,7 @@ def _differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
         if wanted.gpu or wanted.cuda:
             yield "no GPU code of NVIDIA's is known of it on this platform"
         return
-    if wanted.glibc and versions.older(wanted.glibc, wheel.glibc):
+    if wanted.glibc and is_older(wanted.glibc, wheel.glibc):
         yield f"needs glibc {wheel.glibc}"
     if wanted.cpu and ranking.above(wheel.cpu, wanted.cpu):
         yield f"needs a CPU with {wheel.cpu}"
@@ -75,13 +76,13 @@ def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
         yield "no GPU code"
         return
     toolkit, _ = _cuda_of(wheel)
-    if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
+    if wanted.cuda and not is_of_line(toolkit, wanted.cuda):
         yield f"made with CUDA {toolkit}"
     if wanted.gpu and not cuda.runs_on(cuda.of_machine_code(wheel.gpu), wanted.gpu):
         # PTX serves later GPUs as far as the CUDA of the wheel knows them: XLA compiles by itself,
         # and stops at a GPU that it does not know (tensorflow#111958).
         row = compatibility.cuda(toolkit)
-        known = row is not None and versions.within(wanted.gpu, *row.capabilities)
+        known = row is not None and is_within(wanted.gpu, *row.capabilities)
         if not (known and _ptx(wheel, wanted.gpu)):
             yield f"code for {', '.join(wheel.gpu)}"
 
@@ -89,7 +90,7 @@ def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
 def _ptx(wheel: OfficialWheel, gpu: str) -> bool:
     """Say whether a wheel has PTX that a driver can compile for a GPU."""
     ptx = [cuda.capability(name) for name in wheel.gpu if name.startswith("compute_")]
-    return any(not versions.older(gpu, made_for) for made_for in ptx)
+    return any(not is_older(gpu, made_for) for made_for in ptx)
 
 
 def _cuda_of(wheel: OfficialWheel) -> tuple[str, str]:
@@ -106,7 +107,7 @@ def _notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     if row:
         driver, _ = compatibility.driver(row, wanted.gpu)
         yield f"NVIDIA's driver {driver} or later"
-    if versions.older(wheel.version, AND_CUDA):
+    if is_older(wheel.version, AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
     if wanted.gpu and not cuda.runs_on(cuda.of_machine_code(wheel.gpu), wanted.gpu):
         yield "the driver compiles its code at the first start, which takes minutes"

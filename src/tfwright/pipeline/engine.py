@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents import spelling
+from tfwright.documents import words
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, stamps
 from tfwright.pipeline.job import Job, RecipeJob
@@ -311,7 +311,7 @@ def stage_named(name: str) -> Stage:
         if stage.name == name:
             return stage
     raise RecipeError(
-        f"Unknown stage {name!r}{spelling.guess(name, _names())}",
+        f"Unknown stage {name!r}{words.guess(name, _names())}",
         remedy=f"The stages are: {', '.join(_names())}.",
     )
 

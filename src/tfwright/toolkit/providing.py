@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
-from tfwright.host import toolchain, versions
+from tfwright.host import toolchain
+from tfwright.host.compatibility import is_of_line
 from tfwright.host.place import HERE
 from tfwright.toolkit import layout, nvcc, sources, tree
 from tfwright.toolkit.sources import Supplier
@@ -236,7 +237,7 @@ class Installer:
                 f"{source} does not contain {kind.title}",
                 remedy="Name the archive of the whole library; 'invoke toolkit --help' says which.",
             )
-        if not versions.is_of(version, wanted):
+        if not is_of_line(version, wanted):
             raise SupplyError(
                 f"{source} is {kind.title} {version}; {self.recipe.name} wants {wanted}",
                 remedy=f"Download {kind.title} {wanted}.",
@@ -245,7 +246,7 @@ class Installer:
             version=version,
             way=way,
             sources=dict(origin),
-            licence_accepted_by=account.name() if accepted else "",
+            licence_accepted_by=filesystem.account_name() if accepted else "",
             on=dt.datetime.now(dt.UTC).date().isoformat(),
             files=tree.content(made),
         )

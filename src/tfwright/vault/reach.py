@@ -14,7 +14,7 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.rules import repositories
 from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
-from tfwright.rules.readings import Readings
+from tfwright.rules.patched_tree import Readings
 from tfwright.rules.starlark.language import LONGEST_FILE
 from tfwright.tools import unpacking
 from tfwright.tools.git.clones import Clone

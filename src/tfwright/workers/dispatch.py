@@ -18,7 +18,7 @@ from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.slurm import Note
 from tfwright.tools.remote.ssh import RemoteBuild
-from tfwright.wheel.seal import envelope, statement
+from tfwright.wheel.seal import statement
 from tfwright.workers import hand_out, supply
 from tfwright.workers.hand_out import Hear
 from tfwright.workers.schedule import Assignment, WorkSchedule
@@ -194,7 +194,7 @@ def _collect(host: WorkerTable, done: RemoteBuild, settings: HostFile, recipe: s
     incoming = _folder(settings) / "incoming" / host.name
     files.remove(incoming)
     incoming.mkdir(parents=True)
-    names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + envelope.SUFFIX]
+    names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + statement.SIGNED_SUFFIX]
     log = _folder(settings) / "logs" / f"{wheel.name}-{host.name}.rsync.log"
     ssh.fetch(host, str(wheel.parent), incoming, log, names)
     verify(incoming / wheel.name)

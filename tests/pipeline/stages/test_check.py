@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.doctor import requirements
-from tfwright.doctor.findings import Finding, worst_first
+from tfwright.doctor.inventory import Finding, worst_first
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 
 SHOWN = 200_000
 """Bytes of a log that a page shows; the whole is linked."""
@@ -166,8 +166,8 @@ def redacted(text: str) -> str:
     """Return text without what identifies a person or opens a door."""
     for pattern, instead in RULES:
         text = pattern.sub(instead, text)
-    text = _HOME.sub("~", account.without_home(text))
-    user = account.name()
+    text = _HOME.sub("~", filesystem.without_home(text))
+    user = filesystem.account_name()
     # A name such as root or build says nothing and stays.
     if user.isdecimal() or len(user) < SHORTEST_NAME or user in COMMON_NAMES:
         return text

@@ -17,8 +17,7 @@ from tfwright.tools.bazel.output import (
     failed_repositories,
     first_fault,
 )
-from tfwright.tools.process import inside
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, open_container
 from tfwright.vault import unpinned
 
 
@@ -46,7 +45,7 @@ def error_of(
     # Asked first: a failed download ends Bazel with the same status as a failed compile.
     downloads = download_faults(outcome.errors)
     # A clone fails for many reasons with a network, and for one without.
-    offline = job.offline or inside.current() is not None
+    offline = job.offline or open_container() is not None
     broken = failed_repositories(outcome.errors) if offline else set[str]()
     asked = {download.url for download in downloads}
     if loose := [

@@ -17,8 +17,9 @@ from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
 from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.git import clones
-from tfwright.tools.process import capacity, environment, inside, isolation
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import capacity, isolation
+from tfwright.tools.process import command as programs
+from tfwright.tools.process.command import Command, clean_environment, open_container
 from tfwright.tools.python import package_clients
 
 # One flag under two names: 0.17 has the experimental one, 0.24 the other.
@@ -103,7 +104,7 @@ class Invocation:
             {**self.environment, **self.exported},
             self.options,
             # An enclosure of its own; a container has no network anyway.
-            self.job.offline and not inside.current() and isolation.obstacle() is None,
+            self.job.offline and not open_container() and isolation.obstacle() is None,
         )
 
     def with_cache(self, cache: PrivateCache | None) -> "Invocation":
@@ -120,7 +121,7 @@ class Invocation:
             proxies = dict.fromkeys(names, DEAD_PROXY)
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
-        return environment.clean(
+        return clean_environment(
             self.job.places.home, programs, self.epoch, {**proxies, **self.table.env}
         )
 
@@ -225,7 +226,7 @@ class Invocation:
     def _hermetic(self) -> Iterator[str]:
         """Yield what keeps the host out of the actions, and an offline build off the network."""
         # Scripts of TensorFlow ask env for `python`, which a host may lack, or have as another one.
-        path = (self.python.parent, *environment.SYSTEM_PATH)
+        path = (self.python.parent, *programs.SYSTEM_PATH)
         yield f"--action_env=PATH={':'.join(map(str, path))}"
         # Only new Bazels can be forbidden to download; the
         # proxy above serves the old ones.
@@ -264,7 +265,7 @@ def remote_execution(job: Job, version: str) -> tuple[str, ...]:
     # An offline build proves that it needs no network, and these machines are one.
     elif job.offline:
         reason = "an offline build reaches no other machine"
-    elif inside.current():
+    elif open_container():
         reason = "the recipe's container has no network"
     given = job.host_file.remote_execution
     # Refused and not ignored: whoever names other machines expects them to be used.

@@ -17,16 +17,8 @@ from tfwright.progress import Progress
 from tfwright.tools import files, json_text
 from tfwright.tools.bazel import installation
 from tfwright.tools.bazel.output import Display
-from tfwright.tools.process import (
-    capacity,
-    environment,
-    gauge,
-    inside,
-    isolation,
-    pseudo_terminal,
-    runner,
-)
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import capacity, gauge, isolation, pseudo_terminal, runner
+from tfwright.tools.process.command import Command, clean_environment, host_process, open_container
 from tfwright.tools.process.runner import leashed
 
 REMEDY = f"Run '{invoke('build --again fetch')}' to obtain Bazel again."
@@ -104,7 +96,7 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
         "help",
         *topic,
     )
-    command = Command(argv, room, environment.clean(room))
+    command = Command(argv, room, clean_environment(room))
     try:
         said = runner.run(command, room / "log", remedy=installation.REMEDY)
     except ToolError as fault:
@@ -269,7 +261,7 @@ class Client:
         command = self._command("shutdown")
         # Client and server talk over loopback, which each network namespace has for
         # itself.
-        if inside.current() is None:
+        if open_container() is None:
             command = isolation.in_network_of(server, command)
         with suppress(OSError), leashed(command) as client:
             self._await_end(server, patience, lambda: client.poll() is None)
@@ -293,7 +285,7 @@ class Client:
         except (OSError, ValueError):
             return None
         # In a container the server writes its number there, which is another one here.
-        pid = inside.host_process(pid) or 0
+        pid = host_process(pid) or 0
         return pid if self._runs(pid) else None
 
     def _runs(self, pid: int) -> bool:

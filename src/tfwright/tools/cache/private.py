@@ -15,7 +15,6 @@ from tfwright.tools import files, json_text, trees
 from tfwright.tools.cache import messages
 from tfwright.tools.cache.messages import SHA256, Blob
 from tfwright.tools.cache.remote import RemoteCache
-from tfwright.tools.cache.seal import Seal
 from tfwright.tools.cache.store import (
     EMPTY,
     FAULTS,
@@ -23,6 +22,7 @@ from tfwright.tools.cache.store import (
     CacheStore,
     FileState,
     MissError,
+    Seal,
     reason,
 )
 from tfwright.tools.cache.usage import Tally

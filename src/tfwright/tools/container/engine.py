@@ -22,8 +22,7 @@ from tfwright.documents.host_file import Engine
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command
-from tfwright.tools.process.inside import entered
+from tfwright.tools.process.command import Command, entered
 
 LABEL = "org.tfwright.job"
 ENGINES: tuple[Engine, ...] = get_args(Engine)

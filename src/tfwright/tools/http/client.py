@@ -11,13 +11,16 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
+from tfwright.errors import SupplyError
 from tfwright.printable import printable
 
 if TYPE_CHECKING:
     import requests
+    from requests import PreparedRequest
 
 TIMEOUT = (5.0, 60.0)
 """Seconds to connect, and between two pieces. Connecting is quick or hopeless: a host without a
@@ -207,3 +210,83 @@ def ask(url: str) -> Availability:
                 return Availability(answer.ok, status(answer), size)
     except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
         return Availability(there=None, why=str(RequestError.of(fault)))
+
+
+PIECE = 64 * 1024
+LONGEST_SECONDS = 120
+"""A server that sends a byte now and then is given up after so many seconds."""
+
+
+def fetch_document(url: str, limit: int) -> bytes:
+    """Return a document of up to `limit` bytes; raise SupplyError if the server fails."""
+    try:
+        return _read_document(url, limit)
+    except Exception as fault:
+        # A server can make the libraries raise anything.
+        raise SupplyError(
+            f"{printable(url, LONGEST_SHOWN)} cannot be read: {RequestError.of(fault)}",
+            remedy="Check the address and the network.",
+        ) from fault
+
+
+def _read_document(url: str, limit: int) -> bytes:
+    from tfwright.tools.http import connections
+
+    # file:// would read this host's own files.
+    if not on_the_web(url):
+        raise RequestError(Verdict.REFUSED, "only http:// and https:// addresses are read")
+    content = bytearray()
+    deadline = time.monotonic() + LONGEST_SECONDS
+    with connections.session() as session, get(session, url) as answer:
+        if not answer.ok:
+            why = f"the server answered {status(answer)}"
+            raise RequestError(Verdict.REFUSED, why)
+        # read1 and not read, which would wait for all of a piece, however slowly it comes.
+        while piece := answer.raw.read1(PIECE, decode_content=False):
+            content += piece
+            if len(content) > limit:
+                raise RequestError(Verdict.OVERSIZE, f"it has more than {limit:,} bytes")
+            if time.monotonic() > deadline:
+                raise RequestError(Verdict.SLOW, f"it took more than {LONGEST_SECONDS} seconds")
+    return bytes(content)
+
+
+POST_SECONDS = 20
+
+
+def post_json(url: str, body: Mapping[str, object], token: str = "") -> None:
+    """Post JSON; raise SupplyError, which names the server and no more of the address."""
+    server, why = "the address", ""
+    try:
+        server = urlsplit(url).hostname or server
+        status = _posted(url, body, token)
+        # A redirect is not followed: what it leads to would be another address than the user's.
+        if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            why = f"status {status}"
+    # The message of a library holds the whole address, which may be a secret.
+    except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
+        why = type(fault).__name__
+    if why:
+        raise SupplyError(
+            f"{server} did not take the notice: {why}",
+            remedy="The notice is kept and sent again in the next night.",
+        )
+
+
+def _posted(url: str, body: Mapping[str, object], token: str) -> int:
+    from tfwright.tools.http import connections
+
+    def authorised(request: "PreparedRequest") -> "PreparedRequest":
+        # As `auth` and no header: ~/.netrc would replace a header.
+        request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
+    auth = authorised if token else None
+    with (
+        connections.session() as session,
+        # Only the status counts: a body may have no end.
+        session.post(
+            url, json=body, auth=auth, timeout=POST_SECONDS, allow_redirects=False, stream=True
+        ) as answer,
+    ):
+        return answer.status_code

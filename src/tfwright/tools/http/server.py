@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from tfwright.documents import clock, opening
+from tfwright.documents import filesystem
 from tfwright.errors import HostError
 from tfwright.tools import files
 
@@ -89,7 +89,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         page = _page(path, self.headers.get("Accept", ""))
         # Opened before it is looked at: size and tag then belong to the bytes that are sent.
         try:
-            stream = opening.plain(page)
+            stream = filesystem.open_file(page)
         except OSError:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
@@ -118,7 +118,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         headers = self._about(page) | {
             "ETag": tag,
             "Content-Length": str(wanted.length),
-            "Last-Modified": email.utils.format_datetime(clock.utc(state.st_mtime), usegmt=True),
+            "Last-Modified": email.utils.format_datetime(
+                filesystem.utc(state.st_mtime), usegmt=True
+            ),
             "Accept-Ranges": "bytes",
         }
         status = HTTPStatus.OK

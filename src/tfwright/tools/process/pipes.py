@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.errors import Evidence, ToolError
-from tfwright.tools.process import environment
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.process.runner import end, leashed
 
 LARGEST_OUTPUT = 2**30
@@ -115,7 +114,7 @@ def feed(argv: Sequence[str], text: str, seconds: float = FEED_SECONDS) -> None:
     """Run a program with `text` as its input; raise ToolError if it fails or takes too long."""
     # The user's own hook: it gets the home directory, but none of the caller's
     # variables.
-    command = Command(tuple(argv), Path("/"), environment.clean(account.home()))
+    command = Command(tuple(argv), Path("/"), clean_environment(filesystem.home()))
     pipe = subprocess.PIPE
     try:
         # communicate() writes and reads at once: a program that complains before it has

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfwright.printable import printable
+from tfwright.rules.starlark.language import parse_python
 from tfwright.tools import json_text
-from tfwright.tools.python import sources
 
 CONTEXT = 1
 MOST_LINES = 400
@@ -93,7 +93,7 @@ def compiled(one: bytes, two: bytes) -> TextFinding:
 
 def _parsed(content: bytes) -> ast.Module | None:
     """Return what a Python file means; None if it cannot be said, as of Python 2."""
-    return sources.parsed(content) if len(content) <= LARGEST_PROGRAM else None
+    return parse_python(content) if len(content) <= LARGEST_PROGRAM else None
 
 
 def _alike(one: object, two: object, *, documented: bool) -> bool:

@@ -5,16 +5,15 @@ import pytest
 from tests.failing import fails
 from tests.upstream import run_git
 
-from tfwright.configure.prompt import Prompt
+from tfwright.configure.catalogue import Prompt
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.lint import recipes as lint
 from tfwright.match.ranking import Wish
-from tfwright.new import bazel
-from tfwright.new import writing as new
-from tfwright.new.writing import wanted_of
+from tfwright.recipes import bazel, writing
+from tfwright.recipes.writing import wanted_of
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def host_file(tmp_path: Path) -> HostFile:
         ["tag", "v1.12.0-rc0"],
     ):
         subprocess.run(["git", *identity, *command], cwd=upstream, check=True)
-    return HostFile(build_out=tmp_path / "build_out", mirrors={new.URL: f"file://{upstream}"})
+    return HostFile(build_out=tmp_path / "build_out", mirrors={writing.URL: f"file://{upstream}"})
 
 
 def alone(_: object, default: str) -> str:
@@ -45,7 +44,7 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", python="3.6")
-    made = new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     assert made.path.name == "linux-r1.8-cpu.toml"
     assert lint.lint(str(made.path)) == []
     recipe = recipes.read(str(made.path))
@@ -57,7 +56,7 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
 
 def test_a_gpu_decides_cuda_capabilities_and_answers(host_file: HostFile, tmp_path: Path) -> None:
     wish = Wish(system="Linux", gpu="8.6", python="3.8")
-    made = new.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
+    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
     assert recipe.host.cuda == "11.2"
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "8.6"
@@ -75,7 +74,7 @@ def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> 
         return "true" if prompt.variable == "TF_NEED_S3" else default
 
     wish = Wish(system="Linux", python="3.6")
-    made = new.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
+    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
     assert "TF_NEED_S3" in asked
     assert recipes.read(str(made.path)).configure.answers["TF_NEED_S3"] is True
 
@@ -84,7 +83,7 @@ def test_nothing_is_overwritten(host_file: HostFile, tmp_path: Path) -> None:
     (tmp_path / "linux-r1.8-cpu.toml").write_text("mine\n", "utf-8")
     wish = Wish(system="Linux", python="3.6")
     with fails(RecipeError, ".toml"):
-        new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     assert (tmp_path / "linux-r1.8-cpu.toml").read_text("utf-8") == "mine\n"
 
 
@@ -92,22 +91,26 @@ def test_a_python_that_the_release_was_not_made_for_is_refused(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     with fails(RecipeError, "3.12"):
-        new.new(Wish(system="Linux", python="3.12"), wanted_of("1.8"), host_file, tmp_path, alone)
+        writing.new(
+            Wish(system="Linux", python="3.12"), wanted_of("1.8"), host_file, tmp_path, alone
+        )
 
 
 @pytest.mark.medium
 def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_path: Path) -> None:
     with fails(SupplyError, "r1.9"):
-        new.new(Wish(system="Linux", python="3.6"), wanted_of("1.9"), host_file, tmp_path, alone)
+        writing.new(
+            Wish(system="Linux", python="3.6"), wanted_of("1.9"), host_file, tmp_path, alone
+        )
 
 
 def test_a_copy_is_not_verified(tmp_path: Path) -> None:
     original = tmp_path / "demo.toml"
     original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
-    made = new.copy(original, "mine")
+    made = writing.copy(original, "mine")
     assert recipes.read(str(made.path)).verified is None
     with fails(RecipeError, ".toml"):
-        new.copy(original, "mine")
+        writing.copy(original, "mine")
 
 
 @pytest.mark.parametrize(
@@ -153,13 +156,13 @@ def test_an_unknown_release_leaves_no_half_recipe_behind(
 ) -> None:
     folder = tmp_path / "recipes"
     with fails(RecipeError, "--python"):
-        new.new(Wish(system="Linux"), wanted_of("2.99"), host_file, folder, alone)
+        writing.new(Wish(system="Linux"), wanted_of("2.99"), host_file, folder, alone)
     assert not list(folder.glob("*"))
 
 
 def test_a_release_candidate_is_its_tag(host_file: HostFile, tmp_path: Path) -> None:
     version = wanted_of("1.12-rc0")
-    made = new.new(Wish(system="Linux"), version, host_file, tmp_path, alone)
+    made = writing.new(Wish(system="Linux"), version, host_file, tmp_path, alone)
     assert made.path.name == "linux-r1.12-rc0-cpu.toml"
     recipe = recipes.read(str(made.path))
     assert str(recipe.source.exact) == "1.12.0-rc0"
@@ -170,14 +173,14 @@ def test_a_release_candidate_is_its_tag(host_file: HostFile, tmp_path: Path) -> 
 def test_the_first_version_of_a_line_is_its_tag_and_not_the_newest_commit_of_the_branch(
     host_file: HostFile, tmp_path: Path
 ) -> None:
-    upstream = Path(host_file.mirrors[new.URL].removeprefix("file://"))
+    upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
     run_git("tag", "v1.8.0", cwd=upstream)
     tagged = run_git("rev-parse", "HEAD", cwd=upstream)
     run_git("commit", "-q", "--allow-empty", "-m", "Mend", cwd=upstream)
     for text in ("1.8.0", "v1.8.0"):
         folder = tmp_path / text
         wish = Wish(system="Linux", python="3.6")
-        made = new.new(wish, wanted_of(text), host_file, folder, alone)
+        made = writing.new(wish, wanted_of(text), host_file, folder, alone)
         recipe = recipes.read(str(made.path))
         assert recipe.source.commit == tagged
         assert str(recipe.source.exact) == "1.8.0"
@@ -187,7 +190,7 @@ def test_the_first_version_of_a_line_is_its_tag_and_not_the_newest_commit_of_the
 def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     host_file: HostFile, tmp_path: Path
 ) -> None:
-    upstream = Path(host_file.mirrors[new.URL].removeprefix("file://"))
+    upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
     setup = upstream / "tensorflow/tools/pip_package/setup.py"
     setup.parent.mkdir(parents=True)
     setup.write_text(
@@ -200,7 +203,7 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     commit = run_git("rev-parse", "HEAD", cwd=upstream)
     wish = Wish(system="Linux", python="3.8")
     named = wanted_of(f"v2.4.0@{commit}")
-    made = new.new(wish, named, host_file, tmp_path, alone)
+    made = writing.new(wish, named, host_file, tmp_path, alone)
     assert recipes.read(str(made.path)).source.commit == commit
     assert not [line for line in made.open if "source.commit" in line]
     assert made.pinning.endswith(
@@ -208,10 +211,10 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
         "'numpy~=1.19.2' --verify 'keras_preprocessing~=1.1.2' --verify gast==0.3.3"
     )
     with fails(RecipeError, "2.4", "2.3"):
-        new.new(wish, wanted_of(f"2.3@{commit}"), host_file, tmp_path, alone)
+        writing.new(wish, wanted_of(f"2.3@{commit}"), host_file, tmp_path, alone)
     # Whether a server has a commit is known once it is fetched.
     elsewhere = wanted_of(f"2.3.0@{'0' * 40}")
-    made = new.new(wish, elsewhere, host_file, tmp_path, alone)
+    made = writing.new(wish, elsewhere, host_file, tmp_path, alone)
     assert "source.commit" in made.open[0]
     with fails(RecipeError, "40"):
         wanted_of("v2.4.0@185fc30")
@@ -228,13 +231,13 @@ def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", cuda="8.0")
-    made = new.new(wish, wanted_of("1.4"), host_file, tmp_path, alone)
+    made = writing.new(wish, wanted_of("1.4"), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
     assert recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
     # TensorFlow does not take the 2.0 that this CUDA compiles for.
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "3.0,6.2"
     other = Wish(system="Linux", cuda="9.2")
-    made = new.new(other, wanted_of("1.8"), host_file, tmp_path, alone)
+    made = writing.new(other, wanted_of("1.8"), host_file, tmp_path, alone)
     assert "this release was tested with 9.0" in made.path.read_text("utf-8")
 
 
@@ -242,7 +245,7 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", gpu="12.0")
-    made = new.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
+    made = writing.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
     assert (recipe.host.cuda, recipe.host.cudnn) == ("12.8", "9.7")
     assert recipe.compile.target == recipes.WHEEL_TARGET
@@ -251,17 +254,19 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
     assert named in recipe.compile.flags
     assert lint.lint(str(made.path)) == []
     with fails(RecipeError, "--cuda"):
-        new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
 
 
 def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) -> None:
     wish = Wish(system="Darwin", cuda="9.2")
-    made = new.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     host = recipes.read(str(made.path)).host
     assert (host.gcc, host.driver) == (None, None)
     assert host.xcode
     with fails(RecipeError, "11.2"):
-        new.new(Wish(system="Darwin", cuda="11.2"), wanted_of("2.6"), host_file, tmp_path, alone)
+        writing.new(
+            Wish(system="Darwin", cuda="11.2"), wanted_of("2.6"), host_file, tmp_path, alone
+        )
 
 
 @pytest.mark.medium
@@ -275,7 +280,7 @@ def test_an_interrupted_interview_keeps_what_was_answered(
 
     wish = Wish(system="Linux", python="3.6")
     with pytest.raises(KeyboardInterrupt):
-        new.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
+        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
     kept = recipes.read(str(tmp_path / "linux-r1.8-cpu.toml"))
     assert kept.configure.answers["TF_NEED_JEMALLOC"] is True
 
@@ -285,12 +290,12 @@ def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -
     original = tmp_path / "demo.toml"
     original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
     with pytest.raises(RecipeError, match=r"must be a file|is a directory of"):
-        new.copy(original, name)
+        writing.copy(original, name)
     assert list(tmp_path.iterdir()) == [original]
 
 
 def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
-    made = new.copy(recipes.find("demo"), "mine", str(tmp_path / "own"))
+    made = writing.copy(recipes.find("demo"), "mine", str(tmp_path / "own"))
     assert made.path == tmp_path / "own/mine.toml"
     first, *_ = made.path.read_text("utf-8").splitlines()
     assert (made.path.parent / first.removeprefix("#:schema ")).is_file()
@@ -304,5 +309,5 @@ def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
     original = tmp_path / "broken.toml"
     original.write_bytes(text)
     with fails(RecipeError, "broken.toml"):
-        new.copy(original, "mine")
+        writing.copy(original, "mine")
     assert list(tmp_path.iterdir()) == [original]

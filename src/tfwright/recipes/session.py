@@ -15,7 +15,7 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stages import configure
-from tfwright.record.recording import Ask, HeardQuestion, Recorder
+from tfwright.recipes.recording import Ask, HeardQuestion, Recorder
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git.work_tree import WorkTree
 

@@ -11,8 +11,7 @@ from tests.upstream import run_git
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
-from tfwright.pin import checksums
-from tfwright.pin import packages as pinning
+from tfwright.lock import checksums, packages
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
 from tfwright.toolkit import sources
@@ -319,7 +318,7 @@ def test_what_is_no_requirement_is_refused_before_pip_is_asked(
     job = RecipeJob(recipe=recipe, host_file=host_file(tmp_path))
     for added, verifying in (([line], []), ([], [line])):
         with pytest.raises(RecipeError, match=says) as caught:
-            pinning.pin(job, recipe_path, added, verifying)
+            packages.pin(job, recipe_path, added, verifying)
         assert caught.value.remedy
     assert recipe_path.read_text("utf-8") == text
 
@@ -341,10 +340,10 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
     recipe_path.write_text(text, "utf-8")
     recipe = recipes.read(str(recipe_path))
     job = RecipeJob(recipe=recipe, host_file=host_file(tmp_path))
-    pinned = pinning.pin(job, recipe_path, ["wheel"])
+    pinned = packages.pin(job, recipe_path, ["wheel"])
     assert pinned.bazel == ""
     written = recipes.read(str(recipe_path))
     assert written.host.requirements == ("wheel==0.45.1",)
     # With nothing else to do, it is the whole answer.
     with pytest.raises(kind, match="could not obtain Bazel"):
-        pinning.pin(replace(job, recipe=written), recipe_path)
+        packages.pin(replace(job, recipe=written), recipe_path)

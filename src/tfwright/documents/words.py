@@ -1,6 +1,14 @@
-"""What a person may have meant by a word that is not known."""
+"""The words that people type: the CPU levels, and the known word nearest to an unknown one.
+
+`invoke inspect` needs the levels and not the recipe, whose model takes half of its start-up.
+"""
 
 from collections.abc import Iterable
+from typing import Literal
+
+CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"]
+"""What a wheel may need of an x86-64 CPU, least first."""
+
 
 LONGEST = 100
 """Characters that are compared: the time grows with the square of the length."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tfwright.configure import stanzas
 from tfwright.configure.answering import Answerer
-from tfwright.configure.prompt import Answer, Prompt
+from tfwright.configure.catalogue import Answer, Prompt
 from tfwright.errors import Evidence, RecipeError
 from tfwright.tools.process.dialogue import last_lines
 

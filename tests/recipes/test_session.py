@@ -7,7 +7,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Silence
-from tfwright.record import session as recording
+from tfwright.recipes import session
 from tfwright.tools.git.work_tree import WorkTree
 
 
@@ -32,10 +32,10 @@ def test_each_stage_before_configure_runs_once_before_the_questions(tmp_path: Pa
         host_file=HostFile(build_out=tmp_path / "build_out"),
         listener=heard,
     )
-    recording.record(job, path, lambda _: "")
+    session.record(job, path, lambda _: "")
     assert heard.stages == ["check", "fetch", "source"]
     # A second run is shown what the first one kept, and looks at the host again.
-    recording.record(replace(job, until="done"), path, lambda _: "")
+    session.record(replace(job, until="done"), path, lambda _: "")
     assert heard.stages[3:] == ["check"]
     # Nothing that ./configure wrote or edited stays, so that the stage configure runs again.
     tree = WorkTree(job.places.tree)

@@ -15,19 +15,20 @@ from packaging.utils import canonicalize_name
 
 from tfwright.build import verified
 from tfwright.configure import expected, validation
-from tfwright.configure.prompt import Prompt
+from tfwright.configure.catalogue import Prompt
+from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
-from tfwright.host import compatibility, versions
+from tfwright.host import compatibility
+from tfwright.host.compatibility import is_of_line, is_older, is_within, version_numbers
 from tfwright.match import ranking as match
 from tfwright.match.ranking import Wish
-from tfwright.new import bazel
 from tfwright.printable import shell_word
+from tfwright.recipes import bazel
 from tfwright.rules import tree_files
-from tfwright.schema import writing as schema
 from tfwright.tools import files
 from tfwright.tools.git.remote import Remote, named_commit
 
@@ -89,7 +90,7 @@ class Toolkit:
         least, most = self.row.cudnn
         wanted = self.tested.cudnn if self.tested else ""
         # 7 is of any 7.x, of which 9.2 takes those from 7.1 on.
-        fits = versions.within(wanted, least, most) or versions.is_of(least, wanted)
+        fits = is_within(wanted, least, most) or is_of_line(least, wanted)
         if self.tested and wanted and fits:
             return wanted, f"tested with this release: {self.tested.source}"
         # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
@@ -155,7 +156,7 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     if row is None and wish.cuda:
         known = ", ".join(row.version for row in compatibility.cudas())
         raise RecipeError(f"Nothing is known of CUDA {wish.cuda}", remedy=f"Name one of {known}.")
-    if row is None or (wish.gpu and not versions.within(wish.gpu, *row.capabilities)):
+    if row is None or (wish.gpu and not is_within(wish.gpu, *row.capabilities)):
         line = f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
         machine = f"--os {wish.system or 'Linux'} --release {release}"
         if wish.gpu:
@@ -207,7 +208,7 @@ class _Draft:
         kind = f"with CUDA {self.toolkit.row.version} " if self.toolkit else ""
         summary = f"TensorFlow {self.wanted} {kind}for {system}"
         self.lines = [
-            schema.line_in(folder),
+            schemas.line_in(folder),
             "",
             "# Written by 'invoke new'; not run yet.",
             "",
@@ -356,7 +357,7 @@ class _Draft:
         if toolkit:
             row = toolkit.row
             # TensorFlow asks again for a compute capability below 3.0.
-            oldest = max(row.capabilities[0], OLDEST_CAPABILITY, key=versions.numbers)
+            oldest = max(row.capabilities[0], OLDEST_CAPABILITY, key=version_numbers)
             capabilities = json.dumps(self.wish.gpu or f"{oldest},{row.capabilities[1]}")
             # What a release does not ask for is dropped.
             self.answers |= {
@@ -367,9 +368,9 @@ class _Draft:
                 "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
             }
             if tree := compatibility.hermetic(self.wanted.line):
-                cudas = [cuda for cuda in tree.cudas if versions.is_of(cuda, row.version)]
+                cudas = [cuda for cuda in tree.cudas if is_of_line(cuda, row.version)]
                 least = toolkit.cudnn()[0]
-                cudnns = [cudnn for cudnn in tree.cudnns if not versions.older(cudnn, least)]
+                cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, least)]
                 self.answers |= {
                     "HERMETIC_CUDA_VERSION": json.dumps(cudas[-1] if cudas else ""),
                     "HERMETIC_CUDNN_VERSION": json.dumps(cudnns[0] if cudnns else ""),
@@ -459,7 +460,7 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     recipes.read(str(path))
     text = verified.removed_from(path.read_text("utf-8"))
     head = f"# A copy of {path.stem}; not run yet."
-    files.write(target, schema.headed(head, text, target.parent))
+    files.write(target, schemas.headed(head, text, target.parent))
     try:
         recipes.read(str(target))
     except RecipeError:

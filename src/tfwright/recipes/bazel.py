@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
-from tfwright.host import compatibility, versions
+from tfwright.host import compatibility
+from tfwright.host.compatibility import is_within
 from tfwright.rules import tree_files
 
 
@@ -46,7 +47,7 @@ def chosen(release: Release, texts: Mapping[str, str], asked: str = "") -> Chose
         return ChosenBazel(tree.exact, f"what {tree.file} of this commit says")
     limits = allowed(release, tree)
     tested = compatibility.tested_bazel(release)
-    if tested and versions.within(tested.version, limits.least, limits.most):
+    if tested and is_within(tested.version, limits.least, limits.most):
         parts = [f"TensorFlow {release} was tested with it", limits.says]
         return ChosenBazel(tested.version, f"{'; '.join(filter(None, parts))}: {tested.source}")
     if limits.least:

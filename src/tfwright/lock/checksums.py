@@ -13,7 +13,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, SubstituteTable
 from tfwright.documents.toolkit import PartName, Way
 from tfwright.errors import SupplyError
-from tfwright.pin import packages
+from tfwright.lock import packages
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob

@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from tfwright.configure import stanzas
+from tfwright.configure.catalogue import from_recipe
 from tfwright.configure.dialect import of_recipe
 from tfwright.configure.interview import Interview
-from tfwright.configure.prompt import from_recipe
 from tfwright.documents.recipe import PromptTable
 from tfwright.errors import RecipeError
-from tfwright.record.recording import HeardQuestion, Recorder
+from tfwright.recipes.recording import HeardQuestion, Recorder
 from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
 
