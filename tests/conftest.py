@@ -37,7 +37,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener, Silence
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
-from tfwright.tools.process.command import Command, Container, entered
+from tfwright.tools.process.command import Command, RunningContainer, entered
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord
 
@@ -332,7 +332,7 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.param == "on the host":
         yield
         return
-    empty = Mock(spec=Container)
+    empty = Mock(spec=RunningContainer)
     empty.name = "sha256:empty"
     empty.command.return_value = Command(("/nonexistent",), Path("/"))
     with entered(empty):
@@ -346,7 +346,7 @@ def of_image(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def container(of_image: Path) -> Container:
+def container(of_image: Path) -> RunningContainer:
     """Return a container with the host's programs and the image's files; it is not open yet."""
 
     def placed(command: Command, **_: object) -> Command:
@@ -356,7 +356,7 @@ def container(of_image: Path) -> Container:
         argv = ("/bin/sh", "-c", script, "sh", program, *words)
         return replace(command, argv=argv)
 
-    played = Mock(spec=Container)
+    played = Mock(spec=RunningContainer)
     played.name = f"sha256:{of_image}"
     played.command.side_effect = placed
     return played

@@ -20,7 +20,7 @@ from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact, Results
 from tfwright.progress import Listener
 from tfwright.tools.process import isolation
-from tfwright.tools.process.command import Command, Container, entered
+from tfwright.tools.process.command import Command, RunningContainer, entered
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
 
@@ -289,7 +289,7 @@ def test_a_host_that_is_as_the_record_says_gets_no_notice(
 def test_what_an_image_has_is_compared_in_its_container(
     job: RecipeJob, original: Path, record: BuildRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    container = Mock(spec=Container)
+    container = Mock(spec=RunningContainer)
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "/usr/3.6.9"), Path("/"))
     monkeypatch.setattr(containers, "around", lambda *_: entered(container))

@@ -10,7 +10,7 @@ from tfwright.host.compatibility import is_of_line
 from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
-from tfwright.tools.process.command import Container, entered
+from tfwright.tools.process.command import RunningContainer, entered
 
 NVCC = HERE.which("nvcc")
 Player = Callable[[dict[str, Any]], Host]
@@ -36,7 +36,7 @@ def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
 
 
 def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
-    of_image: Path, container: Container
+    of_image: Path, container: RunningContainer
 ) -> None:
     toolkit = Path("/opt/own/cuda")
     header = f"{toolkit}/include/x86_64-linux-gnu/nccl.h"

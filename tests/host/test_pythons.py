@@ -6,7 +6,7 @@ import pytest
 
 from tfwright.documents.host_file import HostFile
 from tfwright.host import pythons
-from tfwright.tools.process.command import Command, Container, entered
+from tfwright.tools.process.command import Command, RunningContainer, entered
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_any_python_is_the_one_that_runs_tfwright_outside_of_its_venv() -> None:
 
 
 def test_the_same_path_in_an_image_is_another_python() -> None:
-    container = Mock(spec=Container)
+    container = Mock(spec=RunningContainer)
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "3.6.9"), Path("/"))
     outside = pythons.version_of(pythons.own())

@@ -11,7 +11,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda
 from tfwright.host.probes import Host
 from tfwright.tools.container import engine
-from tfwright.tools.process.command import Container, entered
+from tfwright.tools.process.command import RunningContainer, entered
 
 Player = Callable[[dict[str, Any]], Host]
 PROGRAMS = {
@@ -136,7 +136,7 @@ def test_a_missing_python_says_how_to_get_and_how_to_name_one(recipe: Recipe, go
 
 
 def test_what_an_image_has_is_not_asked_of_the_host(
-    recipe: Recipe, good: Good, container: Container, monkeypatch: pytest.MonkeyPatch
+    recipe: Recipe, good: Good, container: RunningContainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "installed", lambda _: True)
     image = {"name": "own", "digest": f"sha256:{'1' * 64}"}

@@ -351,7 +351,7 @@ def profile(path: Path, seconds: dict[str, float]) -> Path:
 def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
     before = charts.read(profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0}))
     now = charts.read(profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}))
-    changes = charts.Comparison(now, before).differences
+    changes = charts.TimelineComparison(now, before).differences
     assert [(change.name, change.seconds) for change in changes] == [
         ("Compiling a.cc", 80.0),
         ("Linking", -5.0),

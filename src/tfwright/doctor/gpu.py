@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from tfwright.doctor.inventory import Comparison, Finding
+from tfwright.doctor.inventory import Finding, HostComparison
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.host import compatibility, cuda, hermetic, nvidia, toolchain
@@ -36,7 +36,7 @@ DISABLING_NOUVEAU = (
 )
 
 
-class CudaRequirements(Comparison):
+class CudaRequirements(HostComparison):
     """What a recipe with CUDA wants of a host; each method compares one thing."""
 
     def toolkit(self) -> Iterator[Finding]:

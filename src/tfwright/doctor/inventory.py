@@ -146,7 +146,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class HostComparison:
     """A recipe, and the host on which it is to be built."""
 
     recipe: Recipe

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tfwright.doctor import images
-from tfwright.doctor.inventory import Comparison, Finding, worst_first
+from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
@@ -27,7 +27,7 @@ OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 TO_IMAGE = "Add it to the image, and write the new digest into [host.image]: docs/containers.md."
 
 
-class Requirements(Comparison):
+class Requirements(HostComparison):
     """What a recipe wants of any host; each method compares one thing."""
 
     def compare(self) -> list[Finding]:

@@ -22,7 +22,7 @@ from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
-from tfwright.vault import lock, locking, origins, reach, substitutes, unpinned
+from tfwright.vault import lock, locking, origins, reach, substitutes
 from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
 from tfwright.vault.reach import Reached, Suppliers
@@ -125,7 +125,7 @@ def bring(
     # the lock would seem to know too much.
     substitutes.insist_on_loads(tables, reached.rules, reached.unread)
     if loose := reached.needed_and_unpinned(locked):
-        raise unpinned.error(job.argument, loose, locked=locked is not None)
+        raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
     missing = reached.needed_and_missing(locked)
     refused = reached.needed_and_refused(locked)
     # All at once: a build that stops for one archive after the other costs a minute each.
@@ -208,7 +208,7 @@ def unpinned_downloads(found: Rules) -> list[Unpinned]:
         Unpinned(
             name=entry.name,
             urls=entry.urls,
-            lines=tuple(unpinned.lines(entry)),
+            lines=tuple(substitutes.declaration_lines(entry)),
             by_table=bool(substitutes.table_for(entry)),
         )
         for entry in reach.unpinned_downloads(found)

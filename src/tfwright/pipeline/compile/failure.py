@@ -18,7 +18,7 @@ from tfwright.tools.bazel.output import (
     first_fault,
 )
 from tfwright.tools.process.command import Command, open_container
-from tfwright.vault import unpinned
+from tfwright.vault import substitutes
 
 
 def error_of(
@@ -92,7 +92,9 @@ def _not_pinned(
     tables = {download.name for download in loose if download.by_table}
     return RecipeError(
         f"Bazel could not download what has no checksum, and fetch left to it: {', '.join(names)}",
-        remedy=unpinned.remedy(job.argument, names, tables, locked=job.locked is not None),
+        remedy=substitutes.pinning_remedy(
+            job.argument, names, tables, locked=job.locked is not None
+        ),
         # Whatever the log suggests, such as a dropped file, cannot help here.
         evidence=replace(evidence, lines=lines, failure=FailureRecord(None, None)),
     )

@@ -41,7 +41,7 @@ NO_SUCH_NAME = frozenset(
 not answer."""
 
 
-class Verdict(Enum):
+class FaultKind(Enum):
     """What a fault says about asking again."""
 
     REFUSED = auto()
@@ -63,10 +63,10 @@ class Verdict(Enum):
 class RequestError(Exception):
     """A request that did not bring what was asked for."""
 
-    def __init__(self, verdict: Verdict, why: str, after: float = 0.0) -> None:
+    def __init__(self, kind: FaultKind, why: str, after: float = 0.0) -> None:
         """Say why, and after how many seconds the server wants to be asked again."""
         super().__init__(why)
-        self.verdict, self.after = verdict, after
+        self.kind, self.after = kind, after
 
     @classmethod
     def of(cls, fault: BaseException) -> "RequestError":
@@ -79,7 +79,7 @@ class RequestError(Exception):
         chain = list(_chain(fault))
         why = printable(str(chain[-1]) or type(chain[-1]).__name__, LONGEST_SHOWN)
         if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
-            return cls(Verdict.REFUSED, f"its certificate is not accepted: {why}")
+            return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
         unreachable = (
             lower.NewConnectionError,
             lower.ConnectTimeoutError,
@@ -91,11 +91,11 @@ class RequestError(Exception):
                 isinstance(cause, socket.gaierror) and cause.errno in NO_SUCH_NAME
                 for cause in chain
             )
-            verdict = Verdict.NO_SUCH_HOST if unknown else Verdict.UNREACHABLE
-            return cls(verdict, f"the host cannot be reached: {why}")
+            kind = FaultKind.NO_SUCH_HOST if unknown else FaultKind.UNREACHABLE
+            return cls(kind, f"the host cannot be reached: {why}")
         # Every exception of requests is an OSError. InvalidURL and its like are ValueErrors too.
         if isinstance(fault, lower.HTTPError | OSError) and not isinstance(fault, ValueError):
-            return cls(Verdict.BROKEN, f"the connection broke: {why}")
+            return cls(FaultKind.BROKEN, f"the connection broke: {why}")
         if isinstance(fault, requests.exceptions.InvalidSchema):
             why = (
                 "its proxy is a SOCKS proxy; name one for HTTP in http_proxy and https_proxy"
@@ -104,7 +104,7 @@ class RequestError(Exception):
             )
         elif not isinstance(fault, requests.RequestException):
             why = f"the server's answer cannot be read: {why}"
-        return cls(Verdict.REFUSED, why)
+        return cls(FaultKind.REFUSED, why)
 
 
 def _chain(fault: BaseException) -> Iterator[BaseException]:
@@ -128,7 +128,7 @@ def get(
     for _ in range(MOST_REDIRECTS + 1):
         if time.monotonic() > end:
             why = f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
-            raise RequestError(Verdict.SLOW, why)
+            raise RequestError(FaultKind.SLOW, why)
         response = session.request(method, url, stream=True, timeout=TIMEOUT, headers=headers)
         location = response.headers.get("Location")
         if response.status_code not in {301, 302, 303, 307, 308} or location is None:
@@ -140,9 +140,9 @@ def get(
         if not on_the_web(url):
             shown = printable(url, LONGEST_SHOWN)
             why = f"it redirects to {shown}, which is not http or https"
-            raise RequestError(Verdict.REFUSED, why)
+            raise RequestError(FaultKind.REFUSED, why)
     why = f"the server redirects more than {MOST_REDIRECTS} times"
-    raise RequestError(Verdict.REFUSED, why)
+    raise RequestError(FaultKind.REFUSED, why)
 
 
 def on_the_web(url: str) -> bool:
@@ -234,20 +234,20 @@ def _read_document(url: str, limit: int) -> bytes:
 
     # file:// would read this host's own files.
     if not on_the_web(url):
-        raise RequestError(Verdict.REFUSED, "only http:// and https:// addresses are read")
+        raise RequestError(FaultKind.REFUSED, "only http:// and https:// addresses are read")
     content = bytearray()
     deadline = time.monotonic() + LONGEST_SECONDS
     with connections.session() as session, get(session, url) as answer:
         if not answer.ok:
             why = f"the server answered {status(answer)}"
-            raise RequestError(Verdict.REFUSED, why)
+            raise RequestError(FaultKind.REFUSED, why)
         # read1 and not read, which would wait for all of a piece, however slowly it comes.
         while piece := answer.raw.read1(PIECE, decode_content=False):
             content += piece
             if len(content) > limit:
-                raise RequestError(Verdict.OVERSIZE, f"it has more than {limit:,} bytes")
+                raise RequestError(FaultKind.OVERSIZE, f"it has more than {limit:,} bytes")
             if time.monotonic() > deadline:
-                raise RequestError(Verdict.SLOW, f"it took more than {LONGEST_SECONDS} seconds")
+                raise RequestError(FaultKind.SLOW, f"it took more than {LONGEST_SECONDS} seconds")
     return bytes(content)
 
 

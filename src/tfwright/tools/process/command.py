@@ -69,7 +69,7 @@ def clean_environment(
     }
 
 
-class Container(Protocol):
+class RunningContainer(Protocol):
     """A running container, in which programs run while it is open."""
 
     @property
@@ -83,11 +83,11 @@ class Container(Protocol):
         """Return the host's number for a process inside; None if there is none."""
 
 
-_OPEN: list[Container] = []
+_OPEN: list[RunningContainer] = []
 """The containers that are open, the innermost last. Threads of a stage see it as well."""
 
 
-def open_container() -> Container | None:
+def open_container() -> RunningContainer | None:
     """Return the container that programs run in now; None on the host."""
     return _OPEN[-1] if _OPEN else None
 
@@ -99,7 +99,7 @@ def container_name() -> str:
 
 
 @contextmanager
-def entered(inside: Container) -> Iterator[None]:
+def entered(inside: RunningContainer) -> Iterator[None]:
     """Let programs run inside a container while the block runs."""
     # A list and not a context variable: that would not reach the threads of a stage.
     _OPEN.append(inside)
