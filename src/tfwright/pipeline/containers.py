@@ -11,7 +11,6 @@ from tfwright.documents import filesystem
 from tfwright.errors import SupplyError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
-from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
@@ -84,18 +83,6 @@ def steps(job: RecipeJob, stage: str) -> Sequence[Command]:
     # The first stage pulls the image, so the first plan of a recipe cannot show the command.
     except SupplyError:
         return ()
-
-
-def enter(job: RecipeJob, stage: str, shell: Command) -> int:
-    """Run a shell in a stage's container, on the user's terminal; return its exit status.
-
-    Raises SupplyError if the image is not in the vault, HostError without an engine.
-    """
-    from tfwright.tools.container import engine
-
-    bring(job)
-    with engine.opened(plan(job, stage)) as container:
-        return runner.show(container.interactive(shell))
 
 
 def plan(job: RecipeJob, stage: str) -> "ContainerPlan":
