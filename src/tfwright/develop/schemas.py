@@ -99,16 +99,11 @@ def schema_of(model: type[Table]) -> dict[str, Any]:
         table = _tables(model).get(name)
         if table is not None:
             _describe(part, table)
-        _close(part)
+        for value in part.get("properties", {}).values():
+            # pydantic leaves it open, although the model takes no other key.
+            if "patternProperties" in value:
+                value["additionalProperties"] = False
     return {"$schema": DIALECT, **schema, "title": f"tfwright: {model.__name__}"}
-
-
-def _close(part: dict[str, Any]) -> None:
-    """Refuse keys of other forms in tables whose keys are free, such as variables."""
-    for value in part.get("properties", {}).values():
-        # pydantic leaves it open, although the model takes no other key.
-        if "patternProperties" in value:
-            value["additionalProperties"] = False
 
 
 def _describe(part: dict[str, Any], table: type[Table]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tfwright.configure import stanzas
 from tfwright.configure.answering import Answerer
-from tfwright.configure.catalogue import Answer, Prompt
+from tfwright.configure.catalogue import Answer
 from tfwright.errors import Evidence, RecipeError
 from tfwright.tools.process.dialogue import last_lines
 
@@ -59,17 +59,11 @@ class Recorder(Answerer):
         if prompt and prompt.variable in given and prompt.variable not in self.asked:
             self.asked.append(prompt.variable)
             return prompt.typed(given[prompt.variable])
-        heard = self._heard(text, prompt)
-        line = self.ask(heard).strip() or heard.default
-        self._remember(heard, line)
-        return line
-
-    def _heard(self, text: str, prompt: Prompt | None) -> HeardQuestion:
         question = stanzas.question_in(text)
         choice = re.search(r"\[(y/n)\]", question, re.IGNORECASE)
         # The capital letter is what Enter means.
         letter = "y" if choice and choice[1][0] == "Y" else "n"
-        return HeardQuestion(
+        heard = HeardQuestion(
             variable=prompt.variable if prompt else self._variable(text, question),
             text=question,
             yes_no=prompt.yes_no if prompt else choice is not None,
@@ -77,6 +71,9 @@ class Recorder(Answerer):
             known=prompt is not None,
             yes=prompt.yes if prompt else "y",
         )
+        line = self.ask(heard).strip() or heard.default
+        self._remember(heard, line)
+        return line
 
     def _variable(self, text: str, question: str) -> str:
         """Return the variable that the script reads the answer into, or else a guess."""

@@ -213,7 +213,17 @@ def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
         return
     if engine == "docker":
         archive = room / "image.tar"
-        _write_archive(image, archive)
+        blobs = image.layout / "blobs/sha256"
+        (config, *layers) = image.manifest.parts
+        names = [part.removeprefix("sha256:") for part in layers]
+        listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
+        content = json.dumps(listed).encode()
+        with tarfile.open(archive, "w") as output:
+            head = tarfile.TarInfo("manifest.json")
+            head.size = len(content)
+            output.addfile(head, io.BytesIO(content))
+            for name in dict.fromkeys((config.removeprefix("sha256:"), *names)):
+                output.add(blobs / name, name)
         command = client(engine, "load", "--quiet", "--input", str(archive))
     else:
         folder = _as_directory(image, room / "image")
@@ -228,24 +238,6 @@ def _said(command: Command, log: Path, remedy: str) -> str:
     except ToolError as fault:
         evidence = replace(fault.evidence, log=None)
         raise ToolError(fault.what, remedy=remedy, evidence=evidence) from fault
-
-
-def _write_archive(image: KeptImage, archive: Path) -> None:
-    """Write an image as `docker save` would: Docker before 25 loads no other form.
-
-    https://github.com/moby/docker-image-spec/blob/main/v1.2.md
-    """
-    blobs = image.layout / "blobs/sha256"
-    (config, *layers) = image.manifest.parts
-    names = [part.removeprefix("sha256:") for part in layers]
-    listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
-    content = json.dumps(listed).encode()
-    with tarfile.open(archive, "w") as output:
-        head = tarfile.TarInfo("manifest.json")
-        head.size = len(content)
-        output.addfile(head, io.BytesIO(content))
-        for name in dict.fromkeys((config.removeprefix("sha256:"), *names)):
-            output.add(blobs / name, name)
 
 
 def _as_directory(image: KeptImage, folder: Path) -> Path:
