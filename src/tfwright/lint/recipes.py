@@ -507,10 +507,10 @@ def among(names: Sequence[str]) -> list[LintFinding]:
     what = "belongs to no recipe"
     rule = "unused-patch"
     patches = [LintFinding(path, 1, what, remedy, rule) for path in unused]
-    return [*patches, *_rivals([recipes.read(name) for name in names])]
+    return [*patches, *_same_file_names([recipes.read(name) for name in names])]
 
 
-def _rivals(read: Sequence[Recipe]) -> Iterator[LintFinding]:
+def _same_file_names(read: Sequence[Recipe]) -> Iterator[LintFinding]:
     """Find recipes whose wheels would have the file name of another recipe's."""
     first: dict[tuple[str, ...], str] = {}
     for recipe in read:

@@ -190,12 +190,12 @@ class Client:
         self,
         command: Command,
         log: Path,
-        hear: Callable[[Progress], None],
+        on_progress: Callable[[Progress], None],
         spent: Callable[[Spent], None] = lambda _: None,
     ) -> BazelRun:
         """Run a command to its end.
 
-        Its lines are added to `log`, its progress goes to `hear`, and its cost to `spent`.
+        Its lines are added to `log`, its progress goes to `on_progress`, and its cost to `spent`.
 
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
@@ -219,7 +219,7 @@ class Client:
             start, record = stream.tell(), _Record(stream)
             for text in pseudo_terminal.output(child):
                 record.add(display.feed(text))
-                hear(replace(display.progress, held=seen.holds, room=room))
+                on_progress(replace(display.progress, held=seen.holds, room=room))
             record.add(display.close())
             status = pseudo_terminal.status(child)
         return BazelRun(

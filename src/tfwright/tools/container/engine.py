@@ -228,10 +228,10 @@ def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
     else:
         folder = _as_directory(image, room / "image")
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
-    _said(command, room / "load.log", f"Look at what {engine} says above.")
+    _output_of(command, room / "load.log", f"Look at what {engine} says above.")
 
 
-def _said(command: Command, log: Path, remedy: str) -> str:
+def _output_of(command: Command, log: Path, remedy: str) -> str:
     """Run an engine to its end, and return what it printed; the log does not stay."""
     try:
         return runner.run(command, log, remedy=remedy)
@@ -276,7 +276,7 @@ def _started(plan: ContainerPlan, room: Path) -> Container:
     """Start the container and find its first process."""
     remedy = f"Look at what {plan.engine} says above, and at [container] in the host file."
     command = start_command(plan, room)
-    said = _said(command, room / "run.log", remedy)
+    said = _output_of(command, room / "run.log", remedy)
     # An engine may print warnings before the container's id.
     identifier = said.split()[-1] if said.split() else ""
     asked = client(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)

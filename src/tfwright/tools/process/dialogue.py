@@ -71,7 +71,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
         while True:
             listener = _Listener(child, respondent, patience)
             try:
-                asks = listener.hear()
+                asks = listener.read_question()
             except _LostError as lost:
                 raise ToolError(
                     f"{Path(command.argv[0]).name} {lost}",
@@ -128,7 +128,7 @@ class _Listener:
         self.quiet_since = time.monotonic()
         self.looked = self.waited = False
 
-    def hear(self) -> bool:
+    def read_question(self) -> bool:
         """Read; return whether the program asks. Raises _LostError if it does neither in time."""
         import pexpect
 
