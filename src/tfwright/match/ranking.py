@@ -95,7 +95,7 @@ class Candidate:
     elsewhere: bool
     """Whether it is for another system: then nothing else brings it near."""
     verified: str = ""
-    """The last stage that was seen to succeed; empty for a recipe that nobody reports on."""
+    """The last stage that was seen to succeed; empty for a recipe without reports."""
 
 
 def wish(host: Host, **asked: str) -> Wish:

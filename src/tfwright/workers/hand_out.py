@@ -149,18 +149,18 @@ def ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     *lost, worker = result.nodes or ("",)
     done = RemoteBuild(result.seconds, max(0, result.status), log=str(result.log))
-    told = "Ask Slurm why: sacct --name=tfwright, or the log of slurmctld."
+    remedy = "Ask Slurm why: sacct --name=tfwright, or the log of slurmctld."
     if result.status == slurm.LOST:
         failure = "Slurm ended the task each time before it left a result"
         if not result.nodes:
             folder = result.log.parent
             failure = f"No task began, or the nodes do not see {folder}"
-            told = (
+            remedy = (
                 "Share build_out with all nodes by this path; else ask Slurm why: sacct "
                 "--name=tfwright, or the log of slurmctld."
             )
             done = replace(done, log="")
-        done = replace(done, failure=failure, remedy=told)
+        done = replace(done, failure=failure, remedy=remedy)
     elif result.status:
         said = ssh.failure(result.log, result.status)
         done = replace(done, failure=said, remedy=ssh.READ)
