@@ -10,11 +10,11 @@ from tfwright.errors import RecipeError
 from tfwright.patch import page as patch_page
 from tfwright.patch.writing import WrittenPatch
 from tfwright.recipes import page
-from tfwright.recipes.recording import HeardQuestion
+from tfwright.recipes.recording import RecordedQuestion
 from tfwright.recipes.session import RecordedDialogue
 from tfwright.tools.git.patching import PatchHeader
 
-QUESTION = HeardQuestion("TF_X", "Use X? [y/N]: ", True, "n", known=False)  # noqa: FBT003
+QUESTION = RecordedQuestion("TF_X", "Use X? [y/N]: ", True, "n", known=False)  # noqa: FBT003
 
 
 class Typed(io.StringIO):

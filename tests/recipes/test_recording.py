@@ -10,7 +10,7 @@ from tfwright.configure.dialect import of_recipe
 from tfwright.configure.interview import Interview
 from tfwright.documents.recipe import PromptTable
 from tfwright.errors import RecipeError
-from tfwright.recipes.recording import HeardQuestion, Recorder
+from tfwright.recipes.recording import RecordedQuestion, Recorder
 from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
 
@@ -23,13 +23,13 @@ get_var(environ_cp, 'TF_NEED_FOO', 'FOO')
 KNOWN = PromptTable(variable="TF_NEED_FOO", question="Foo? [y/N]: ", kind="yes-no")
 
 
-def recorded(tmp_path: Path, script: str, *answers: str) -> tuple[Recorder, list[HeardQuestion]]:
+def recorded(tmp_path: Path, script: str, *answers: str) -> tuple[Recorder, list[RecordedQuestion]]:
     """Let a shell script ask on a real terminal; a person gives the answers in order."""
     program = make_program(tmp_path / "configure", f"#!/bin/sh\n{script}")
-    heard: list[HeardQuestion] = []
+    heard: list[RecordedQuestion] = []
     given = iter(answers)
 
-    def ask(question: HeardQuestion) -> str:
+    def ask(question: RecordedQuestion) -> str:
         heard.append(question)
         return next(given)
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -64,7 +64,9 @@ def headed(head: str, text: str, folder: Path) -> str:
 
 def schemas() -> dict[str, str]:
     """Return the text of each schema file by its name."""
-    return {name: _text(schema_of(model)) for name, model in DOCUMENTS.items()}
+    return {
+        name: json.dumps(schema_of(model), indent=2) + "\n" for name, model in DOCUMENTS.items()
+    }
 
 
 def write() -> list[Path]:
@@ -83,15 +85,11 @@ def outdated() -> dict[Path, str]:
         # A copy of the program alone has no pages to keep current.
         if page.is_file():
             wanted[page] = with_tables(page.read_text("utf-8"), model)
-    return {path: text for path, text in wanted.items() if _differs(path, text)}
-
-
-def _differs(path: Path, text: str) -> bool:
-    return not path.is_file() or path.read_text("utf-8") != text
-
-
-def _text(schema: Mapping[str, object]) -> str:
-    return json.dumps(schema, indent=2) + "\n"
+    return {
+        path: text
+        for path, text in wanted.items()
+        if not path.is_file() or path.read_text("utf-8") != text
+    }
 
 
 def schema_of(model: type[Table]) -> dict[str, Any]:
@@ -101,16 +99,11 @@ def schema_of(model: type[Table]) -> dict[str, Any]:
         table = _tables(model).get(name)
         if table is not None:
             _describe(part, table)
-        _close(part)
+        for value in part.get("properties", {}).values():
+            # pydantic leaves it open, although the model takes no other key.
+            if "patternProperties" in value:
+                value["additionalProperties"] = False
     return {"$schema": DIALECT, **schema, "title": f"tfwright: {model.__name__}"}
-
-
-def _close(part: dict[str, Any]) -> None:
-    """Refuse keys of other forms in tables whose keys are free, such as variables."""
-    for value in part.get("properties", {}).values():
-        # pydantic leaves it open, although the model takes no other key.
-        if "patternProperties" in value:
-            value["additionalProperties"] = False
 
 
 def _describe(part: dict[str, Any], table: type[Table]) -> None:

@@ -180,7 +180,17 @@ class CudaRequirements(HostComparison):
                 blocks="configure",
             )
         elif compiler.family == "Apple clang":
-            yield from self._apple(compiler)
+            row = compatibility.mac(self.recipe.host.cuda or "")
+            # On macOS the rule is in nvcc itself, so the table is the only source for it.
+            if row and is_newer(compiler.version, row.clang):
+                remedy = self.host.remedy("xcode", xcode=self.recipe.host.xcode or row.xcode)
+                yield Finding(
+                    f"{compiler} with CUDA {row.cuda}",
+                    f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
+                    remedy,
+                    blocks="compile",
+                    why=row.why,
+                )
         else:
             yield from self._too_new(compiler, self._ceiling())
 
@@ -193,19 +203,6 @@ class CudaRequirements(HostComparison):
             for seen in nvidia.cuda(self.host.place, place)
         )
         return nvidia.ceiling(self.host.place, place) if right else nvidia.UNKNOWN
-
-    def _apple(self, compiler: toolchain.Compiler) -> Iterator[Finding]:
-        row = compatibility.mac(self.recipe.host.cuda or "")
-        # On macOS the rule is in nvcc itself, so the table is the only source for it.
-        if row and is_newer(compiler.version, row.clang):
-            remedy = self.host.remedy("xcode", xcode=self.recipe.host.xcode or row.xcode)
-            yield Finding(
-                f"{compiler} with CUDA {row.cuda}",
-                f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
-                remedy,
-                blocks="compile",
-                why=row.why,
-            )
 
     def _too_new(self, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
         """Compare gcc or clang with what CUDA and the recipe accept."""

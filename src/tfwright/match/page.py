@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
 NEAREST = 3
-"""Wheels and recipes that are shown although they do not fit, or beside the newest that does."""
+"""Wheels and recipes that are shown although they do not fit, or next to the newest that fits."""
 
 
 @dataclass(frozen=True)

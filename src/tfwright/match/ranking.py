@@ -95,7 +95,7 @@ class Candidate:
     elsewhere: bool
     """Whether it is for another system: then nothing else brings it near."""
     verified: str = ""
-    """The last stage that was seen to succeed; empty for a recipe that nobody reports on."""
+    """The last stage that was seen to succeed; empty for a recipe without reports."""
 
 
 def wish(host: Host, **asked: str) -> Wish:
@@ -334,7 +334,7 @@ def _refusals(wanted: Wish) -> Iterator[str]:
         for one, other in itertools.combinations(given, 2):
             alone = Wish(**{one: getattr(wanted, one), other: getattr(wanted, other)})
             if not needs(alone):
-                yield f"no release goes with both {_said(wanted, one)} and {_said(wanted, other)}"
+                yield f"no release goes with both {_part(wanted, one)} and {_part(wanted, other)}"
         return
     release = Release.parse(wanted.release)
     if release not in KNOWN:
@@ -358,7 +358,7 @@ def _refusals(wanted: Wish) -> Iterator[str]:
             )
 
 
-def _said(wanted: Wish, part: str) -> str:
+def _part(wanted: Wish, part: str) -> str:
     return f"{_TITLES.get(part, '')}{getattr(wanted, part)}"
 
 
@@ -374,7 +374,7 @@ def _nearest(wanted: Wish) -> Iterator[str]:
         if fitting:
             asked = Release.parse(wanted.release) if wanted.release else KNOWN[0]
             near = min(fitting, key=lambda release: abs(KNOWN.index(release) - _place(asked)))
-            what = f"without {_said(wanted, part)}"
+            what = f"without {_part(wanted, part)}"
             if part == "release":
                 what = "the nearest release that fits"
             yield f"{what}: TensorFlow {near}"

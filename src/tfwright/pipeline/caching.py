@@ -110,7 +110,7 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
         raise
     if remote:
         remote.close()
-        _tell(job, "Took", cache.fetched, remote, "from")
+        _note_transfer(job, "Took", cache.fetched, remote, "from")
         written = _written(job, tools.digest)
         damaged = sorted(remote.damaged | set(written["damaged"]))
         files.write(_written_file(job), json.dumps({**written, "damaged": damaged}))
@@ -127,7 +127,7 @@ def _remote(job: Job, store: CacheStore, sealing: Seal, tally: Tally) -> RemoteC
     return RemoteCache(url, job.name, store, sealing, tally) if url and not job.offline else None
 
 
-def _tell(job: Job, did: str, actions: int, remote: RemoteCache, to: str) -> None:
+def _note_transfer(job: Job, did: str, actions: int, remote: RemoteCache, to: str) -> None:
     if actions:
         size = f"{remote.moved / (1 << 20):,.0f} MiB"
         job.listener.note(f"{did} {actions:,} results ({size}) {to} the cache server")
@@ -210,7 +210,7 @@ def publish(job: Job, built: Built) -> None:
     remote.damaged |= set(written["damaged"])
     sent = remote.push(written["actions"])
     remote.close()
-    _tell(job, "Gave", len(sent), remote, "to")
+    _note_transfer(job, "Gave", len(sent), remote, "to")
     if sent:
         files.write(_written_file(job), json.dumps({**written, "damaged": []}))
     for fault, count in tally.use(use.toolchain).faults.items():

@@ -11,11 +11,11 @@ from tfwright.terminal.text import Column, Part, Styled
 
 if TYPE_CHECKING:
     from tfwright.recipes.listing import RecipeRow
-    from tfwright.recipes.recording import HeardQuestion
+    from tfwright.recipes.recording import RecordedQuestion
     from tfwright.recipes.session import RecordedDialogue
 
 
-def ask(question: "HeardQuestion") -> str:
+def ask(question: "RecordedQuestion") -> str:
     """Ask a person what ./configure asks; without a terminal, take its default.
 
     Raises RecipeError at the end of the input: Ctrl-D is not an answer.

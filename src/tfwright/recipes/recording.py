@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tfwright.configure import stanzas
 from tfwright.configure.answering import Answerer
-from tfwright.configure.catalogue import Answer, Prompt
+from tfwright.configure.catalogue import Answer
 from tfwright.errors import Evidence, RecipeError
 from tfwright.tools.process.dialogue import last_lines
 
@@ -15,7 +15,7 @@ MOST_QUESTIONS = 200
 
 
 @dataclass(frozen=True)
-class HeardQuestion:
+class RecordedQuestion:
     """A question that the recipe does not answer, and what ./configure would take for Enter."""
 
     variable: str
@@ -29,7 +29,7 @@ class HeardQuestion:
     """What is typed for yes; some questions take it for the other way round."""
 
 
-Ask = Callable[[HeardQuestion], str]
+Ask = Callable[[RecordedQuestion], str]
 """Asks a person; returns what was typed, empty for Enter."""
 
 
@@ -42,7 +42,7 @@ class Recorder(Answerer):
     """The program's text; it names the variables that it reads the answers into."""
     answers: dict[str, Answer] = field(default_factory=dict)
     """What was answered in addition to the recipe."""
-    questions: list[HeardQuestion] = field(default_factory=list)
+    questions: list[RecordedQuestion] = field(default_factory=list)
     """The questions that neither the catalogue nor the recipe has."""
 
     def answer(self, text: str) -> str:
@@ -59,17 +59,11 @@ class Recorder(Answerer):
         if prompt and prompt.variable in given and prompt.variable not in self.asked:
             self.asked.append(prompt.variable)
             return prompt.typed(given[prompt.variable])
-        heard = self._heard(text, prompt)
-        line = self.ask(heard).strip() or heard.default
-        self._remember(heard, line)
-        return line
-
-    def _heard(self, text: str, prompt: Prompt | None) -> HeardQuestion:
         question = stanzas.question_in(text)
         choice = re.search(r"\[(y/n)\]", question, re.IGNORECASE)
         # The capital letter is what Enter means.
         letter = "y" if choice and choice[1][0] == "Y" else "n"
-        return HeardQuestion(
+        recorded = RecordedQuestion(
             variable=prompt.variable if prompt else self._variable(text, question),
             text=question,
             yes_no=prompt.yes_no if prompt else choice is not None,
@@ -77,28 +71,31 @@ class Recorder(Answerer):
             known=prompt is not None,
             yes=prompt.yes if prompt else "y",
         )
+        line = self.ask(recorded).strip() or recorded.default
+        self._remember(recorded, line)
+        return line
 
     def _variable(self, text: str, question: str) -> str:
         """Return the variable that the script reads the answer into, or else a guess."""
         # The same words again: the answer was not accepted.
         wording = stanzas.matched(question)
-        for heard in self.questions:
-            if stanzas.matched(heard.text) == wording:
-                return heard.variable
+        for recorded in self.questions:
+            if stanzas.matched(recorded.text) == wording:
+                return recorded.variable
         guess = stanzas.variable_in(self.script, question) or stanzas.variable_of(text)
-        taken = {*self.asked, *(heard.variable for heard in self.questions)}
+        taken = {*self.asked, *(recorded.variable for recorded in self.questions)}
         number, unique = 2, guess
         while unique in taken:
             unique, number = f"{guess}_{number}", number + 1
         return unique
 
-    def _remember(self, heard: HeardQuestion, line: str) -> None:
-        self.asked.append(heard.variable)
-        yes = line[:1].lower() == heard.yes[:1].lower()
-        self.answers[heard.variable] = yes if heard.yes_no else line
+    def _remember(self, recorded: RecordedQuestion, line: str) -> None:
+        self.asked.append(recorded.variable)
+        yes = line[:1].lower() == recorded.yes[:1].lower()
+        self.answers[recorded.variable] = yes if recorded.yes_no else line
         before = {question.variable for question in self.questions}
-        if not heard.known and heard.variable not in before:
-            self.questions.append(heard)
+        if not recorded.known and recorded.variable not in before:
+            self.questions.append(recorded)
 
 
 def _default(question: str) -> str:

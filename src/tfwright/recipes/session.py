@@ -15,7 +15,7 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stages import configure
-from tfwright.recipes.recording import Ask, HeardQuestion, Recorder
+from tfwright.recipes.recording import Ask, RecordedQuestion, Recorder
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git.work_tree import WorkTree
 
@@ -25,7 +25,7 @@ class RecordedDialogue:
     """What was added to a recipe."""
 
     path: Path
-    questions: tuple[HeardQuestion, ...]
+    questions: tuple[RecordedQuestion, ...]
     answers: tuple[str, ...]
     """The variables that were answered."""
     lines: tuple[str, ...]

@@ -146,7 +146,16 @@ class Installer:
         A part that is there already, made from the same packages, is left alone.
         """
         # Before any download: the lock decides which packages a build may use.
-        self._insist_on_lock()
+        locked = lock.read(self.locked).toolkit if self.locked else ()
+        pinned = locking.toolkit(self.recipe.toolkit)
+        changed = sorted({package.name for package in set(pinned) ^ set(locked)})
+        if locked and changed:
+            raise SupplyError(
+                f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
+                remedy="If the change is meant, run "
+                f"'invoke lock --recipe {self.recipe.argument}'.",
+                evidence=Evidence(where=str(self.locked), lines=changed),
+            )
         command = f"invoke toolkit --recipe {self.recipe.argument}"
         for name, table in self.recipe.toolkit.parts():
             kind = KINDS[name]
@@ -193,19 +202,6 @@ class Installer:
             )
         root.parent.mkdir(parents=True, exist_ok=True)
         return root
-
-    def _insist_on_lock(self) -> None:
-        """Refuse packages that are not the locked ones."""
-        locked = lock.read(self.locked).toolkit if self.locked else ()
-        pinned = locking.toolkit(self.recipe.toolkit)
-        changed = sorted({package.name for package in set(pinned) ^ set(locked)})
-        if locked and changed:
-            raise SupplyError(
-                f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
-                remedy="If the change is meant, run "
-                f"'invoke lock --recipe {self.recipe.argument}'.",
-                evidence=Evidence(where=str(self.locked), lines=changed),
-            )
 
     def _unpacked(self, kind: Kind, table: PartTable, root: Path) -> InstalledPart:
         """Obtain and unpack the packages that the recipe pins for a part."""

@@ -72,6 +72,6 @@ def inspect(_: Context, wheel: str, key: str = "") -> Iterator[Shown]:
 def _directories() -> "Iterator[HostDirectory]":
     """Return the directories of this host that a wheel which was built here may name."""
     from tfwright.documents import host_file
-    from tfwright.pipeline import host_directories
+    from tfwright.pipeline import leak_directories
 
-    return host_directories.of_host(host_file.read())
+    return leak_directories.of_host(host_file.read())

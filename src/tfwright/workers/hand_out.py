@@ -22,7 +22,7 @@ from tfwright.workers.schedule import Assignment, State, WorkSchedule
 
 Build = Callable[[Assignment], RemoteBuild]
 """Runs a build on the assignment's worker, to its end."""
-Hear = Callable[[Assignment], None]
+OnAssignment = Callable[[Assignment], None]
 """Receives an assignment whenever its state changes."""
 
 
@@ -33,10 +33,10 @@ def hosts(settings: HostFile) -> Mapping[str, WorkerTable]:
     return {table.name: table for table in settings.workers}
 
 
-def run(schedule: WorkSchedule, build: Build, hear: Hear) -> None:
+def run(schedule: WorkSchedule, build: Build, on_assignment: OnAssignment) -> None:
     """Start builds while workers are idle, until no worker can take another recipe.
 
-    `build` runs in threads; `hear` is called in the caller's own thread.
+    `build` runs in threads; `on_assignment` is called in the caller's own thread.
     """
     ended: queue.Queue[tuple[Assignment, RemoteBuild | BaseException]] = queue.Queue()
 
@@ -48,7 +48,7 @@ def run(schedule: WorkSchedule, build: Build, hear: Hear) -> None:
 
     while True:
         for given in schedule.start():
-            hear(given)
+            on_assignment(given)
             # A daemon: after Ctrl-C a build that hangs on a lost host must not keep this alive.
             threading.Thread(target=work, args=(given,), daemon=True).start()
         if not schedule.running:
@@ -56,7 +56,7 @@ def run(schedule: WorkSchedule, build: Build, hear: Hear) -> None:
         given, result = ended.get()
         if isinstance(result, BaseException):
             raise result
-        hear(schedule.end(given.recipe, result))
+        on_assignment(schedule.end(given.recipe, result))
     schedule.close()
 
 
@@ -101,7 +101,7 @@ def by_slurm(
     settings: HostFile,
     schedule: WorkSchedule,
     program_of: Callable[[str], Sequence[str]],
-    hear: Hear,
+    on_assignment: OnAssignment,
     note: Note,
 ) -> None:
     """Run one command for each recipe by Slurm, in the order of the schedule.
@@ -120,7 +120,7 @@ def by_slurm(
 
     def settle(given: Assignment) -> None:
         schedule.assignments[given.recipe] = given
-        hear(given)
+        on_assignment(given)
 
     def commands(recipes: Iterable[str]) -> Sequence[Sequence[str]]:
         found = []
@@ -149,18 +149,18 @@ def ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     *lost, worker = result.nodes or ("",)
     done = RemoteBuild(result.seconds, max(0, result.status), log=str(result.log))
-    told = "Ask Slurm why: sacct --name=tfwright, or the log of slurmctld."
+    remedy = "Ask Slurm why: sacct --name=tfwright, or the log of slurmctld."
     if result.status == slurm.LOST:
         failure = "Slurm ended the task each time before it left a result"
         if not result.nodes:
             folder = result.log.parent
             failure = f"No task began, or the nodes do not see {folder}"
-            told = (
+            remedy = (
                 "Share build_out with all nodes by this path; else ask Slurm why: sacct "
                 "--name=tfwright, or the log of slurmctld."
             )
             done = replace(done, log="")
-        done = replace(done, failure=failure, remedy=told)
+        done = replace(done, failure=failure, remedy=remedy)
     elif result.status:
         said = ssh.failure(result.log, result.status)
         done = replace(done, failure=said, remedy=ssh.READ)

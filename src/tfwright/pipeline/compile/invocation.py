@@ -1,6 +1,6 @@
 """How Bazel is called for a recipe: its environment, its rc file, and the arguments of a build."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -195,7 +195,8 @@ class Invocation:
         """Yield what makes Bazel write down how long each action takes."""
         # Without this flag, an old Bazel writes its profile in a binary format.
         names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
-        spelling = self._spelling(names)
+        # The name of the flag was changed in the course of time.
+        spelling = next((name for name in names if name in self.options.build), None)
         if spelling and "profile" in self.options.build:
             yield from (f"--{spelling}", f"--profile={cost.profile(self.job)}")
 
@@ -232,10 +233,6 @@ class Invocation:
         # proxy above serves the old ones.
         names = STRICT + NO_DOWNLOAD if self.job.offline else STRICT
         yield from (f"--{name}" for name in names if name in self.options.build)
-
-    def _spelling(self, names: Sequence[str]) -> str | None:
-        """Return the name that this Bazel has for a flag that was renamed in the course of time."""
-        return next((name for name in names if name in self.options.build), None)
 
 
 def install_root(job: Job) -> Path:

@@ -179,7 +179,7 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
     """Try the ways in order until one brings the binary."""
     failures = []
     for origin, bring in ways.items():
-        with _room(wanted.shelf) as room:
+        with _scratch(wanted.shelf) as room:
             try:
                 return _admit(wanted, bring(wanted, room), origin)
             except _NotThereError as why:
@@ -198,7 +198,7 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
 
 
 @contextmanager
-def _room(shelf: Path) -> Iterator[Path]:
+def _scratch(shelf: Path) -> Iterator[Path]:
     """Give an empty directory on the store's own disk, and take it away again."""
     shelf.mkdir(parents=True, exist_ok=True)
     # On the store's own disk: /tmp may be a memory of a few hundred megabytes.

@@ -190,12 +190,12 @@ class Client:
         self,
         command: Command,
         log: Path,
-        hear: Callable[[Progress], None],
+        on_progress: Callable[[Progress], None],
         spent: Callable[[Spent], None] = lambda _: None,
     ) -> BazelRun:
         """Run a command to its end.
 
-        Its lines are added to `log`, its progress goes to `hear`, and its cost to `spent`.
+        Its lines are added to `log`, its progress goes to `on_progress`, and its cost to `spent`.
 
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
@@ -219,7 +219,7 @@ class Client:
             start, record = stream.tell(), _Record(stream)
             for text in pseudo_terminal.output(child):
                 record.add(display.feed(text))
-                hear(replace(display.progress, held=seen.holds, room=room))
+                on_progress(replace(display.progress, held=seen.holds, room=room))
             record.add(display.close())
             status = pseudo_terminal.status(child)
         return BazelRun(
@@ -242,7 +242,15 @@ class Client:
         patience = HEARD_SECONDS
         try:
             while self._runs(server) and time.monotonic() < deadline:
-                self._ask_to_end(server, patience)
+                command = self._command("shutdown")
+                # Client and server talk over loopback, which each network namespace has for
+                # itself.
+                if open_container() is None:
+                    command = isolation.in_network_of(server, command)
+                with suppress(OSError), leashed(command) as client:
+                    self._await_end(server, patience, lambda: client.poll() is None)
+                    client.kill()
+                self._await_end(server, patience)
                 # A server that is busy may need longer to accept the request.
                 patience *= 2
         finally:
@@ -250,23 +258,6 @@ class Client:
                 # Only the actions that run now are lost: the next build runs them
                 # again.
                 os.kill(server, signal.SIGKILL)
-
-    def _ask_to_end(self, server: int, patience: float) -> None:
-        """Ask the server once to end, and wait for up to `patience` seconds twice.
-
-        The client is not heard out. It waits until the server is reaped, which a container's first
-        process may take seconds to do; and as long as it is connected, the server may linger for
-        five more (seen with 0.26.1).
-        """
-        command = self._command("shutdown")
-        # Client and server talk over loopback, which each network namespace has for
-        # itself.
-        if open_container() is None:
-            command = isolation.in_network_of(server, command)
-        with suppress(OSError), leashed(command) as client:
-            self._await_end(server, patience, lambda: client.poll() is None)
-            client.kill()
-        self._await_end(server, patience)
 
     def _await_end(
         self, server: int, patience: float, asking: Callable[[], bool] = lambda: True

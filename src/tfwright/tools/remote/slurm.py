@@ -59,7 +59,7 @@ class SlurmResult:
     log: Path
 
 
-Hear = Callable[[SlurmResult], None]
+OnResult = Callable[[SlurmResult], None]
 """Receives the result of each task when it ends."""
 Note = Callable[[str], None]
 """Receives a line on what Slurm does with the job, whenever that changes."""
@@ -69,7 +69,7 @@ def run(
     table: SlurmTable,
     folder: Path,
     batches: Iterable[Sequence[Sequence[str]]],
-    hear: Hear,
+    on_result: OnResult,
     note: Note,
 ) -> None:
     """Run commands of tfwright, until each one ended; each batch of them is a job array.
@@ -87,10 +87,10 @@ def run(
     try:
         for batch in batches:
             tasks.add(batch)
-            tasks.look(hear, note)
+            tasks.look(on_result, note)
         while tasks.jobs or tasks.waiting:
             time.sleep(INTERVAL_SECONDS)
-            tasks.look(hear, note)
+            tasks.look(on_result, note)
     except BaseException:
         # Slurm would go on without us, and write into directories that the next start uses.
         for job in set(tasks.jobs.values()):
@@ -155,10 +155,10 @@ class _Tasks:
             self.waiting.append(number)
         self.added += len(programs)
 
-    def look(self, hear: Hear, note: Note) -> None:
-        """Hear of results, and submit what waits or was ended by Slurm without one."""
+    def look(self, on_result: OnResult, note: Note) -> None:
+        """Take results, and submit what waits or was ended by Slurm without one."""
         for number in sorted(self.jobs):
-            self._hear(number, hear)
+            self._take_result(number, on_result)
         queued = _queued(set(self.jobs.values()), self.folder)
         # While slurmctld is away, nothing is known to have changed.
         if queued is None:
@@ -177,7 +177,7 @@ class _Tasks:
                 del self.jobs[number]
                 again.append(number)
             else:
-                self._hear(number, hear, lost=True)
+                self._take_result(number, on_result, lost=True)
         self.waiting = [*again, *self.waiting]
         self._submit()
 
@@ -218,12 +218,12 @@ class _Tasks:
             raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
         return job
 
-    def _hear(self, number: int, hear: Hear, *, lost: bool = False) -> None:
+    def _take_result(self, number: int, on_result: OnResult, *, lost: bool = False) -> None:
         """Pass on the result of a task; one that is lost has none."""
         result = _result(self.folder, number)
         if lost or result.status != LOST:
             del self.jobs[number]
-            hear(result)
+            on_result(result)
 
     def _note(self, tasks: Collection[str], note: Note) -> None:
         """Say why tasks wait: Slurm lets a task wait for ever for what no node has."""

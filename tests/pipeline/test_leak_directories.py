@@ -5,7 +5,7 @@ import pytest
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, ImageTable
-from tfwright.pipeline import host_directories
+from tfwright.pipeline import leak_directories
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts
 from tfwright.wheel.inspect.leaks import LeakSearch
@@ -26,7 +26,7 @@ def of_build(
     job: RecipeJob, interpreter: str = "/usr/bin/python3", **host: object
 ) -> dict[str, str]:
     wanted: HostTable = job.recipe.host.model_copy(update=host)
-    found = host_directories.of_build(job, wanted, facts(interpreter))
+    found = leak_directories.of_build(job, wanted, facts(interpreter))
     return {directory.path: directory.what for directory in found}
 
 
@@ -97,7 +97,7 @@ def test_below_a_short_build_out_only_longer_directories_are_looked_for(
     job: RecipeJob, build_out: str
 ) -> None:
     job = with_host_file(job, build_out=build_out)
-    search = LeakSearch(host_directories.of_build(job, job.recipe.host, facts("/usr/bin/python3")))
+    search = LeakSearch(leak_directories.of_build(job, job.recipe.host, facts("/usr/bin/python3")))
     chance = b"\0/w/a.cc\0/small\0//\0/vault\0/git/a\0"
     assert list(search.leaks("a.so", chance, library=True)) == []
     tree = f"{job.places.tree}/a.cc".encode()
