@@ -36,7 +36,13 @@ def test_every_family_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("family", refinements(), ids=name)
 def test_a_sample_is_read_by_its_own_refinement_first(family: Family) -> None:
-    first = next(other for other in refinements() if other.regex.search(family.sample))
+    # A refinement that only other lines of the log decide about may stand before it.
+    first = next(
+        other
+        for other in refinements()
+        if other.regex.search(family.sample)
+        and (other is family or not {"musl", "modules"} & set(other.needs))
+    )
     assert first.id == family.id
 
 

@@ -301,3 +301,24 @@ def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
     with fails(RecipeError, "broken.toml"):
         writing.copy(original, "mine")
     assert list(tmp_path.iterdir()) == [original]
+
+
+def test_a_jetson_is_another_machine_whose_driver_and_cuda_are_its_own(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", machine="aarch64", gpu="8.7", python="3.8")
+    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
+    recipe = recipes.read(str(made.path))
+    assert recipe.host.machine == "aarch64"
+    assert recipe.host.driver is None
+    assert "x86" not in str(recipe.configure.answers["CC_OPT_FLAGS"])
+    assert any("JetPack" in line for line in made.open)
+
+
+def test_what_was_asked_for_is_what_the_wheel_is_held_to(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", gpu="8.6", python="3.8", cpu="avx")
+    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
+    verify = recipes.read(str(made.path)).verify
+    assert (verify.architectures, verify.cpu) == (("sm_86",), "avx")

@@ -17,6 +17,7 @@ import pytest
 from tests.failing import fails
 
 from tfwright.configure import answers
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda, probes
@@ -613,3 +614,10 @@ def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_lin
     job = pinned(job, cudnn={"archives": pin})
     made = installer(job).install(Download(KINDS["cudnn"], archive, ""))
     assert made.part.version == "7.6.5"
+
+
+def test_a_recipe_whose_cuda_bazel_downloads_needs_no_toolkit() -> None:
+    recipe = recipes.read("linux-r2.20-cuda12.8-sm120")
+    with fails(RecipeError, "2.18", "12.8") as caught:
+        toolkit.insist(recipe, [])
+    assert "Give what" not in caught.value.remedy

@@ -235,3 +235,13 @@ def test_a_named_pipe_among_the_records_is_an_error_and_no_wait(
     os.mkfifo(place)
     with pytest.raises(OSError, match="named pipe"):
         taken(build_out, locked)
+
+
+def test_packages_of_toolkits_are_counted_and_never_taken(build_out: Path) -> None:
+    store = Store(build_out / "vault/toolkit")
+    with store.admitting(sha256("cuda"), "a test") as path:
+        path.write_text("cuda", "utf-8")
+    aged(store.path(sha256("cuda")))
+    (entry,) = usage.look(build_out, ()).entries
+    assert (entry.kind, entry.size) == (usage.TOOLKIT, 4)
+    assert taken(build_out) == []

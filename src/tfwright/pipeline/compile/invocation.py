@@ -1,5 +1,6 @@
 """How Bazel is called for a recipe: its environment, its rc file, and the arguments of a build."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -121,9 +122,8 @@ class Invocation:
             proxies = dict.fromkeys(names, DEAD_PROXY)
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
-        return clean_environment(
-            self.job.places.home, programs, self.epoch, {**proxies, **self.table.env}
-        )
+        extra = {**proxies, **_temporary(), **self.table.env}
+        return clean_environment(self.job.places.home, programs, self.epoch, extra)
 
     @property
     def settings(self) -> Iterator[Writes]:
@@ -229,10 +229,19 @@ class Invocation:
         # Scripts of TensorFlow ask env for `python`, which a host may lack, or have as another one.
         path = (self.python.parent, *programs.SYSTEM_PATH)
         yield f"--action_env=PATH={':'.join(map(str, path))}"
+        # In Bazel's sandbox only /tmp can be written to by itself.
+        if "sandbox_writable_path" in self.options.build:
+            yield from (f"--sandbox_writable_path={path}" for path in _temporary().values())
         # Only new Bazels can be forbidden to download; the
         # proxy above serves the old ones.
         names = STRICT + NO_DOWNLOAD if self.job.offline else STRICT
         yield from (f"--{name}" for name in names if name in self.options.build)
+
+
+def _temporary() -> dict[str, str]:
+    """Return where the caller wants temporary files: Bazel hands it on to its actions."""
+    folder = os.environ.get("TMPDIR", "")
+    return {"TMPDIR": folder} if folder and Path(folder).is_dir() else {}
 
 
 def install_root(job: Job) -> Path:
