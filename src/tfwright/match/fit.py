@@ -9,7 +9,7 @@ from packaging.tags import Tag, parse_tag
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release, is_version
 from tfwright.host import compatibility, cuda, pythons
-from tfwright.host.compatibility import is_of_line, is_older, is_within
+from tfwright.host.compatibility import is_of_line, is_older, is_within, version_numbers
 from tfwright.host.probes import Host
 from tfwright.match.ranking import LEVELS, Wish, above
 from tfwright.wheel.inspect import tags
@@ -139,7 +139,7 @@ def _judged(
     platforms = sorted({tag.platform for tag in parsed})
     needs = of_machine(report)
     # A tag that promises more than the libraries need keeps pip from installing it all the same.
-    stated = max((tags.glibc(name) for name in platforms), key=versions.numbers, default="")
+    stated = max((tags.glibc(name) for name in platforms), key=version_numbers, default="")
     if is_older(needs.get("glibc", "0"), stated or "0"):
         needs["glibc"] = stated
     # A wheel without GPU code runs on a machine with a GPU, on its CPU.
@@ -167,7 +167,7 @@ def _python(
     # What only one Python imports, whatever the tag says: PEP 3149.
     modules = {f"3.{minor}" for minor in re.findall(r"\.cpython-3(\d+)", names)}
     tagged = {f"3.{tag.interpreter[3:]}" for tag in parsed if tag.interpreter.startswith("cp3")}
-    fitting = sorted(modules or tagged, key=versions.numbers)
+    fitting = sorted(modules or tagged, key=version_numbers)
     if not fitting:
         return
     said = ", ".join(fitting)
