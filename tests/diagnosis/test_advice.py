@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.diagnosis.reading import explaining
 from tests.diagnosis.test_tables import known_tables, places_of
+from tests.making import make_file
 
 from tfwright import tasks
 from tfwright.diagnosis import reader, tables
@@ -164,8 +165,7 @@ def test_a_line_takes_nothing_that_a_shell_reads_otherwise(value: str) -> None:
 
 
 def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
-    log = tmp_path / "compile.log"
-    log.write_text("/usr/bin/env: 'python': No such file or directory\n")
+    log = make_file(tmp_path / "compile.log", "/usr/bin/env: 'python': No such file or directory\n")
 
     record = reader.record(log, 0, killed=False, died=False)
     assert record.match is not None

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.diagnosis.reading import diagnose, root_of
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.diagnosis import learn, page, reader
 from tfwright.diagnosis import log as log_reading
@@ -226,8 +227,7 @@ def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> Non
 
 
 def test_a_packed_log_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "compile.log.gz"
-    path.write_bytes(gzip.compress(BAZEL.encode()))
+    path = make_file(tmp_path / "compile.log.gz", gzip.compress(BAZEL.encode()))
     assert names(reader.diagnose(str(path)))[0] == "compile-gettid"
 
 
@@ -272,8 +272,7 @@ def test_a_long_log_reports_how_far_it_was_read(
             self.last = progress
 
     monkeypatch.setattr(log_reading, "LONG", 1000)
-    path = tmp_path / "a.log"
-    path.write_text("x\n" * 5000, "utf-8")
+    path = make_file(tmp_path / "a.log", "x\n" * 5000)
     listening = Listening()
     reader.diagnose(str(path), listening)
     assert listening.last == Progress(10_000, 10_000, "B")

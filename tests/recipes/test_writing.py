@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.upstream import run_git
 
 from tfwright.configure.catalogue import Prompt
@@ -96,8 +96,7 @@ def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_pa
 
 
 def test_a_copy_is_not_verified(tmp_path: Path) -> None:
-    original = tmp_path / "demo.toml"
-    original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
+    original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
     made = writing.copy(original, "mine")
     assert recipes.read(str(made.path)).verified is None
     with fails(RecipeError, ".toml"):
@@ -181,12 +180,10 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
-    setup = upstream / "tensorflow/tools/pip_package/setup.py"
-    setup.parent.mkdir(parents=True)
-    setup.write_text(
+    make_file(
+        upstream / "tensorflow/tools/pip_package/setup.py",
         "_VERSION = '2.4.0'\nREQUIRED_PACKAGES = [\n"
         "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3']\n",
-        "utf-8",
     )
     run_git("add", ".", cwd=upstream)
     run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
@@ -277,8 +274,7 @@ def test_an_interrupted_interview_keeps_what_was_answered(
 
 @pytest.mark.parametrize("name", ["../mine", "with space", "", "vault", "-x"])
 def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -> None:
-    original = tmp_path / "demo.toml"
-    original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
+    original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
     with pytest.raises(RecipeError, match=r"must be a file|is a directory of"):
         writing.copy(original, name)
     assert list(tmp_path.iterdir()) == [original]
@@ -296,8 +292,7 @@ def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
 def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
     tmp_path: Path, text: bytes
 ) -> None:
-    original = tmp_path / "broken.toml"
-    original.write_bytes(text)
+    original = make_file(tmp_path / "broken.toml", text)
     with fails(RecipeError, "broken.toml"):
         writing.copy(original, "mine")
     assert list(tmp_path.iterdir()) == [original]

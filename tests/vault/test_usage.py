@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError
@@ -77,8 +77,7 @@ def test_looking_takes_nothing(build_out: Path, locked: tuple[Recipe, Path]) -> 
 def test_as_long_as_the_archives_of_one_recipe_are_unknown_no_archive_goes(
     build_out: Path, locked: tuple[Recipe, Path], tmp_path: Path
 ) -> None:
-    other = tmp_path / "other.toml"
-    other.write_text("another recipe", "utf-8")
+    other = make_file(tmp_path / "other.toml", "another recipe")
     idle, unlocked = (archive(build_out, "idle"), locked[0].model_copy(update={"name": "other"}))
     seen = usage.look(build_out, [locked, (unlocked, other)])
     assert (seen.unknown, [thing.file for thing in seen.undecided]) == (["other"], [idle])

@@ -32,7 +32,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FitVerdict:
     """Whether a wheel runs on a machine."""
 
     machine: str
@@ -118,14 +118,14 @@ def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
     return "PTX" if known and any(not is_older(gpu, made_for) for made_for in ptx) else ""
 
 
-def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: HostFile) -> Verdict:
+def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: HostFile) -> FitVerdict:
     """Judge whether an inspected wheel runs on the machine of a wish, which is `host` if given."""
     machine = "this host" if host else f"a machine with {wanted}"
     found = [Judgement("wheel", fault, remedy="Take another wheel.") for fault in report.faults]
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
     found += _judged(report, wanted, host, host_file)
     order = {False: 0, None: 1, True: 2}
-    return Verdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))
+    return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))
 
 
 def _judged(
