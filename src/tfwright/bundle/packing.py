@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfwright import __version__
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda
@@ -53,7 +54,7 @@ def pack(
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
         found = [
-            *_documents(job, document),
+            *_documents(job, document, Path(room)),
             *contents(job, inputs, Path(room), with_toolkit=with_toolkit),
             *(Content.of("tool", path) for path in own(job, Path(room, "tool"))),
             *(Content.of("added", path) for path in added),
@@ -119,9 +120,13 @@ def manifest_of(
     )
 
 
-def _documents(job: RecipeJob, document: Path) -> Iterator[Content]:
+def _documents(job: RecipeJob, document: Path, room: Path) -> Iterator[Content]:
     """Yield what is text: the recipe, its lock, patches and assets."""
     source = job.recipe.source
+    if job.recipe.documents:
+        # In one file: toolkits and archives of the checkout that it goes to may differ.
+        document = room / document.name
+        files.write(document, recipes.whole(recipes.find(job.argument)))
     yield Content.of("recipe", document)
     if job.locked:
         yield Content.of("lock", job.locked)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name, canonicalize_version
 
+from tfwright.documents import recipe as recipes
 from tfwright.documents.names import EXACT_PIN
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import load
@@ -66,7 +67,8 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
         locked = lock.read(lock_file) if lock_file.is_file() else None
     believed = insist(recipe, locked, manifest)
     arrival = Arrival(manifest, recipe, unpacked, Places(build_out, name), listener)
-    documents = {path: RECIPES / f"{name}.toml"}
+    place = RECIPES / f"{name}.toml"
+    documents = {} if _says_the_same(place, recipe) else {path: place}
     documents |= dict.fromkeys(arrival.of("lock").values(), RECIPES / f"{name}.lock")
     documents |= {path: PATCHES / member.name for member, path in arrival.of("patch").items()}
     added = {
@@ -87,6 +89,14 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
             f"{', '.join(member.name for member in believed)}. Compare the manifest's sha256 with "
             "the one that 'invoke bundle' printed"
         )
+
+
+def _says_the_same(path: Path, recipe: Recipe) -> bool:
+    """Say whether a recipe in its place is that of the bundle, which is in one file."""
+    try:
+        return path.is_file() and recipes.read(str(path)).model_dump() == recipe.model_dump()
+    except RecipeError:
+        return False
 
 
 def _document(kind: Kind, manifest: Manifest, unpacked: Unpacked) -> Path | None:

@@ -20,15 +20,22 @@ from pydantic_core import PydanticUndefined
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
-from tfwright.documents.recipe import RECIPES, ROOT, Recipe
+from tfwright.documents.recipe import RECIPES, ROOT, FetchTable, Recipe
 from tfwright.documents.toml import Table
+from tfwright.documents.toolkit import ToolkitTable
 from tfwright.tools import files
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = RECIPES / "schema"
 LINE = "#:schema ./schema/recipe.json"
 """The first line of each recipe in recipes/, by which editors find the schema."""
-DOCUMENTS: dict[str, type[Table]] = {"recipe": Recipe, "host": HostFile, "nightly": NightlyFile}
+DOCUMENTS: dict[str, type[Table]] = {
+    "recipe": Recipe,
+    "host": HostFile,
+    "nightly": NightlyFile,
+    "toolkit": ToolkitTable,
+    "archives": FetchTable,
+}
 """The documents by the name of their schema file."""
 NEVER_WRITTEN = {"Recipe": {"name"}}
 """Fields that no file holds: a recipe's name is that of its file."""
@@ -103,6 +110,9 @@ def schema_of(model: type[Table]) -> dict[str, Any]:
             # pydantic leaves it open, although the model takes no other key.
             if "patternProperties" in value:
                 value["additionalProperties"] = False
+    if toolkit := schema["properties"].get("toolkit"):
+        # A name of a document stands for its table before the model sees it.
+        toolkit["anyOf"] = [{"type": "string"}, {"$ref": toolkit.pop("$ref")}]
     return {"$schema": DIALECT, **schema, "title": f"tfwright: {model.__name__}"}
 
 

@@ -162,6 +162,11 @@ def tested_bazel(release: Release) -> TestedBazel | None:
     return None
 
 
+def bazel_copies() -> list[str]:
+    """Return the versions of Bazel that a second registry keeps, the oldest first."""
+    return [version for row in _table()["bazel_copies"] for version in row["versions"]]
+
+
 def tested() -> list[Tested]:
     """Return which releases were tested with which CUDA, the oldest first."""
     return [
@@ -299,6 +304,14 @@ def packaged_driver(release: str) -> str:
     """Return the line of NVIDIA's driver that a distribution packages; empty if unknown."""
     row = _distribution(release)
     return str(row["driver"]) if row else ""
+
+
+def debian_name(suite: str) -> str:
+    """Return how a suite of Debian is named in file names, as ``debian12``; empty if unknown."""
+    rows = _distributions().items()
+    return next(
+        ("debian" + name.split()[-1] for name, row in rows if row.get("suite") == suite), ""
+    )
 
 
 def _distribution(release: str) -> dict[str, list[str] | str] | None:

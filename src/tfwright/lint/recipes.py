@@ -224,6 +224,31 @@ def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]
         )
 
 
+def says_how_its_own_wheel_is_verified(subject: Subject) -> Iterator[LintFinding]:
+    """Find another repository whose wheel is verified as if it were TensorFlow."""
+    recipe = subject.recipe
+    if recipe.source.interface != "own" or recipe.source.url.startswith("bundled:"):
+        return
+    if "imports" not in recipe.verify.model_fields_set:
+        yield subject.finding(
+            "verify",
+            subject.at("verify"),
+            "verify.imports is not stated, and the wheel is not TensorFlow",
+            'Add imports = ["MODULE"] to [verify]: the modules that the wheel brings.',
+        )
+    names = {pin.partition("==")[0] for pin in recipe.verify.requirements}
+    for pin in recipe.host.requirements:
+        name = pin.partition("==")[0]
+        if re.match(r"tensorflow(-cpu|-gpu)?$", name) and name not in names:
+            yield subject.finding(
+                "verify",
+                subject.at("verify"),
+                f"the wheel is built with {pin} and verified without it; verify installs no "
+                "dependencies by itself",
+                f"Run 'invoke pin --recipe {recipe.argument} --verify {pin.partition(' ')[0]}'.",
+            )
+
+
 def answers_configure(subject: Subject) -> Iterator[LintFinding]:
     """Find questions of the release without an answer, and answers that it cannot mean."""
     interview = expected.interview(subject.recipe, HostFile())
@@ -466,6 +491,7 @@ RULES: Sequence[Rule] = (
     names_itself,
     gives_reasons,
     tries_the_numpy_it_was_built_with,
+    says_how_its_own_wheel_is_verified,
     answers_configure,
     agrees_with_its_host,
     states_one_cuda,
@@ -580,14 +606,19 @@ def change_since(revision: str) -> RecipeChange:
 
 
 def _using(files: Sequence[str]) -> Iterator[str]:
-    """Yield the recipes that name one of these files as a patch or an asset."""
+    """Yield the recipes that name one of these files: a patch, an asset, a toolkit, archives."""
     for name in recipes.names():
         try:
-            source = recipes.read(name).source
+            recipe = recipes.read(name)
         except RecipeError:
             # Lint says why it does not load; which patches it names is unknown.
             continue
-        if any(f"patches/{file}" in files for file in source.named_files):
+        named = {f"patches/{file}" for file in recipe.source.named_files}
+        # Documents of this checkout, as git names them.
+        named |= {
+            str(path.relative_to(ROOT)) for path in recipe.documents if path.is_relative_to(ROOT)
+        }
+        if named.intersection(files):
             yield name
 
 
@@ -619,9 +650,13 @@ def _repository() -> Path:
     return Path(_git("rev-parse", "--absolute-git-dir").strip())
 
 
+_FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")
+"""Where what decides about recipes lies."""
+
+
 def _changed_files(tree: str) -> list[str]:
     # Without renames, both names of a moved file are listed.
-    options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
+    options = ("--name-only", "--no-renames", tree, "--", *_FOLDERS)
     return _git("diff", *options).splitlines()
 
 

@@ -8,12 +8,13 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from tfwright.documents import toml
+from tfwright.documents.composing import PINS, PINS_HEAD
 from tfwright.documents.names import EXACT_PIN
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
 from tfwright.pipeline.job import RecipeJob
-from tfwright.tools import toml_editing
+from tfwright.tools import files, toml_editing
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages, resolving
 
@@ -58,7 +59,8 @@ def pin(
     # A recipe without packages can be pinned on any host.
     if not any(wanted_lists.values()):
         return Pinned(path, {}, (), _pin_bazel(job, path))
-    lists = _pin_packages(job, path, wanted_lists)
+    direct = {"host.requirements": building, "verify.requirements": trying}
+    lists = _pin_packages(job, path, wanted_lists, direct)
     changes = []
     for key, pins in lists.items():
         table, name = key.split(".")
@@ -103,7 +105,10 @@ def _insist_on_requirement(where: str, line: str) -> None:
 
 
 def _pin_packages(
-    job: RecipeJob, path: Path, wanted_lists: Mapping[str, Sequence[str]]
+    job: RecipeJob,
+    path: Path,
+    wanted_lists: Mapping[str, Sequence[str]],
+    direct: Mapping[str, Sequence[str]],
 ) -> dict[str, tuple[str, ...]]:
     """Write both lists with everything that their packages need."""
     wanted_python = job.recipe.host.python
@@ -119,16 +124,44 @@ def _pin_packages(
     log = job.log("pin")
     log.parent.mkdir(parents=True, exist_ok=True)
     lists: dict[str, tuple[str, ...]] = {}
-    written = toml.values_of(path)
     # An empty list stays as it is: a recipe need not verify anything.
     for key, wanted in wanted_lists.items():
         if wanted:
             lists[key] = resolving.closure(interpreter, version, wanted, log)
-            # The author's layout of a list that stays as it is stays as well.
-            table, name = key.split(".")
-            if lists[key] != tuple(written.get(table, {}).get(name, ())):
-                toml_editing.put_list(path, (table, name), lists[key])
+    _write(path, lists, direct)
     return lists
+
+
+def _write(
+    path: Path, lists: Mapping[str, Sequence[str]], added: Mapping[str, Sequence[str]]
+) -> None:
+    """Write what a recipe names into its own lists, and what that needs next to it."""
+    written = toml.values_of(path)
+    resolved = {}
+    for key, pins in lists.items():
+        table, name = key.split(".")
+        own = _lines(written, table, name)
+        names = {packages.name_of(line) for line in (*own, *added[key])}
+        kept = [pin for pin in pins if packages.name_of(pin) in names]
+        # The author's layout of a list that stays as it is stays as well.
+        if kept != own:
+            toml_editing.put_list(path, (table, name), kept)
+        resolved[table] = [pin for pin in pins if pin not in kept]
+    place = path.with_suffix(PINS)
+    build, verify = resolved.get("host", []), resolved.get("verify", [])
+    both = [pin for pin in build if pin in verify]
+    if place.is_file() or build or verify:
+        if not place.is_file():
+            files.write(place, PINS_HEAD.format(recipe=path.name))
+        for name, pins in (
+            ("both", both),
+            ("build", [pin for pin in build if pin not in both]),
+            ("verify", [pin for pin in verify if pin not in both]),
+        ):
+            if pins:
+                toml_editing.put_list(place, (name,), pins)
+            else:
+                toml_editing.without_key(place, (name,))
 
 
 def _wanted(recipe: Recipe, added: Sequence[str], verifying: Sequence[str]) -> dict[str, list[str]]:

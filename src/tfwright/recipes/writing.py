@@ -18,6 +18,7 @@ from tfwright.configure import expected, validation
 from tfwright.configure.catalogue import Prompt
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import PINS
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
@@ -500,14 +501,18 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     # Its faults are shown with its own lines, and not with those of a copy that is removed again.
-    recipes.read(str(path))
+    original = recipes.read(str(path))
     text = verified.removed_from(path.read_text("utf-8"))
     head = f"# A copy of {path.stem}; not run yet."
     files.write(target, schemas.headed(head, text, target.parent))
+    pins, copied = path.with_suffix(PINS), target.with_suffix(PINS)
+    if pins in original.documents:
+        files.write(copied, pins.read_bytes())
     try:
         recipes.read(str(target))
     except RecipeError:
         # Its patches may lie next to the original only.
         files.remove(target)
+        files.remove(copied)
         raise
     return NewRecipe(target, ("what makes it differ from the recipe that it copies",))
