@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
-from tfwright.wheel.compare.page import show_comparison
+from tfwright.wheel.page import show_comparison
 
 if TYPE_CHECKING:
     from tfwright.build.reproduce import Reproduction
-    from tfwright.doctor.findings import Finding
+    from tfwright.doctor.inventory import Finding
     from tfwright.pipeline.engine import Planned
     from tfwright.pipeline.job import RecipeJob
     from tfwright.pipeline.stage import Result, Step

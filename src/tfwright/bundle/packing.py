@@ -20,7 +20,7 @@ from tfwright.toolkit import sources
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
 from tfwright.tools.container import image
-from tfwright.tools.git import demo, git_bundle
+from tfwright.tools.git import demo, mirror
 from tfwright.tools.python import packages
 from tfwright.vault import bundle, lock, locking
 from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
@@ -151,7 +151,7 @@ def contents(
         )
     if job.recipe.source.url not in demo.trees():
         source = room / bundle.SOURCE
-        git_bundle.pack(inputs.mirror, inputs.commit, source)
+        mirror.write_bundle(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
     # Their digest is known from fetch, so gigabytes are not read a second time.
@@ -159,7 +159,7 @@ def contents(
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
     for copied in inputs.clones:
         packed = room / copied.commit
-        git_bundle.pack(copied.repository, copied.commit, packed, history=True)
+        mirror.write_bundle(copied.repository, copied.commit, packed, history=True)
         yield Content.of("clone", packed)
     for path in _packages(job, inputs.python):
         yield Content.of("package", path)

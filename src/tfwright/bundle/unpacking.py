@@ -24,7 +24,7 @@ from tfwright.toolkit import sources
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
 from tfwright.tools.container import image
-from tfwright.tools.git import clones, demo, git_bundle, mirror
+from tfwright.tools.git import clones, demo, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.python import packages
@@ -188,7 +188,7 @@ class Arrival:
         # By its url: a build looks for the mirror of the repository that the recipe names.
         repository = mirror.place(self.places.git, source.url)
         for path in self.of("source").values():
-            git_bundle.unpack(path, repository, source.commit)
+            mirror.read_bundle(path, repository, source.commit)
         # Offline, and past the host file's mirrors: a bundle must hold all that a build needs.
         origin = Origin.of(source.url)
         mirror.bring(Pin.of(source), self.places.git, origin, self.listener, offline=True)
@@ -204,10 +204,10 @@ class Arrival:
         for member, path in (self.of("clone") | self.of("source")).items():
             cloned = member.kind == "clone"
             commit = member.name if cloned else self.recipe.source.commit
-            complete, evidence = git_bundle.begins_with(path, commit), None
+            complete, evidence = mirror.bundle_begins_with(path, commit), None
             try:
                 if complete:
-                    git_bundle.verify(path, commit, scratch, history=cloned)
+                    mirror.verify_bundle(path, commit, scratch, history=cloned)
                     complete = cloned or mirror.is_complete(scratch, Pin.of(self.recipe.source))
             except ToolError as fault:
                 complete, evidence = False, fault.evidence

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass, field
 
 from tfwright.configure import catalogue, stanzas
+from tfwright.configure.catalogue import Prompt
 from tfwright.configure.dialect import Dialect
 from tfwright.configure.interview import Interview, as_text
-from tfwright.configure.prompt import Prompt
 from tfwright.errors import Evidence, RecipeError, invoke
 from tfwright.tools.process.dialogue import last_lines
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.names import Flag, HttpUrl, Line
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import Table, load
@@ -25,7 +25,7 @@ def _plain(path: Path) -> Path:
 
 def _absolute(path: Path) -> Path:
     # A relative path would mean another place in each working directory.
-    path = account.expanded(_plain(path))
+    path = filesystem.expanded(_plain(path))
     if not path.is_absolute():
         raise ValueError(f"{path} must be an absolute path (or start with ~)")
     return path
@@ -324,7 +324,7 @@ def _filled(mirror: str, fields: re.Match[str]) -> str:
 def path() -> Path:
     """Return where the host file is looked for: $TFWRIGHT_HOST_FILE, else the XDG place."""
     named = os.environ.get("TFWRIGHT_HOST_FILE")
-    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
     return Path(named) if named else Path(config) / "tfwright" / "host.toml"
 
 

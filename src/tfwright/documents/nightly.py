@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostPath, PlainPath
 from tfwright.documents.names import Flag, Line, Name
 from tfwright.documents.recipe import Capabilities
@@ -286,7 +286,7 @@ def _architecture(text: str) -> str:
 def path() -> Path:
     """Return where the file is: $TFWRIGHT_NIGHTLY_FILE, else next to the host file."""
     named = os.environ.get("TFWRIGHT_NIGHTLY_FILE")
-    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
     return Path(named) if named else Path(config) / "tfwright" / "nightly.toml"
 
 

@@ -17,9 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from tfwright.documents import composing, spelling
+from tfwright.documents import composing, words
 from tfwright.documents.composing import Composing
-from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     LONGEST_PATH,
     PYTHON,
@@ -41,11 +40,12 @@ from tfwright.documents.names import (
     one_line,
 )
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
-from tfwright.documents.stages import Stage
 from tfwright.documents.toml import DocumentError, Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
+from tfwright.documents.words import CpuLevel
 from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
 from tfwright.printable import shell_word
+from tfwright.progress import Stage
 
 TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
 """The program that makes the wheel, up to 2.16."""
@@ -785,7 +785,7 @@ def find(name: str) -> Path:
 def _unknown(name: str) -> RecipeError:
     wanted = name.removesuffix(".toml")
     # Below the default, which a part of a name such as "r1.8" does not reach.
-    guess = spelling.guess(wanted, names(), similar=0.4)
+    guess = words.guess(wanted, names(), similar=0.4)
     return RecipeError(
         f"Unknown recipe {name!r}{guess}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "

@@ -139,8 +139,11 @@ def _without_place(path: Path, what: str) -> str:
 # What a recipe says
 
 
-def _start_of_name(recipe: Recipe) -> str:
-    """Return the system and the release line, with which a recipe's name has to begin."""
+def names_itself(subject: Subject) -> Iterator[LintFinding]:
+    """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
+    recipe = subject.recipe
+    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
+        return
     system = SYSTEMS[recipe.host.system]
     line = recipe.source.branch
     # A tag says its patch level, which the names of branches leave out.
@@ -149,15 +152,7 @@ def _start_of_name(recipe: Recipe) -> str:
     # NVIDIA names its branches by month; a recipe's name has the release that people look for.
     if "/NVIDIA/" in recipe.source.url:
         line = f"nv{recipe.source.release}"
-    return f"{system}-{line}-"
-
-
-def names_itself(subject: Subject) -> Iterator[LintFinding]:
-    """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
-    recipe = subject.recipe
-    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
-        return
-    start = _start_of_name(recipe)
+    start = f"{system}-{line}-"
     cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
     # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.
     named = recipe.name.startswith(start) and (cuda in recipe.name if cuda else True)
@@ -538,10 +533,10 @@ def among(names: Sequence[str]) -> list[LintFinding]:
     what = "belongs to no recipe"
     rule = "unused-patch"
     patches = [LintFinding(path, 1, what, remedy, rule) for path in unused]
-    return [*patches, *_rivals([recipes.read(name) for name in names])]
+    return [*patches, *_same_file_names([recipes.read(name) for name in names])]
 
 
-def _rivals(read: Sequence[Recipe]) -> Iterator[LintFinding]:
+def _same_file_names(read: Sequence[Recipe]) -> Iterator[LintFinding]:
     """Find recipes whose wheels would have the file name of another recipe's."""
     first: dict[tuple[str, ...], str] = {}
     for recipe in read:
@@ -590,24 +585,6 @@ def change_since(revision: str) -> RecipeChange:
     Raises RecipeError if git does not know the revision.
     """
     # Resolved first: what a person types must not become an option.
-    tree = _tree_of(revision)
-    files = tuple(_changed_files(tree))
-    present = _changed_recipes(files)
-    keys = tuple(change for name in present for change in _key_changes(tree, name))
-    tests = tuple(_tests(present))
-    return RecipeChange(present, keys, files, tests)
-
-
-def _changed_recipes(files: Sequence[str]) -> tuple[str, ...]:
-    """Return the recipes that changed, or one of whose patches did."""
-    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
-    changed.update(_using(files))
-    # A deleted recipe is among the changes, but cannot be planned or built.
-    return tuple(sorted(changed.intersection(recipes.names())))
-
-
-def _tree_of(revision: str) -> str:
-    """Return git's id of a revision's tree."""
     wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
     try:
         printed = _git(*wanted)
@@ -617,7 +594,15 @@ def _tree_of(revision: str) -> str:
             remedy="Name a branch, a tag or a commit that it has: --changed main.",
             evidence=fault.evidence,
         ) from fault
-    return printed.split()[-1]
+    tree = printed.split()[-1]
+    files = tuple(_changed_files(tree))
+    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
+    changed.update(_using(files))
+    # A deleted recipe is among the changes, but cannot be planned or built.
+    present = tuple(sorted(changed.intersection(recipes.names())))
+    keys = tuple(change for name in present for change in _key_changes(tree, name))
+    tests = tuple(_tests(present))
+    return RecipeChange(present, keys, files, tests)
 
 
 def _using(files: Sequence[str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import RecipeError
-from tfwright.facts import distributions
+from tfwright.host import compatibility
 from tfwright.tools import files
 
 MOST_PACKAGES = 12
@@ -142,7 +142,7 @@ def _toolkit(
     if not moved:
         return list(parts)
     suite = old.toolkit.cuda.debian.suite if old.toolkit.cuda and old.toolkit.cuda.debian else ""
-    system = distributions.short_name(suite)
+    system = compatibility.debian_name(suite)
     stem = "-".join(filter(None, (f"cuda-{old.host.cuda}" if old.host.cuda else "cuda", system)))
     text = "".join(part.body() for part in moved)
     name = _kept(folder / TOOLKITS, [stem, f"{stem}-{old.name}"], text, old.toolkit, made)

@@ -19,7 +19,6 @@ from tfwright.doctor import requirements
 from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
-from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import probes
 from tfwright.lock import inputs as lock_inputs
@@ -31,7 +30,7 @@ from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Published, Tree, Verdict
 from tfwright.pipeline.stages import PIPELINE, publish
-from tfwright.progress import SILENCE, Listener
+from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
 from tfwright.tools import files
 from tfwright.tools.cache import store
@@ -40,7 +39,7 @@ from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection, needs
-from tfwright.wheel.seal import envelope, sbom, statement
+from tfwright.wheel.seal import build_record, statement
 
 UNREACHABLE = re.compile(
     r"could not resolve|name or service not known|connection (refused|reset|timed out)"
@@ -179,7 +178,9 @@ class PipelineBuilder:
             # The largest first: a page shows what makes a wheel grow.
             largest = nlargest(LARGEST_FILES, archive.files(content), key=attrgetter("file_size"))
             with suppress(KeyError):
-                bill = content.read(f"{archive.metadata_directory(content)}/{sbom.NAME}")
+                bill = content.read(
+                    f"{archive.metadata_directory(content)}/{build_record.BILL_NAME}"
+                )
                 # Where programs find it without unpacking.
                 files.write(_next_to(wheel, ".cdx.json"), bill)
         return {
@@ -211,7 +212,7 @@ class PipelineBuilder:
             wheel = Path(shutil.copyfile(source, order.work / source.name))
             shutil.copyfile(made.statement.path, _next_to(wheel, statement.SUFFIX))
             if made.envelope:
-                shutil.copyfile(made.envelope.path, _next_to(wheel, envelope.SUFFIX))
+                shutil.copyfile(made.envelope.path, _next_to(wheel, statement.SIGNED_SUFFIX))
             return wheel
         wheel = versions.with_version(source, order.work, version)
         verdict = stamps.last(job, "verify", Verdict)
@@ -220,7 +221,9 @@ class PipelineBuilder:
             text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
             files.write(_next_to(wheel, statement.SUFFIX), text)
             if sign := job.host_file.sign:
-                files.write(_next_to(wheel, envelope.SUFFIX), envelope.write(text, sign.key))
+                files.write(
+                    _next_to(wheel, statement.SIGNED_SUFFIX), statement.sign(text, sign.key)
+                )
         return wheel
 
     @staticmethod
@@ -396,7 +399,7 @@ def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
 
 def _later_stages(until: str) -> tuple[str, ...]:
     """Return the stages after one of them; none after what is not a stage, such as `smoke`."""
-    return NAMES[NAMES.index(until) + 1 :] if until in NAMES else ()
+    return STAGES[STAGES.index(until) + 1 :] if until in STAGES else ()
 
 
 def _stage_times(job: RecipeJob, until: str, begun: float) -> dict[str, float]:

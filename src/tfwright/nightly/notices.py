@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from tfwright.documents import account, opening
+from tfwright.documents import filesystem
 from tfwright.documents.nightly import (
     MailTable,
     NightlyFile,
@@ -30,7 +30,7 @@ from tfwright.nightly.state import CheckedOn, State, sound_rows
 from tfwright.nightly.status import Status, status_of
 from tfwright.printable import shell_word
 from tfwright.tools import json_text, mail
-from tfwright.tools.http import webhook
+from tfwright.tools.http.client import post_json
 from tfwright.tools.mail import Letter, MailServer
 from tfwright.tools.process import pipes
 from tfwright.tools.redaction import redacted
@@ -287,7 +287,7 @@ class WebhookChannel:
         url = secret(table.url_file) if table.url_file else str(table.url)
         token = secret(table.token_file) if table.token_file else ""
         text = f"{notice.subject}\n{notice.text}{notice.url}"
-        webhook.post(url, {**asdict(notice), "text": text}, token)
+        post_json(url, {**asdict(notice), "text": text}, token)
 
 
 @dataclass(frozen=True)
@@ -325,9 +325,9 @@ def secret(path: Path) -> str:
     folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
     # systemd hands credentials over in a directory that only the service can enter.
     credential = bool(folder) and path.parent == Path()
-    place = Path(folder) / path if credential else account.expanded(path)
+    place = Path(folder) / path if credential else filesystem.expanded(path)
     try:
-        with opening.plain(place) as stream:
+        with filesystem.open_file(place) as stream:
             # The mode is that of the open file: a path could be replaced between check and read.
             if not credential and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077:
                 raise HostError(

@@ -12,8 +12,8 @@ from email import policy
 from email.parser import Parser
 from pathlib import Path
 
-from tfwright.configure import edits
-from tfwright.documents import opening
+from tfwright.configure.program import EDITED_FILES
+from tfwright.documents import filesystem
 from tfwright.documents import recipe as recipes
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.patch import writing
@@ -72,7 +72,7 @@ def add(
 def read(file: Path) -> Iterator[Foreign]:
     """Yield the patches of a file. Raises RecipeError saying what it is instead."""
     try:
-        with opening.plain(file) as stream:
+        with filesystem.open_file(file) as stream:
             content = stream.read(patching.LARGEST + 1)
     except OSError as fault:
         raise RecipeError(
@@ -112,7 +112,7 @@ def _of_mail(text: str) -> Foreign:
 
 
 def _insist_on_no_edits(job: RecipeJob, tree: WorkTree) -> None:
-    edited = sorted({*tree.changed(), *tree.strangers()} - {*edits.TRACKED})
+    edited = sorted({*tree.changed(), *tree.strangers()} - {*EDITED_FILES})
     if edited:
         raise RecipeError(
             f"{tree.place} holds edits that are in no patch yet",

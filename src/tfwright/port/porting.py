@@ -11,26 +11,27 @@ from pathlib import Path
 from typing import Literal
 
 from tfwright.configure import expected, validation
+from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, Composing
 from tfwright.documents.faults import line_of
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.host import compatibility, versions
+from tfwright.host import compatibility
+from tfwright.host.compatibility import is_of_line, is_within
 from tfwright.match import ranking as match
-from tfwright.new import bazel
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
+from tfwright.recipes import bazel
 from tfwright.rules import tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
 from tfwright.rules.tree_files import TreeBazel
-from tfwright.schema import writing as schema
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
@@ -74,7 +75,7 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     if place.exists():
         raise RecipeError(f"{place} exists already", remedy="Rename it, or delete it.")
     head = target.HEAD.format(to=wanted.name)
-    files.write(place, schema.headed(head, path.read_text("utf-8"), place.parent))
+    files.write(place, schemas.headed(head, path.read_text("utf-8"), place.parent))
     porting = _Porting(old, place)
     try:
         porting.copy_documents(path, wanted.branch)
@@ -358,7 +359,7 @@ def _tools(recipe: Recipe, old: Recipe, texts: Mapping[str, str]) -> Iterator[Po
     tested = match.tested_with(release)
     if recipe.host.cuda and tested:
         says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
-        same = versions.is_of(recipe.host.cuda, tested.cuda)
+        same = is_of_line(recipe.host.cuda, tested.cuda)
         yield PortedPin("tool", "CUDA", "fits" if same else "look", says)
     try:
         recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
@@ -378,9 +379,9 @@ def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     if exact:
         hint = f"; .bazelversion says {exact}"
     says = f"{version}; {limits.says or f'no range is known for {release}'}{hint}"
-    if not versions.within(version, limits.least, limits.most):
+    if not is_within(version, limits.least, limits.most):
         copies = compatibility.bazel_copies()
-        kept = [each for each in copies if versions.within(each, limits.least, limits.most)]
+        kept = [each for each in copies if is_within(each, limits.least, limits.most)]
         if fit := exact or proven:
             # The checksum is that of the other Bazel.
             says += (
