@@ -410,7 +410,7 @@ def _stage_times(job: RecipeJob, until: str, begun: float) -> dict[str, float]:
         stage.name: stamps.read(job, stage) for stage in PIPELINE if stage.name not in without
     }
     found = {name: round(stamp.seconds, 2) for name, stamp in stamped.items() if stamp}
-    if until in NAMES:
+    if until in STAGES:
         # It has no stamp: it began when the stage before it left its own, or with the build.
         before = [stamps.written(job, stage) for stage in PIPELINE if stage.name in found]
         found[until] = round(max(0.0, time.time() - max([begun, *before])), 2)

@@ -16,7 +16,7 @@ from tfwright.nightly.pages import charts, log
 from tfwright.tools import redaction
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import render
-from tfwright.wheel.seal import envelope, statement
+from tfwright.wheel.seal import statement
 
 PAGE = "index.html"
 MOST_LOGS = 2
@@ -115,7 +115,7 @@ def _title(name: str, build: NightlyBuild) -> str:
     suffix = name.removeprefix(build.wheel) if build.wheel else name
     return {
         statement.SUFFIX: "provenance",
-        envelope.SUFFIX: "signed provenance",
+        statement.SIGNED_SUFFIX: "signed provenance",
         ".cdx.json": "SBOM",
         "report.md": "report",
         builds.DOCUMENT: "build.json",
