@@ -15,7 +15,7 @@ from pathlib import Path
 from tfwright.configure.program import EDITED_FILES
 from tfwright.documents import filesystem
 from tfwright.documents import recipe as recipes
-from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.patch import writing
 from tfwright.patch.writing import WrittenPatch
 from tfwright.pipeline.job import RecipeJob
@@ -141,8 +141,8 @@ def _applied(tree: WorkTree, patch: Foreign, file: Path, number: int) -> Callabl
     raise RecipeError(
         f"Patch {number} of {file} does not fit the tree in {tree.place}",
         remedy="It was made for another commit: make the change there by hand, then write it with "
-        "'invoke patch WORDS'. The lines are what git says with one leading directory, none and "
-        "two.",
+        f"'{invoke('patch WORDS')}'. The lines are what git says with one leading directory, none "
+        "and two.",
         evidence=Evidence(where=str(file), lines=said),
     )
 
