@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
 from tfwright.documents import spelling
+from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     LONGEST_PATH,
@@ -39,8 +40,6 @@ from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
 from tfwright.printable import shell_word
 
-ROOT = Path(__file__).resolve().parents[3]
-"""The checkout that holds recipes/, patches/ and templates/."""
 TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
 """The program that makes the wheel, up to 2.16."""
 WHEEL_TARGET = "//tensorflow/tools/pip_package:wheel"
@@ -144,6 +143,9 @@ class SourceTable(Table):
         patches/ in the recipe's own directory comes before patches/ of the checkout.
         """
         own = self._patches_of_recipe / name
+        shipped = SHIPPED / "patches" / name
+        if INSTALLED and not own.is_file() and shipped.is_file():
+            return shipped
         return own if own.is_file() else PATCHES / name
 
     def located(self, folder: Path) -> Self:
@@ -707,16 +709,30 @@ def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELE
     )
 
 
-def find(name: str) -> Path:
+def find(name: str, *, to_write: bool = False) -> Path:
     """Return the file of the recipe that is named, by name or by path.
 
-    Raises RecipeError with the nearest name if there is none.
+    Raises RecipeError with the nearest name if there is none, and for a recipe of an installed
+    tfwright that is to be written.
     """
-    path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
-    # No file system has such a name, and asking for one is an error of its own.
-    if len(name) <= LONGEST_PATH and path.is_file():
+    by_name = [folder / f"{name}.toml" for folder in _folders()]
+    for path in [Path(name)] if name.endswith(".toml") else by_name:
+        # No file system has such a name, and asking for one is an error of its own.
+        if len(name) > LONGEST_PATH or not path.is_file():
+            continue
+        if to_write and INSTALLED and path.resolve().is_relative_to(SHIPPED):
+            raise RecipeError(
+                f"{path.stem} came with tfwright, and is not changed",
+                remedy=f"Make a copy: 'invoke new --like {path.stem} --name NAME'; then --recipe "
+                "NAME.",
+            )
         return path
     raise _unknown(name[:LONGEST_PATH])
+
+
+def _folders() -> list[Path]:
+    """Return where recipes lie that need no path: a person's own, then those of the package."""
+    return [RECIPES, SHIPPED / "recipes"] if INSTALLED else [RECIPES]
 
 
 def _unknown(name: str) -> RecipeError:
@@ -731,8 +747,8 @@ def _unknown(name: str) -> RecipeError:
 
 
 def names() -> list[str]:
-    """Return the names of the recipes in recipes/, sorted."""
-    return sorted(path.stem for path in RECIPES.glob("*.toml"))
+    """Return the names of the recipes in recipes/ and of those that came with tfwright, sorted."""
+    return sorted({path.stem for folder in _folders() for path in folder.glob("*.toml")})
 
 
 def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:
@@ -744,7 +760,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
-    own = "" if folder == _resolved(RECIPES) else shell_word(str(path))
+    own = "" if folder in map(_resolved, _folders()) else shell_word(str(path))
     try:
         loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
     except RecipeError as fault:

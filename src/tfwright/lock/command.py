@@ -19,7 +19,7 @@ def lock(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.vault import page
 
     # Next to the recipe, and committed with it.
-    path = recipes.find(recipe).with_suffix(".lock")
+    path = recipes.find(recipe, to_write=True).with_suffix(".lock")
     return Answer(
         inputs.write(job_of(recipe), path),
         partial(page.show_lock, path),

@@ -35,6 +35,7 @@ def new(
     """Write a new recipe: what is known is filled in with its source, the rest is asked for."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
+    from tfwright.documents.home import INSTALLED
     from tfwright.errors import RecipeError
     from tfwright.host import probes
     from tfwright.match import ranking as match
@@ -45,7 +46,12 @@ def new(
         if not name:
             raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
         # A copy keeps every pin; what was verified holds only for the original.
-        return Answer(making.copy(recipes.find(like), name, folder), page.show_new)
+        return Answer(
+            making.copy(
+                recipes.find(like), name, folder or (str(recipes.RECIPES) if INSTALLED else "")
+            ),
+            page.show_new,
+        )
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
     wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os)
     if not (gpu or cuda):

@@ -53,4 +53,6 @@ def patch(
         return Answer(patches.refresh(job, refresh), page.show_patch)
     # Asked before the patch is made: without a reason none is written.
     header = page.ask_header(PatchHeader(why, upstream, drop_when))
-    return Answer(patches.make(job, recipes.find(recipe), name, header), page.show_patch)
+    return Answer(
+        patches.make(job, recipes.find(recipe, to_write=True), name, header), page.show_patch
+    )

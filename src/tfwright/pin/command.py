@@ -25,7 +25,7 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     from tfwright.terminal.console import Terminal
 
     # Before the recipe is read as a whole: without these checksums it does not load.
-    path = recipes.find(recipe)
+    path = recipes.find(recipe, to_write=True)
     checksums.pin(path, host_file.read(), Terminal())
     job = job_of(recipe, complete=pinning.without_open)
     return Answer(pinning.pin(job, path, add, verify), page.show_pinned)

@@ -16,5 +16,5 @@ def record(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.record import session as recording
 
     job = job_of(recipe)
-    recorded = recording.record(job, recipes.find(recipe), page.ask)
+    recorded = recording.record(job, recipes.find(recipe, to_write=True), page.ask)
     return Answer(recorded, partial(page.show, recipe=job.argument))

@@ -18,9 +18,10 @@ from typing import Any, get_args
 
 from pydantic_core import PydanticUndefined
 
+from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
-from tfwright.documents.recipe import RECIPES, ROOT, Recipe
+from tfwright.documents.recipe import RECIPES, Recipe
 from tfwright.documents.toml import Table
 from tfwright.tools import files
 

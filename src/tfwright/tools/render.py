@@ -1,12 +1,12 @@
-"""Templates: text made from ROOT/templates, where a name that has no value is an error."""
+"""Templates: text made from SHIPPED/templates, where a name that has no value is an error."""
 
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from tfwright.documents.recipe import ROOT
+from tfwright.documents.home import SHIPPED
 
-TEMPLATES = ROOT / "templates"
+TEMPLATES = SHIPPED / "templates"
 
 
 def render(template: str, values: Mapping[str, object]) -> str:
