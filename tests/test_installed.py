@@ -73,14 +73,14 @@ def test_it_has_the_recipes_of_the_package_and_those_of_its_directory(
     run: Run, tmp_path: Path
 ) -> None:
     assert run("init").returncode == 0
-    assert run("new", "--like", "linux-r1.8-cpu", "--name", "mine").returncode == 0
+    assert run("new", "--like", "linux-r1.8-cpu", "--name", "linux-r1.8-mine").returncode == 0
     (tmp_path / "host.toml").write_text("jobs = 3\n", "utf-8")
     for below in (".", "deeper"):
         names = [row["recipe"] for row in json.loads(run("recipes", "--json", below=below).stdout)]
-        assert {"demo", "mine"} <= {*names}
-        done = run("lint", "--recipe", "mine", below=below)
+        assert {"demo", "linux-r1.8-mine"} <= {*names}
+        done = run("lint", "--recipe", "linux-r1.8-mine", below=below)
         assert (done.returncode, done.stderr) == (0, "")
-    plan = run("plan", "--recipe", "mine", "--until", "source").stdout
+    plan = run("plan", "--recipe", "linux-r1.8-mine", "--until", "source").stdout
     assert f"{tmp_path}/build_out" in plan
 
 
@@ -120,4 +120,4 @@ def test_a_shell_is_offered_what_may_come_next(typed: str, offered: str, run: Ru
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_there_is_a_completion_script_for_each_shell(shell: str, run: Run) -> None:
     script = run("--print-completion-script", shell).stdout
-    assert "tfwright --complete" in " ".join(script.split())
+    assert "_complete_tfwright" in script

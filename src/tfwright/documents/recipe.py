@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from tfwright.documents import spelling
-from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
+from tfwright.documents import home, spelling
+from tfwright.documents.home import INSTALLED, SHIPPED
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     LONGEST_PATH,
@@ -40,6 +40,7 @@ from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
 from tfwright.printable import shell_word
 
+ROOT = home.ROOT
 TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
 """The program that makes the wheel, up to 2.16."""
 WHEEL_TARGET = "//tensorflow/tools/pip_package:wheel"
