@@ -2,7 +2,7 @@
 
 Editors complete and check a recipe with it (Taplo reads the ``#:schema`` line at its head). The
 descriptions are the docstrings of the models' fields, so each key is described in one place; the
-tables of recipes/README.md and docs/host.md are made from the same texts.
+tables of docs/recipe.md and docs/host.md are made from the same texts.
 """
 
 import ast
@@ -36,7 +36,7 @@ NEVER_WRITTEN = {"Recipe": {"name"}}
 DERIVED = {"SourceTable": {"release"}}
 """Fields without a default that are read off others where they are missing."""
 PAGES: dict[Path, type[Table]] = {
-    RECIPES / "README.md": Recipe,
+    ROOT / "docs/recipe.md": Recipe,
     ROOT / "docs/host.md": HostFile,
     ROOT / "docs/build-host.md": NightlyFile,
 }
