@@ -96,3 +96,18 @@ def test_a_table_in_several_pieces_is_replaced_as_a_whole(tmp_path: Path) -> Non
     path.write_text("[a]\nb = 1\n[a.c]\nd = 1\n[e]\n", "utf-8")
     toml_editing.put_table(path, "a", {"b": 2})
     assert tomllib.loads(path.read_text("utf-8")) == {"a": {"b": 2}, "e": {}}
+
+
+def test_a_new_key_stays_in_its_table_and_not_below_the_comment_of_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text(
+        '[[fetch.sources]]\nurl = "a"\n\n# Of the second.\n[[fetch.sources]]\nurl = "b"\n\n'
+        "# Of the host.\n[host]\n",
+        "utf-8",
+    )
+    for number in (0, 1):
+        toml_editing.put_value(path, ("fetch", "sources", number, "sha256"), f"{number}")
+    assert path.read_text("utf-8") == (
+        '[[fetch.sources]]\nurl = "a"\nsha256 = "0"\n\n# Of the second.\n[[fetch.sources]]\n'
+        'url = "b"\nsha256 = "1"\n\n# Of the host.\n[host]\n'
+    )

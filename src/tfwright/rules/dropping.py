@@ -174,7 +174,7 @@ def _of_recipe(check: Callable[[Recipe, str], bool]) -> Check:
 _no_substitute = _of_recipe(
     # Rules are named zlib_archive or org_sqlite, where people say zlib and SQLite.
     lambda recipe, name: (
-        not any(name.lower() in rule.split("_") for rule in recipe.fetch.substitutes)
+        not any(name.lower() in {rule, *rule.split("_")} for rule in recipe.fetch.substitutes)
     )
 )
 _answered = _of_recipe(lambda recipe, name: recipe.configure.answers.get(name) is True)

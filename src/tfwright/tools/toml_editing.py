@@ -173,7 +173,15 @@ def _put(path: Path, key: Sequence[str | int], value: object) -> None:
         if isinstance(part, str) and part not in place:
             place[part] = tomlkit.table()
         place = place[part]
+    # tomlkit takes the comment above the next header for the end of this table.
+    body = place.body if hasattr(place, "body") else place.value.body
+    own = len(body)
+    while own and body[own - 1][0] is None:
+        own -= 1
+    trailing = [] if key[-1] in place else body[own:]
+    del body[len(body) - len(trailing) :]
     place[key[-1]] = value
+    body.extend(trailing)
     files.write(path, tomlkit.dumps(document))
 
 

@@ -2,8 +2,8 @@
 
 Its RECORD follows the change. In a library this is what Apple's install_name_tool does, on any
 system and in place. macholib can rename what a library needs, but neither add where that is looked
-for nor keep a signature true, and it reads the whole file, a gigabyte for a TensorFlow; lief writes
-a new file, without its signature.
+for nor keep a signature true, and it reads the whole file, a gigabyte for a TensorFlow; lief keeps
+the signature of the bytes before the change.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """macOS libraries, thin or universal: load commands, sections, symbols, GPU code, machine code.
 
 The layouts are those of <mach-o/loader.h> and <mach-o/nlist.h>. macholib reads every section into
-memory to get at the load commands, a gigabyte for a TensorFlow, and lief copies the file twice.
+memory to get at the load commands, a gigabyte for a TensorFlow; lief 1.0 takes 2.7 times the file.
 """
 
 import struct
