@@ -1,7 +1,7 @@
 """Runs the commands of README.md in a clean clone, and compares what they print with what it shows.
 
-A block below `<!-- needs: … -->` needs more than continuous integration has, and is left out. With --write the
-block of the demo is written as it was printed. Behind it, further pages whose blocks are run too.
+A block below `<!-- needs: … -->` needs more than continuous integration has, and is left out. With
+--write the block of the demo is written as it was printed. Other words are further pages to run.
 """
 
 import re

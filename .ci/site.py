@@ -1,4 +1,4 @@
-"""What mkdocs asks while it builds the site: the help of every command, and links that leave docs/."""
+"""What mkdocs asks while it builds the site: help of all commands, and links that leave docs/."""
 
 import posixpath
 import re
