@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
+from tests.making import make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
 
@@ -252,15 +253,12 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
 def quick_python(tmp_path: Path) -> Path:
     """Return a Python whose venvs get links to a pip, not a copy of one, which takes seconds."""
     pip = Path(str(importlib.util.find_spec("pip").origin)).parent  # type: ignore[union-attr]
-    python = tmp_path / "quick"
-    python.write_text(
+    return make_program(
+        tmp_path / "quick",
         f'#!/bin/sh\n[ "$2" = venv ] || exec {sys.executable} "$@"\n'
         f'{sys.executable} -m venv --without-pip "$3"\n'
         f'cd "$3"/lib/python3*/site-packages && ln -s {pip} {pip}-*.dist-info .\n',
-        "utf-8",
     )
-    python.chmod(0o755)
-    return python
 
 
 @pytest.fixture

@@ -91,9 +91,8 @@ def test_a_recipe_names_no_such_version(key: str, value: str, recipe_file: Path)
         text = re.sub(rf"(?m)^\[{table}\]$", f'[{table}]\n{key} = "{value}"', text)
         text += "" if f"[{table}]" in text else f'\n[{table}]\n{key} = "{value}"\n'
     recipe_file.write_text(text, "utf-8")
-    with pytest.raises(RecipeError) as caught:
+    with fails(RecipeError, key):
         recipe.read(str(recipe_file))
-    assert key in caught.value.what
 
 
 @pytest.mark.parametrize("text", [f"{FLOAT} GiB", f"{LONG}", f"1.{LONG} GB"])
@@ -106,9 +105,9 @@ def test_a_wheels_name_and_version_are_refused(tmp_path: Path) -> None:
     wheel = tmp_path / "small-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as content:
         content.writestr("small-1.0.dist-info/METADATA", f"Name: small\nVersion: {LONG}\n")
-    with pytest.raises(WheelError, match="states the version"):
+    with fails(WheelError, "version"):
         wheels.read_wheel(wheel, "")
-    with pytest.raises(WheelError, match="cannot enter the index"):
+    with fails(WheelError, "index"):
         wheels.parse_name(f"small-{LONG}-py3-none-any.whl")
     assert wheels._requires_python(f"=={LONG}") == ""
 
@@ -127,5 +126,5 @@ def test_a_member_of_a_debian_package_has_a_size(size: bytes, tmp_path: Path) ->
     into.mkdir()
     header = struct.pack("16s12s6s6s8s10s2s", *[b" "] * 5, size.ljust(10), b"`\n")
     package.write_bytes(b"!<arch>\n" + header + bytes(200))
-    with pytest.raises(SupplyError, match="cannot be unpacked"):
+    with fails(SupplyError, "unpacked"):
         unpacking.unpack(package, into)

@@ -70,7 +70,6 @@ def test_a_shell_reads_a_quoted_word_as_what_it_was(text: str) -> None:
 
 def test_a_long_list_is_cut_and_says_how_much_more_there_is() -> None:
     names = [f"f{number}" for number in range(1202)]
-
     assert first_few(names, 2) == ("f0", "f1", "and 1,200 more")
     assert listed(names, 2) == "f0, f1 and 1,200 more"
     assert first_of(names) == "f0 (and 1,201 more)"

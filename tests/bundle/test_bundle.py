@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.remedies.following import CommandLine
 from tests.upstream import commit
 
@@ -135,11 +136,10 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(
     file = made(tmp_path)
     content = file.read_bytes()
     file.write_bytes(content.replace(b"\0six\0", b"\0sax\0"))
-    with fails(SupplyError, "package/six-1.11.0") as caught:
+    with fails(SupplyError, "package/six-1.11.0", "bundle"):
         unpacking.unpack(file, build_out, SILENCE)
     assert [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
     assert not checkout.exists()
-    assert caught.value.remedy.startswith("Copy the bundle again")
     file.write_bytes(content)
     unpacking.unpack(file, build_out, SILENCE)
 
@@ -158,11 +158,10 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
 ) -> None:
     (checkout / "recipes").mkdir(parents=True)
     (checkout / "recipes/demo.toml").write_text("another", "utf-8")
-    with fails(RecipeError, "demo.toml") as caught:
+    with fails(RecipeError, "demo.toml", "files") as caught:
         unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
     # As it says: move them away.
-    assert "move these files away" in caught.value.remedy
     for line in caught.value.evidence.lines:
         Path(line).rename(tmp_path / "away")
     unpacking.unpack(made(tmp_path), build_out, SILENCE)
@@ -299,11 +298,9 @@ def test_a_faulty_document_is_named_by_its_member(
     else:
         file = made(tmp_path, ("lock", "demo.lock", b"nonsense = 1\n"))
     name = "demo.toml" if kind == "recipe" else "demo.lock"
-    with pytest.raises(RecipeError) as caught:
+    with fails(RecipeError, f"{kind}/{name}", "bundle") as caught:
         unpacking.unpack(file, build_out, SILENCE)
-    assert f"In the bundle, {kind}/{name}" in caught.value.what
     assert "unbundling" not in caught.value.what
-    assert "where the bundle was made" in caught.value.remedy
 
 
 def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
@@ -604,8 +601,7 @@ def with_cuda(small_job: RecipeJob) -> RecipeJob:
 def test_a_bundle_names_the_cuda_that_licences_keep_out_of_it(
     with_cuda: RecipeJob, tmp_path: Path
 ) -> None:
-    root = tmp_path / "cuda"
-    root.mkdir()
+    root = make_folder(tmp_path / "cuda")
     (root / "version.txt").write_text("CUDA Version 11.8.0", "utf-8")
     settings = with_cuda.host_file.changed(cuda=root)
     job = replace(with_cuda, host_file=settings)
@@ -629,9 +625,8 @@ def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
     file = tmp_path / "file"
     without = packing.pack(job, document, file, [])
     assert [each.files for each in without.absent] == [{"nvidia_cudnn-8-py3-none-any.whl": sha256}]
-    with fails(SupplyError, "cudnn") as caught:
+    with fails(SupplyError, "cudnn", f"invoke toolkit --recipe {document}"):
         packing.pack(job, document, file, [], with_toolkit=True)
-    assert f"'invoke toolkit --recipe {document}'" in caught.value.remedy
     kept = sources.store(job.places.vault).path(sha256)
     kept.parent.mkdir(parents=True)
     kept.write_bytes(content)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.making import make_program
 
 from tfwright.tools.cache import toolchain
 from tfwright.tools.cache.toolchain import Toolchain
@@ -34,14 +35,12 @@ def compiler(tmp_path: Path, include: Path) -> Path:
         include,
     ]
     said = "\n".join(f" {folder}" for folder in folders)
-    program = tmp_path / "cc"
-    program.write_text(
+    return make_program(
+        tmp_path / "cc",
         f"#!/bin/sh\n[ $1 = -xc++ ] && cat >&2 <<END\n"
         f"#include <...> search starts here:\n{said}\nEnd of search list.\nEND\n"
-        "echo ${1#-print-*=}\n"
+        "echo ${1#-print-*=}\n",
     )
-    program.chmod(0o755)
-    return program
 
 
 def headers(tmp_path: Path, include: Path) -> str:
@@ -108,9 +107,7 @@ echo "${{1#-print-*=}}"
 
 @pytest.mark.medium
 def test_clang_is_all_that_its_driver_loads(tmp_path: Path) -> None:
-    driver = tmp_path / "wrapper"
-    driver.write_text(CLANG.format(folder=tmp_path))
-    driver.chmod(0o755)
+    driver = make_program(tmp_path / "wrapper", CLANG.format(folder=tmp_path))
     # A real program, whose shared libraries ldd can list.
     shutil.copyfile("/bin/sh", tmp_path / "clang")
     memo = tmp_path / "memo"

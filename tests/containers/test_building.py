@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import RecipeError
 from tfwright.image.images import Images
@@ -81,7 +82,7 @@ def test_a_base_that_can_move_is_refused_with_its_line(
 
 
 def test_a_missing_containerfile_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="cannot be read"):
+    with fails(RecipeError, "cannot be read"):
         building.insist_on_pins(tmp_path / "x.Containerfile")
 
 

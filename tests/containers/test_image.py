@@ -8,6 +8,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_folder
 
 from tfwright.errors import SupplyError
 from tfwright.tools.container import image
@@ -39,9 +41,8 @@ def test_an_image_is_found_by_its_digest(root: Path, tmp_path: Path) -> None:
 
 
 def test_an_image_that_is_not_there_is_named_with_what_brings_it(tmp_path: Path) -> None:
-    with pytest.raises(SupplyError) as caught:
+    with fails(SupplyError, "skopeo copy"):
         image.kept(tmp_path, "sha256:" + "0" * 64)
-    assert "skopeo copy" in caught.value.remedy
 
 
 def test_a_bundle_carries_an_image_by_its_blobs(root: Path, tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_bundle_carries_an_image_by_its_blobs(root: Path, tmp_path: Path) -> N
 
 
 def test_a_bundle_without_the_manifest_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match="is missing"):
+    with fails(SupplyError, "missing"):
         image.put({}, "sha256:" + "0" * 64, tmp_path)
 
 
@@ -67,7 +68,7 @@ def test_a_damaged_copy_does_not_replace_an_image_that_is_whole(root: Path, tmp_
     # The layer: a configuration and a manifest are smaller.
     largest = max(carried.values(), key=lambda path: path.stat().st_size)
     largest.write_bytes(b"other")
-    with pytest.raises(SupplyError, match="has other content"):
+    with fails(SupplyError, "content"):
         image.put(carried, added.digest, vault)
     assert image.kept(vault, added.digest) == added
     # Nothing of the damaged copy is left either.
@@ -78,17 +79,16 @@ def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path)
     layer = max((added.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
     layer.write_bytes(layer.read_bytes()[:-1] + b"x")
-    with pytest.raises(SupplyError, match="has other content"):
+    with fails(SupplyError, "content"):
         image.kept(tmp_path, added.digest)
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"not JSON"])
 def test_a_manifest_that_is_none_is_refused(tmp_path: Path, document: bytes) -> None:
     digest = hashlib.sha256(document).hexdigest()
-    blobs = image.place(tmp_path, f"sha256:{digest}") / "blobs/sha256"
-    blobs.mkdir(parents=True)
+    blobs = make_folder(image.place(tmp_path, f"sha256:{digest}") / "blobs/sha256")
     (blobs / digest).write_bytes(document)
-    with pytest.raises(SupplyError, match="damaged"):
+    with fails(SupplyError, "damaged"):
         image.kept(tmp_path, f"sha256:{digest}")
 
 
@@ -112,7 +112,7 @@ def test_a_manifest_of_other_types_is_refused(tmp_path: Path, document: dict[str
     content = json.dumps(document).encode()
     name = hashlib.sha256(content).hexdigest()
     (tmp_path / "blob").write_bytes(content)
-    with pytest.raises(SupplyError, match="image in the vault is damaged"):
+    with fails(SupplyError, "damaged"):
         image.put({name: tmp_path / "blob"}, f"sha256:{name}", tmp_path / "vault")
 
 
@@ -120,5 +120,5 @@ def test_a_file_that_is_no_tar_is_refused(tmp_path: Path) -> None:
     for name, content in (("missing", None), ("text", b"x" * 3000)):
         if content:
             (tmp_path / f"{name}.tar").write_bytes(content)
-        with pytest.raises(SupplyError, match="not a tar file that can be read"):
+        with fails(SupplyError, "file"):
             image.add(tmp_path / f"{name}.tar", tmp_path)

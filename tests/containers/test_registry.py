@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 
 from tfwright.doctor import images
 from tfwright.documents import recipe as recipes
@@ -51,8 +52,7 @@ def made(tmp_path: Path) -> KeptImage:
 @pytest.fixture
 def offered(tmp_path: Path, made: KeptImage, programs: Callable[..., None]) -> Path:
     """Offer an image in a registry; return the folder of its blobs."""
-    blobs = tmp_path / "registry"
-    blobs.mkdir()
+    blobs = make_folder(tmp_path / "registry")
     for blob in made.blobs():
         shutil.copy(blob, blobs)
     programs(skopeo=SKOPEO.replace("FOLDER", str(blobs)))
@@ -273,8 +273,7 @@ def test_a_real_registry_gives_what_podman_pushed(
     subprocess.run(argv, check=True, capture_output=True)
     pulled = registry.pull(name, kept.read_text("ascii"), tmp_path / "vault")
     assert (pulled.manifest.kind == DOCKER) == (form == "v2s2")
-    room = tmp_path / "room"
-    room.mkdir()
+    room = make_folder(tmp_path / "room")
     subprocess.run(("podman", "rmi", "--force", made.config[7:]), check=True, capture_output=True)
     engine.load(pulled, room)
     loaded = subprocess.run(

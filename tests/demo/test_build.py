@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.making import make_folder
 
 from tfwright import tools
 from tfwright.documents import host_file
@@ -46,8 +47,7 @@ def built(tree: Path, version: str, *flags: str) -> Path:
         shutil.copy(recipes.PATCHES / asset, tree / place)
     for patch in recipe.source.patches:
         subprocess.run(["patch", "-p1", "-i", recipes.PATCHES / patch], cwd=tree, check=True)
-    programs = tree.parent / f"{tree.name}.bin"
-    programs.mkdir()
+    programs = make_folder(tree.parent / f"{tree.name}.bin")
     (programs / "bazel").symlink_to(binary)
     python = {"PYTHON_BIN_PATH": sys.executable, "USE_DEFAULT_PYTHON_LIB_PATH": "1"}
     env = environment.clean(tree.parent, (programs,), extra={**ANSWERS, **python})

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.making import make_program
 
 from tfwright import tools
 from tfwright.configure import bazelrc, rendering
@@ -47,9 +48,7 @@ class Site:
 
     def write(self, name: str, line: str) -> None:
         """Put a program of one line on PATH."""
-        path = self.programs / name
-        path.write_text(f"#!/bin/sh\n{line}\n", "utf-8")
-        path.chmod(0o755)
+        make_program(self.programs / name, f"#!/bin/sh\n{line}\n")
 
     def pretend(self, system: str) -> None:
         """Let the Python that runs configure.py say that this is another system."""

@@ -1,12 +1,12 @@
 """What to type: the lines are ones that a recipe, the host file and a shell take."""
 
-import io
 import re
 import shlex
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.reading import explaining
 from tests.diagnosis.test_tables import known_tables, places_of
 
 from tfwright.diagnosis import reader, tables
@@ -25,11 +25,6 @@ ADVISING = [
 
 def name(family: Family) -> str:
     return family.id
-
-
-def match(log: str) -> reader.Match:
-    found = reader.read(io.BytesIO(log.encode()))
-    return next(match for match in found.matches if match.explains)
 
 
 def keys(template: str) -> list[str]:
@@ -146,7 +141,7 @@ SAID = {
 
 @pytest.mark.parametrize("log", SAID)
 def test_the_lines_have_the_names_of_the_log_in_place(log: str) -> None:
-    assert match(f"{log}\n").advice == SAID[log]
+    assert explaining(f"{log}\n")[0].advice == SAID[log]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +154,7 @@ def test_the_lines_have_the_names_of_the_log_in_place(log: str) -> None:
     ],
 )
 def test_a_name_that_is_no_plain_word_gives_no_line(log: str) -> None:
-    assert not match(f"{log}\n").advice
+    assert not explaining(f"{log}\n")[0].advice
 
 
 @pytest.mark.parametrize("value", ["a b", "a;b", "$(a)", "`a`", "-a", 'a"b', "a\nb", "a'b"])
@@ -172,16 +167,14 @@ def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
     log.write_text("/usr/bin/env: 'python': No such file or directory\n")
 
     record = reader.record(log, 0, killed=False, died=False)
-
     assert record.match is not None
     assert record.match.entry.sample
     assert record.match.advice.commands == ("apt-get install python-is-python3",)
 
 
 def test_lines_to_copy_are_shown_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    tell_match(match("bash: line 1: patch: command not found\n"), tmp_path)
+    tell_match(explaining("bash: line 1: patch: command not found\n")[0], tmp_path)
 
     shown = capsys.readouterr().err
-
     assert "    type:      apt-get install patch\n" in shown
     assert '    recipe:    [host] programs = ["patch"]\n' in shown

@@ -30,7 +30,6 @@ def log(tmp_path: Path) -> Path:
 def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
     first = reader.record(log, 0, killed=False, died=False)
     last = reader.record(log, len(TIMEOUT), killed=False, died=False)
-
     assert first.match is not None
     assert first.match.entry.id == "fetch-connection"
     assert last.match is not None
@@ -43,7 +42,6 @@ def test_people_are_shown_the_cause_that_the_stage_decided_by(
     record = reader.record(log, len(TIMEOUT), killed=False, died=False)
     page.tell_cause(Evidence(log=log, failure=record))
     shown = capsys.readouterr().err
-
     assert "compile-gettid" in shown
     assert "fetch-connection" not in shown
 
@@ -52,7 +50,6 @@ def test_a_log_without_a_record_is_read_as_a_whole(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page.tell_cause(Evidence(log=log))
-
     assert "fetch-connection" in capsys.readouterr().err
     log.write_text("all is well\n", "utf-8")
     page.tell_cause(Evidence(log=log))
@@ -69,7 +66,6 @@ def test_what_leaves_no_line_is_known_from_the_outside(
     log = tmp_path / "a.log"
     log.write_text("[1 / 2] Compiling a.cc\n", "utf-8")
     match = reader.record(log, 0, killed=seen == "killed", died=seen == "died").match
-
     assert match is not None
     assert match.entry.id == name
 
@@ -85,7 +81,6 @@ def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_pa
     )
     # Bazel then ends with the status that it has when its server died.
     match = reader.record(log, 0, killed=False, died=True).match
-
     assert match is not None
     assert (match.entry.id, match.entry.retry) == ("bazel-server-too-slow", "pass")
 
@@ -93,7 +88,6 @@ def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_pa
 def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("", "utf-8")
-
     assert reader.record(log, 0, killed=False, died=False) == reader.FailureRecord(None, None)
 
 
@@ -104,7 +98,6 @@ def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) 
         reader.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
         for version in ("0.15.0", "0.26.1")
     )
-
     assert old is not None
     assert old.entry.id == "bazel-name-not-defined"
     assert new is not None
@@ -117,5 +110,4 @@ def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(tmp_path:
     damaged = reader.record(log, 0, killed=False, died=False)
     log.write_text("g++: error: a.o: No space left on device\n", "utf-8")
     full = reader.record(log, 0, killed=False, died=False)
-
     assert (damaged.disk_is_full, full.disk_is_full) == (False, True)

@@ -1,13 +1,13 @@
-import io
 import tomllib
 
 import pytest
+from tests.diagnosis.reading import diagnose
 
-from tfwright.diagnosis import bazel_names, reader
+from tfwright.diagnosis import bazel_names
 
 
 def cause_of(line: str) -> str:
-    found = reader.read(io.BytesIO(line.encode()))
+    found = diagnose(line)
     return found.matches[-1].cause
 
 
@@ -51,7 +51,6 @@ def test_an_attribute_is_looked_up_with_its_rule() -> None:
         "ERROR: /w/BUILD:13:1: //w:x: missing value for mandatory attribute 'toolchain_config' in "
         "'cc_toolchain' rule"
     )
-
     assert "`toolchain_config` of cc_toolchain came with Bazel 0.20.0" in cause_of(line)
 
 

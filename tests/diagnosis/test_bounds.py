@@ -4,16 +4,16 @@ import io
 import time
 
 import pytest
+from tests.diagnosis.reading import diagnose, root_of
 
 from tfwright.diagnosis import log as logs
-from tfwright.diagnosis import reader
 
 pytestmark = pytest.mark.medium
 
 
 def seconds(log: bytes) -> float:
     begun = time.process_time()
-    reader.read(io.BytesIO(log))
+    diagnose(log)
     return time.process_time() - begun
 
 
@@ -45,8 +45,7 @@ def test_the_middle_of_a_long_log_is_kept_only_around_errors() -> None:
     fine = b"[1 / 2] Compiling tensorflow/core/kernels/a.cc; 1s local\n" * 100_000
     error = b"ERROR: /t/BUILD:1:1: Linking of rule '//a' failed (Exit 1)\nld: cannot find -lfoo\n"
     made = logs.read(io.BytesIO(fine + error + fine))
-    found = reader.read(io.BytesIO(fine + error + fine))
-
+    found = diagnose(fine + error + fine)
     assert sum(len(line.text) for line in made.lines) < 9_000_000
     assert found.first is not None
     assert (found.first.what, found.first.line) == ("ld: cannot find -lfoo", 100_002)
@@ -55,23 +54,19 @@ def test_the_middle_of_a_long_log_is_kept_only_around_errors() -> None:
 
 def test_noise_without_end_keeps_memory_bounded() -> None:
     made = logs.read(io.BytesIO(b"error: this is noise\n" * 1_000_000))
-
     assert len(made.lines) <= logs.MOST_LINES * (2 * logs.EDGE + logs.MIDDLE)
 
 
 @pytest.mark.parametrize("length", [1, logs.PIECE - 1, logs.PIECE, 3 * logs.PIECE + 7])
 def test_lines_are_counted_behind_a_line_of_any_length(length: int) -> None:
     log = b"first\n" + b"x" * length + b"\nerror: third line\n"
-    found = reader.read(io.BytesIO(log))
-
+    found = diagnose(log)
     assert found.first is not None
     assert (found.first.line, found.lines) == (3, 3)
 
 
 def test_only_the_beginning_of_a_line_without_end_is_read() -> None:
     line = b"error: begins here " + b"ERROR: undefined reference to `x' " * 100_000
-    found = reader.read(io.BytesIO(line))
-
-    assert found.first is not None
-    assert "undefined reference" in found.first.what
-    assert len(found.first.what) < 1000
+    root = root_of(line)
+    assert "undefined reference" in root.what
+    assert len(root.what) < 1000

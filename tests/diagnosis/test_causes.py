@@ -1,18 +1,11 @@
 """Cause and remedy follow from what the message names: two messages of one kind, two answers."""
 
-import io
 import re
 
 import pytest
+from tests.diagnosis.reading import explaining
 
-from tfwright.diagnosis import reader, tables
-from tfwright.diagnosis.reader import Match
-
-
-def first(log: str) -> Match:
-    found = reader.read(io.BytesIO(log.encode()))
-    return next(match for match in found.matches if match.explains)
-
+from tfwright.diagnosis import tables
 
 OWN = "bazel-out/k8-opt/bin/tensorflow/core/_objs/a/a.o:a.cc:function main: error: undefined reference to "
 VISIBILITY = (
@@ -35,7 +28,7 @@ REMEDIES = {
 
 @pytest.mark.parametrize("log", REMEDIES)
 def test_a_remedy_follows_from_what_the_message_names(log: str) -> None:
-    assert REMEDIES[log] in first(log).remedy
+    assert REMEDIES[log] in explaining(log)[0].remedy
 
 
 def test_every_row_of_a_table_can_be_reached() -> None:

@@ -4,12 +4,10 @@ The messages are those of configure, configure.py, find_cuda_config.py, util/pyt
 every third_party/*_configure.bzl from 0.6 to 2.6, and of NVIDIA's 1.15.
 """
 
-import io
 from pathlib import Path
 
 import pytest
-
-from tfwright.diagnosis import reader
+from tests.diagnosis.reading import explaining
 
 MESSAGES = Path(__file__).with_name("configure_messages.txt").read_text("utf-8").splitlines()
 UNSPECIFIC = {"general-error", "bazel-error", "marked-error", "python-exception"}
@@ -17,8 +15,4 @@ UNSPECIFIC = {"general-error", "bazel-error", "marked-error", "python-exception"
 
 @pytest.mark.parametrize("message", MESSAGES)
 def test_a_message_of_the_configuration_belongs_to_a_family(message: str) -> None:
-    found = reader.read(io.BytesIO(message.encode()))
-    explaining = {match.entry.id for match in found.matches if match.explains}
-
-    assert explaining
-    assert not explaining & UNSPECIFIC
+    assert not {match.entry.id for match in explaining(message)} & UNSPECIFIC

@@ -1,10 +1,11 @@
-import io
 import sys
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.reading import diagnose
+from tests.making import make_folder
 
-from tfwright.diagnosis import evidence, reader
+from tfwright.diagnosis import evidence
 from tfwright.diagnosis.families import Fact, everything
 
 ASKS_FOR_CUDA = next(family for family in everything() if "cuda" in family.evidence)
@@ -19,13 +20,11 @@ def test_a_cuda_home_that_cannot_be_looked_at_is_no_evidence(
     monkeypatch.setenv("CUDA_HOME", f"/{'x' * 300}")
 
     seen = evidence.of(ASKS_FOR_CUDA, tmp_path)
-
     assert not any("xxx" in text for text in seen)
 
 
 def test_a_place_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
     seen = evidence.of(ASKS_FOR_DISK, tmp_path / "gone")
-
     assert not any("GiB are free on the disk" in text for text in seen)
 
 
@@ -39,7 +38,6 @@ def test_a_library_of_another_number_is_named(tmp_path: Path) -> None:
     wanted = tmp_path / "libcudart.so.7.0"
 
     (seen,) = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
-
     assert seen == f"{wanted} is not on this host; libcudart.so.7.5 is there"
 
 
@@ -48,7 +46,6 @@ def test_a_link_that_leads_nowhere_is_named_with_its_target(tmp_path: Path) -> N
     link.symlink_to(tmp_path / "gone")
 
     seen = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(link)})
-
     assert seen == (f"{link} is a link to {tmp_path}/gone, which is not there",)
 
 
@@ -57,7 +54,6 @@ def test_a_missing_header_has_no_other_versions(tmp_path: Path) -> None:
     wanted = tmp_path / "nccl.h"
 
     seen = evidence.of(LOOKS_AT_NOTHING, tmp_path, {"path": str(wanted)})
-
     assert seen == (f"{wanted} is not on this host",)
 
 
@@ -83,7 +79,6 @@ def test_a_toolkit_is_named_with_the_version_that_it_states(
     monkeypatch.setattr(evidence, "_CUDA", (str(bare), str(tmp_path / "gone")))
 
     seen = evidence._cuda(tmp_path)
-
     assert seen == f"CUDA is in {old} (version 9.2.148), {bare}"
 
 
@@ -103,13 +98,11 @@ def test_each_of_several_files_is_looked_at(tmp_path: Path) -> None:
     gone, there = tmp_path / "a.h", tmp_path / "b.h"
     there.touch()
     both = {"path": f"{gone} or {there}"}
-
     assert evidence.of(LOOKS_AT_NOTHING, tmp_path, both) == (f"{gone} is not on this host",)
 
 
 def test_a_label_is_no_file(tmp_path: Path) -> None:
     target = {"target": "//tensorflow/core:lib"}
-
     assert evidence.of(LOOKS_AT_NOTHING, tmp_path, target) == ()
 
 
@@ -122,10 +115,9 @@ def test_the_file_that_gives_an_option_is_named(tmp_path: Path) -> None:
         b"  Inherited 'common' options: --gone_option --x=1\n"
         b"ERROR: Unrecognized option: --gone_option\n"
     )
-    match = next(match for match in reader.read(io.BytesIO(log)).matches if match.explains)
+    match = next(match for match in diagnose(log).matches if match.explains)
 
     seen = evidence.of(match.entry, tmp_path, match.parameters)
-
     assert "the log shows that /home/u/.bazelrc gives it" in seen
 
 
@@ -135,11 +127,9 @@ def test_the_file_that_gives_an_option_is_named(tmp_path: Path) -> None:
 def test_cuda_is_named_only_where_a_message_is_about_it(
     family: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cuda = tmp_path / "cuda"
-    cuda.mkdir()
+    cuda = make_folder(tmp_path / "cuda")
     monkeypatch.setattr(evidence, "_CUDA", (str(cuda),))
     found = next(each for each in everything() if each.id == family)
     known = found.model_copy(update={"evidence": ("cuda",)})
-
     assert evidence.of(known, tmp_path, {name: "-lpthread"}) == ()
     assert str(cuda) in evidence.of(known, tmp_path, {name: "-lcudart"})[0]

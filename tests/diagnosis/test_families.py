@@ -31,14 +31,12 @@ def name(family: Family) -> str:
 
 def test_every_family_has_a_name_of_its_own() -> None:
     names = Counter(family.id for family in everything())
-
     assert set(names.values()) == {1}
 
 
 @pytest.mark.parametrize("family", refinements(), ids=name)
 def test_a_sample_is_read_by_its_own_refinement_first(family: Family) -> None:
     first = next(other for other in refinements() if other.regex.search(family.sample))
-
     assert first.id == family.id
 
 
@@ -57,7 +55,6 @@ def test_every_family_says_why_and_what_helps(family: Family) -> None:
 @pytest.mark.parametrize("family", everything(), ids=name)
 def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(family: Family) -> None:
     places = places_of(family.cause) | places_of(family.remedy)
-
     assert {parameter for parameter, _ in places} <= family.parameters
     assert {table for _, table in places if table} <= known_tables()
 
@@ -73,7 +70,6 @@ def test_no_refinement_fires_on_the_log_of_a_good_build(log: Path) -> None:
     fired = [
         (family.id, line) for family in refinements() for line in lines if family.regex.search(line)
     ]
-
     assert fired == []
 
 
@@ -88,7 +84,6 @@ def test_a_pattern_that_could_be_slow_or_needs_no_text_is_refused(pattern: str) 
 def test_a_faulty_file_is_refused_by_name_and_line(tmp_path: Path) -> None:
     path = tmp_path / "host.toml"
     path.write_text('[[family]]\nid = "x"\n', "utf-8")
-
     with fails(RecipeError, path.name):
         load(path, families._Families)
 
@@ -118,6 +113,5 @@ def test_a_sample_holds_one_of_the_required_texts(family: Family) -> None:
 
 def test_every_file_of_grammars_is_read() -> None:
     files = {path.stem for path in families.FOLDER.glob("*.toml")}
-
     assert files == set(families.ORDER)
     assert len(grammars()) > 100

@@ -1,13 +1,13 @@
 """A family says of a message at least what an entry of the catalogue would say."""
 
-import io
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.reading import explaining
 
-from tfwright.diagnosis import families, reader
+from tfwright.diagnosis import families
 from tfwright.diagnosis.families import Family, refinements
 from tfwright.diagnosis.reader import Match
 
@@ -15,11 +15,6 @@ MESSAGES = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8
 PRINTED = tomllib.loads(Path(__file__).with_name("messages.toml").read_text("utf-8"))
 FACT = re.compile(r"[\w./=-]*(?:\d|--|_|[a-z]/|[a-z][A-Z])[\w./=-]*")
 """What a sentence names: versions, options, files, variables."""
-
-
-def explaining(log: str) -> list[Match]:
-    found = reader.read(io.BytesIO(log.encode()))
-    return [match for match in found.matches if match.explains]
 
 
 def said(match: Match) -> str:
@@ -33,7 +28,6 @@ def facts(match: Match) -> set[str]:
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda case: str(case["says"]))
 def test_the_family_says_what_is_known_of_this_message(message: dict[str, str]) -> None:
     first = explaining(message["log"])[0]
-
     assert first.entry.id == message["family"]
     assert message["says"] in said(first)
 
@@ -49,7 +43,6 @@ def test_the_family_says_what_is_known_of_this_message(message: dict[str, str]) 
 )
 def test_a_cause_follows_from_what_a_tool_prints(message: dict[str, str]) -> None:
     first = explaining(f"{message['log']}\n")[0]
-
     assert first.entry.id == message["family"]
     assert message["cause"] in first.cause
 
@@ -57,7 +50,6 @@ def test_a_cause_follows_from_what_a_tool_prints(message: dict[str, str]) -> Non
 @pytest.mark.parametrize("message", PRINTED["caused"], ids=lambda row: str(row["cause"]))
 def test_the_gaps_that_missing_names_leave_are_closed(message: dict[str, str]) -> None:
     cause = explaining(f"{message['log']}\n")[0].cause
-
     assert not re.search(r" \.(?!\w)|\( | \)|:\.|\.:", cause)
 
 
@@ -69,7 +61,6 @@ def test_no_refinement_names_less_than_the_family_below_it(family: Family) -> No
         return
     first, general = matches[0], matches[-1]
     own = (family.certain, family.needs, family.retry, family.commands)
-
     assert (
         facts(first) - facts(general)
         or own != (general.entry.certain, (), general.entry.retry, ())
@@ -94,5 +85,4 @@ def test_a_parameter_has_no_end_of_a_sentence(value: str, plain: str) -> None:
 
 def test_a_status_of_cuda_is_no_crash_of_a_compiler() -> None:
     log = "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: forward compatibility was attempted\n"
-
     assert [match.entry.id for match in explaining(log)] == ["gpu-driver-too-old"]

@@ -1,14 +1,13 @@
 """What people read of a failure: the root error, its causes, and what only looks bad."""
 
-import io
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.reading import diagnose
 
-from tfwright.diagnosis import learn, page, reader
+from tfwright.diagnosis import learn, page
 from tfwright.diagnosis.learn import Lesson
-from tfwright.diagnosis.reader import Diagnosis
 from tfwright.terminal.answer import plain
 
 GETTID = """\
@@ -25,13 +24,9 @@ Connection refused
 """
 
 
-def read(log: str) -> Diagnosis:
-    return reader.read(io.BytesIO(log.encode()))
-
-
 def shown(log: str, capsys: pytest.CaptureFixture[str], report: Path | None = None) -> list[str]:
     """Return the lines on standard error."""
-    page.show_diagnosis(read(log), report)
+    page.show_diagnosis(diagnose(log), report)
     return capsys.readouterr().err.splitlines()
 
 
@@ -102,7 +97,7 @@ def test_an_empty_log_says_how_to_catch_one(capsys: pytest.CaptureFixture[str]) 
 def test_the_report_of_an_unknown_error_is_alone_on_standard_output(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = read("ERROR: the zorp went wrong\n")
+    found = diagnose("ERROR: the zorp went wrong\n")
     page.show_diagnosis(found, Path("/r/log.md"))
     said = capsys.readouterr()
     assert said.out == "/r/log.md\n"
@@ -110,13 +105,13 @@ def test_the_report_of_an_unknown_error_is_alone_on_standard_output(
 
 
 def test_scripts_get_all_matches_with_what_to_type() -> None:
-    said = plain(page.diagnosis_data(read(SEVERAL)))
+    said = plain(page.diagnosis_data(diagnose(SEVERAL)))
     assert said["first"]["line"] == 1
     assert said["lines"] == 6
     assert said["matches"][0]["explains_first_error"] is True
     assert said["matches"][0]["parameters"]["header"] == "zorp.h"
     assert len(said["matches"]) > page.MOST_OTHERS
-    assert plain(page.diagnosis_data(read("all is well\n")))["first"] is None
+    assert plain(page.diagnosis_data(diagnose("all is well\n")))["first"] is None
 
 
 FIXTURE = Path("learned/x.log")
@@ -126,7 +121,7 @@ def test_a_new_entry_for_the_catalogue_can_be_appended_to_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = "t/a.cc:10:2: error: the flux capacitor 'delta' wants 1.21 gigawatts\n"
-    page.show_lesson(learn.lesson(read(log), "a.log"), FIXTURE)
+    page.show_lesson(learn.lesson(diagnose(log), "a.log"), FIXTURE)
     said = capsys.readouterr()
     assert len(tomllib.loads(said.out)["failure"]) == 1
     assert "learned/x.log" in said.err

@@ -1,10 +1,9 @@
 """What a sentence says of a message: the names in it, whole, with and without quotes."""
 
-import io
-
 import pytest
+from tests.diagnosis.reading import diagnose
 
-from tfwright.diagnosis import reader, tables
+from tfwright.diagnosis import tables
 
 MESSAGES = {
     "/w/gpu.h:2:53: fatal error: third_party/gpus/cuda/include/cuda_fp16.h: "
@@ -25,10 +24,9 @@ MESSAGES = {
 
 @pytest.mark.parametrize("message", MESSAGES)
 def test_a_cause_names_the_parameters_whole(message: str) -> None:
-    found = reader.read(io.BytesIO(message.encode()))
+    found = diagnose(message)
 
     causes = [match.cause for match in found.matches if match.explains]
-
     assert any(MESSAGES[message] in cause for cause in causes), causes
 
 
@@ -55,6 +53,5 @@ def test_a_failure_that_make_ignores_is_harmless() -> None:
         b"rm: cannot remove 'a.o': No such file or directory\n"
         b"make: [Makefile:6: clean] Error 1 (ignored)\n"
     )
-
-    assert reader.read(io.BytesIO(log)).first is None
-    assert reader.read(io.BytesIO(log.splitlines(keepends=True)[0])).first is not None
+    assert diagnose(log).first is None
+    assert diagnose(log.splitlines(keepends=True)[0]).first is not None

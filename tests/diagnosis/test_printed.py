@@ -3,21 +3,13 @@
 Each message is a format of the source that is named, with names put in its gaps.
 """
 
-import io
-
 import pytest
-
-from tfwright.diagnosis import reader
-from tfwright.diagnosis.reader import Diagnosis
-
-
-def diagnose(log: str) -> Diagnosis:
-    return reader.read(io.BytesIO(log.encode()))
+from tests.diagnosis.reading import diagnose, explaining, root_of
 
 
 def first(log: str) -> tuple[str, str]:
     """Return the name of the first match that explains the root, and its cause."""
-    match = next(match for match in diagnose(log).matches if match.explains)
+    match = explaining(log)[0]
     return match.entry.id, match.cause
 
 
@@ -79,10 +71,7 @@ MODULES = {
 @pytest.mark.parametrize("message", MODULES)
 def test_bazels_modules_are_explained_behind_every_report(message: str, head: str) -> None:
     log = f"Starting local Bazel server (7.4.1) and connecting to it...\n{head}{message}\n"
-    found = diagnose(log)
-
-    assert found.first is not None
-    assert found.first.line == 2
+    assert root_of(log).line == 2
     assert first(log)[0] == MODULES[message]
 
 
@@ -91,7 +80,6 @@ def test_a_warning_about_a_modules_version_is_no_error() -> None:
         "WARNING: For repository 'a', the root module requires module version a@1, but got a@2 in "
         "the resolved dependency graph.\n"
     )
-
     assert diagnose(log).first is None
 
 
@@ -104,7 +92,6 @@ def test_a_rule_that_fails_on_a_value_is_no_unknown_program() -> None:
         "ERROR: error evaluating module extension @@r+//:e.bzl%crate\n"
     )
     name, cause = first(log)
-
     assert name == "bazel-starlark-error"
     assert "type 'NoneType' has no operator [](string). That is a fault" in cause
 
@@ -128,10 +115,7 @@ RULE = (
     ],
 )
 def test_what_a_rule_quotes_is_nearer_than_that_the_rule_stopped(quoted: str, root: int) -> None:
-    found = diagnose(f"{RULE}{quoted}\nERROR: Analysis of target '//a' failed\n")
-
-    assert found.first is not None
-    assert found.first.line == root
+    assert root_of(f"{RULE}{quoted}\nERROR: Analysis of target '//a' failed\n").line == root
 
 
 def test_a_traceback_that_lost_its_indentation_ends_at_its_message() -> None:
@@ -141,10 +125,7 @@ def test_a_traceback_that_lost_its_indentation_ends_at_its_message() -> None:
         'load("@rules_python//python:repositories.bzl", "python_register_toolchains")\n'
         "Error: file '@rules_python//python:repositories.bzl' does not contain symbol 'a'\n"
     )
-    found = diagnose(log)
-
-    assert found.first is not None
-    assert found.first.line == 4
+    assert root_of(log).line == 4
     assert first(log)[0] == "bazel-symbol-not-in-file"
 
 
@@ -167,7 +148,6 @@ def test_what_a_server_prints_as_it_crashes_is_nearer_than_that_it_crashed() -> 
         "Unrecognized VM option 'MaxPermSize=1g'\n"
         "Error: Could not create the Java Virtual Machine.\n"
     )
-
     assert first(log)[0] == "bazel-java-start"
 
 
@@ -183,10 +163,7 @@ def test_a_module_that_was_only_looked_for_is_not_the_cause() -> None:
         '  File "a.py", line 20, in swig_import_helper\n'
         "ImportError: dlopen(/x/a.so, 6): Symbol not found: ___darwin_check_fd_set_overflow\n"
     )
-    found = diagnose(log)
-
-    assert found.first is not None
-    assert found.first.line == 9
+    assert root_of(log).line == 9
     assert "newer macOS" in first(log)[1]
 
 
@@ -196,7 +173,6 @@ RETRY = "Warning: Problem : timeout. Will retry in 1 seconds. 3 retries left.\n"
 
 def test_a_failure_counts_only_if_nothing_is_tried_afterwards() -> None:
     done = "100  1024k\nsaved\nnext\n"
-
     assert diagnose(FAILED + RETRY + done).first is None
     assert diagnose(FAILED + RETRY + FAILED).first is not None
     assert diagnose(FAILED + RETRY).first is not None
@@ -205,7 +181,6 @@ def test_a_failure_counts_only_if_nothing_is_tried_afterwards() -> None:
 def test_an_exception_that_is_printed_again_and_again_is_passed_over() -> None:
     bare = "AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'\n"
     raised = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
-
     assert diagnose(2 * bare + "2.16.2\n").first is None
     assert diagnose(2 * bare).first is not None
     assert diagnose(raised + 2 * bare + "2.16.2\n").first is not None
@@ -214,7 +189,6 @@ def test_an_exception_that_is_printed_again_and_again_is_passed_over() -> None:
 def test_what_pip_leaves_in_conflict_is_no_failed_installation() -> None:
     head = "ERROR: pip's dependency resolver does not currently take into account all packages.\n"
     wants = "tensorflow-cpu 2.16.2 requires six>=1.12.0, which is not installed.\n"
-
     assert diagnose(head + 2 * wants).first is None
     assert diagnose(wants).first is not None
 
@@ -226,17 +200,13 @@ def test_what_python_ignores_while_it_ends_is_no_error() -> None:
         "    self.close()\n"
         "AttributeError: 'NoneType' object has no attribute 'TF_DeleteSession'\n"
     )
-
     assert diagnose(f"Exception ignored in: <method>\n{traceback}").first is None
     assert diagnose(traceback).first is not None
 
 
 def test_times_that_bazel_writes_before_a_line_are_no_part_of_it() -> None:
     log = "(10:00:01) WARNING: error: none\n(10:00:02) ERROR: Unrecognized option: --x\n"
-    found = diagnose(log)
-
-    assert found.first is not None
-    assert found.first.line == 2
+    assert root_of(log).line == 2
     assert first(log)[0] == "bazel-option"
 
 
@@ -257,7 +227,6 @@ def test_times_that_bazel_writes_before_a_line_are_no_part_of_it() -> None:
 )
 def test_what_a_service_writes_before_a_line_is_no_part_of_it(prefix: str) -> None:
     said = "ERROR: Unrecognized option: --x"
-
     assert first(f"{prefix}{said}\n")[0] == "bazel-option"
 
 
@@ -275,7 +244,6 @@ def test_what_pip_says_of_its_subprocess_is_less_than_what_that_said() -> None:
         "      [end of output]\n"
         "error: metadata-generation-failed\n"
     )
-
     assert first(log)[0] == "python-module-missing"
 
 
@@ -285,7 +253,6 @@ def test_a_symbol_of_a_newer_macos_is_told_from_one_that_is_left_out() -> None:
         "  Referenced from: <00000000> /a/b.so (built for macOS 14.0 which is newer than running OS)\n"
         "  Expected in:     <00000000> /usr/lib/libc++.1.dylib\n"
     )
-
     assert "built for macOS 14.0, and this macOS is older" in first(log)[1]
 
 
@@ -295,6 +262,5 @@ def test_a_driver_that_is_not_there_is_named_though_it_is_no_failure() -> None:
         "LD_LIBRARY_PATH: \n"
         "E tensorflow/stream_executor/cuda/cuda_driver.cc:509] failed call to cuInit: CUresult(-1)\n"
     )
-
     assert found.first is None
     assert any("NVIDIA's driver" in match.cause for match in found.harmless)

@@ -4,12 +4,12 @@ Each log was made by provoking one mistake. Its first line names the family that
 the line that must be found as the root is marked.
 """
 
-import io
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.reading import diagnose, explaining, root_of
 
-from tfwright.diagnosis import learn, reader
+from tfwright.diagnosis import learn
 from tfwright.diagnosis.families import everything
 
 LOGS = sorted(Path(__file__).with_name("provoked").glob("*.log"))
@@ -20,19 +20,16 @@ HEAD = "# family: "
 def test_the_line_that_the_tool_means_is_the_root(path: Path) -> None:
     head, _, text = path.read_text("utf-8").partition("\n")
     marked = next(line for line in text.splitlines() if line.startswith(learn.MARK))
-    found = reader.read(io.BytesIO(text.replace(learn.MARK, "").encode()))
-
-    assert found.first is not None
-    assert found.first.what == marked.removeprefix(learn.MARK).strip()
-    explaining = [match.entry.id for match in found.matches if match.explains]
-    assert head.removeprefix(HEAD) in explaining
+    log = text.replace(learn.MARK, "")
+    assert root_of(log).what == marked.removeprefix(learn.MARK).strip()
+    assert head.removeprefix(HEAD) in [match.entry.id for match in explaining(log)]
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 @pytest.mark.medium
 def test_what_is_said_of_it_is_whole_sentences(path: Path) -> None:
     text = path.read_text("utf-8").replace(learn.MARK, "")
-    for match in reader.read(io.BytesIO(text.encode())).matches:
+    for match in diagnose(text).matches:
         assert match.cause[:1] not in {" ", ","}
         assert "{" not in match.cause
         assert "<" not in match.cause.replace("<cst", "").replace("<lim", "")
@@ -40,5 +37,4 @@ def test_what_is_said_of_it_is_whole_sentences(path: Path) -> None:
 
 def test_every_family_of_the_fixtures_is_known() -> None:
     heads = {path.read_text("utf-8").partition("\n")[0] for path in LOGS}
-
     assert {head.removeprefix(HEAD) for head in heads} <= {family.id for family in everything()}

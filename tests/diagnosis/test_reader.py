@@ -1,9 +1,9 @@
 import gzip
-import io
 import time
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.reading import diagnose, root_of
 from tests.failing import fails
 
 from tfwright.diagnosis import learn, page, reader
@@ -54,30 +54,21 @@ ImportError: Failed to load the native TensorFlow runtime.
 """
 
 
-def diagnose(log: str | bytes, known: Facts | None = None) -> Diagnosis:
-    return reader.read(io.BytesIO(log.encode() if isinstance(log, str) else log), known)
-
-
 def names(found: Diagnosis) -> list[str]:
     return [match.entry.id for match in found.matches]
 
 
 def test_the_root_is_what_the_compiler_says_inside_the_first_failed_action() -> None:
-    found = diagnose(BAZEL)
-
-    assert found.first is not None
-    assert found.first.what == (
-        "b.cc:10:1: error: ambiguating new declaration of 'long int gettid()'"
-    )
-    assert found.first.action == "C++ compilation of rule '//tensorflow/core:b' failed (Exit 1)"
-    assert (found.first.line, found.first.where) == (8, "/tree/tensorflow/core/BUILD:12")
-    assert found.first.command.endswith("/usr/bin/gcc -c b.cc)")
-    assert found.first.lines[0] == found.first.what
+    root = root_of(BAZEL)
+    assert root.what == "b.cc:10:1: error: ambiguating new declaration of 'long int gettid()'"
+    assert root.action == "C++ compilation of rule '//tensorflow/core:b' failed (Exit 1)"
+    assert (root.line, root.where) == (8, "/tree/tensorflow/core/BUILD:12")
+    assert root.command.endswith("/usr/bin/gcc -c b.cc)")
+    assert root.lines[0] == root.what
 
 
 def test_the_refinement_of_the_root_comes_first_then_its_family() -> None:
     explaining = [match.entry.id for match in diagnose(BAZEL).matches if match.explains]
-
     assert explaining == ["compile-gettid", "host-source-error"]
 
 
@@ -85,13 +76,11 @@ def test_other_complaints_are_named_in_the_order_of_the_log() -> None:
     others = [
         (match.entry.id, match.line) for match in diagnose(BAZEL).matches if not match.explains
     ]
-
     assert others == [("host-name-missing", 9), ("memory-compiler-killed", 11)]
 
 
 def test_the_root_may_stand_before_the_report_of_its_action() -> None:
     found = diagnose(NVCC)
-
     assert found.first is not None
     assert found.first.line == 2
     assert found.first.action == "output 'a_gpu.cu.pic.o' was not created"
@@ -100,7 +89,6 @@ def test_the_root_may_stand_before_the_report_of_its_action() -> None:
 
 def test_of_chained_tracebacks_the_first_one_is_the_root() -> None:
     found = diagnose(CHAIN)
-
     assert found.first is not None
     assert found.first.what.startswith("ImportError: libcublas.so.9.0")
     assert names(found)[0] == "import-cuda-library"
@@ -111,7 +99,6 @@ def test_an_exception_of_any_name_ends_a_traceback() -> None:
         'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nOops.Sorry: no\n'
     )
     found = diagnose(log)
-
     assert found.first is not None
     assert found.first.what == "Oops.Sorry: no"
     assert names(found) == ["python-exception"]
@@ -124,7 +111,6 @@ def test_source_lines_that_a_traceback_quotes_are_no_complaints() -> None:
         '    raise ValueError("error: cannot find -lcuda")\n'
         "ModuleNotFoundError: No module named 'mock'\n"
     )
-
     assert names(diagnose(log)) == ["python-module-missing"]
 
 
@@ -137,10 +123,7 @@ def test_the_end_of_a_starlark_traceback_is_the_root() -> None:
         "Error in fail: Repository command failed\n"
         "ERROR: Analysis of target '//x' failed; build aborted\n"
     )
-    found = diagnose(log)
-
-    assert found.first is not None
-    assert found.first.what == "Error in fail: Repository command failed"
+    assert root_of(log).what == "Error in fail: Repository command failed"
 
 
 def test_the_innermost_cause_of_a_java_exception_is_the_root() -> None:
@@ -151,15 +134,11 @@ def test_the_innermost_cause_of_a_java_exception_is_the_root() -> None:
         "\tat com.google.B.run(B.java:1)\n"
         "Caused by: java.io.IOException: No such thing\n"
     )
-    found = diagnose(log)
-
-    assert found.first is not None
-    assert found.first.what == "Caused by: java.io.IOException: No such thing"
+    assert root_of(log).what == "Caused by: java.io.IOException: No such thing"
 
 
 def test_a_summary_is_the_root_only_where_nothing_else_is() -> None:
     found = diagnose("INFO: Elapsed time: 3 s\nFAILED: Build did NOT complete successfully\n")
-
     assert names(found) == ["bazel-build-failed"]
 
 
@@ -177,14 +156,12 @@ def test_a_summary_is_the_root_only_where_nothing_else_is() -> None:
 )
 def test_what_a_build_service_puts_before_a_line_does_not_hide_it(prefix: str) -> None:
     found = diagnose(f"{prefix}ERROR: Config value 'cuda' is not defined in any .rc file\n")
-
     assert names(found)[0] == "bazel-no-config"
 
 
 def test_a_cause_that_a_fact_rules_out_is_not_given() -> None:
     log = "ImportError: undefined symbol: _PyThreadState_Current\n"
     allowed = diagnose(log).matches
-
     assert all(Facts(system="Linux").allow(match.entry) for match in allowed)
 
 
@@ -196,7 +173,6 @@ def test_a_wheel_for_gpus_shows_no_error_on_a_machine_without_one() -> None:
         for name in libraries
     ]
     found = diagnose("\n".join(lines))
-
     assert found.first is None
     assert [match.entry.id for match in found.harmless] == ["tf-library-not-opened"]
 
@@ -206,7 +182,6 @@ def test_a_built_tool_that_finds_no_cuda_library_is_an_error() -> None:
         "bazel-out/host/bin/gen_ops: error while loading shared libraries: "
         "libcudart.so.9.2: cannot open shared object file\n"
     )
-
     assert names(diagnose(log))[0] == "import-cuda-library"
 
 
@@ -216,7 +191,6 @@ def test_harmless_lines_are_named_and_are_no_error() -> None:
         "Not found: TF GPU device with id 0 was not registered\n"
     )
     found = diagnose(log)
-
     assert found.first is None
     assert [match.entry.id for match in found.harmless] == ["bazel-remark", "tf-no-gpu"]
 
@@ -224,7 +198,6 @@ def test_harmless_lines_are_named_and_are_no_error() -> None:
 @pytest.mark.parametrize("log", CLEAN, ids=lambda path: path.name)
 def test_the_log_of_a_good_build_has_no_error(log: Path) -> None:
     found = diagnose(log.read_bytes())
-
     assert (found.first, found.matches) == (None, ())
 
 
@@ -236,7 +209,6 @@ def test_what_went_well_has_no_error_however_it_looks(log: Path) -> None:
 @pytest.mark.parametrize("family", refinements(), ids=lambda family: family.id)
 def test_every_sample_is_found_in_a_log(family: Family) -> None:
     found = diagnose(f"[1 / 2] Compiling a.cc\n{family.sample}\n")
-
     assert family.id in [match.entry.id for match in (*found.matches, *found.harmless)]
 
 
@@ -245,7 +217,6 @@ def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> Non
     bar = b"[1 / 2] Compiling\r\x1b[1A\x1b[K"
     error = b"\x1b[31m\x1b[1mERROR: \x1b[0mConfig value cuda is not defined in any .rc file"
     found = diagnose(junk + b"\n" + bar + error)
-
     assert names(found)[0] == "bazel-no-config"
     assert found.first is not None
     assert all(line.isprintable() for line in found.first.lines)
@@ -254,7 +225,6 @@ def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> Non
 def test_a_packed_log_is_read(tmp_path: Path) -> None:
     path = tmp_path / "compile.log.gz"
     path.write_bytes(gzip.compress(BAZEL.encode()))
-
     assert names(reader.diagnose(str(path)))[0] == "compile-gettid"
 
 
@@ -265,7 +235,6 @@ def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes |
     path = tmp_path / "a.log"
     if content is not None:
         path.write_bytes(content)
-
     with fails(RecipeError, path):
         reader.diagnose(str(path))
 
@@ -278,14 +247,12 @@ def test_an_empty_log_is_told_from_one_without_complaints(
     log: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page.show_diagnosis(diagnose(log), None)
-
     assert said in capsys.readouterr().err
 
 
 def test_only_what_is_proved_is_called_known(capsys: pytest.CaptureFixture[str]) -> None:
     page.show_diagnosis(diagnose(BAZEL), None)
     shown = capsys.readouterr().err
-
     assert shown.startswith("Line 8: b.cc:10:1: error: ambiguating")
     assert "  likely:" in shown
     assert "host-source-error" in shown
@@ -306,14 +273,12 @@ def test_a_long_log_reports_how_far_it_was_read(
     path.write_text("x\n" * 5000, "utf-8")
     listening = Listening()
     reader.diagnose(str(path), listening)
-
     assert listening.last == Progress(10_000, 10_000, "B")
 
 
 def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) -> None:
     log = f"ERROR: {Path.home()}/tree/BUILD:12:1: C++ compilation of rule '//b' failed (Exit 1)\n"
     path = learn.report(diagnose(log), "/somewhere/compile.log", tmp_path)
-
     assert path == tmp_path / "compile.log.md"
     written = path.read_text("utf-8")
     assert "C++ compilation of rule '//b' failed (Exit 1)" in written
@@ -346,20 +311,14 @@ Caused by: java.io.IOException: of another trace
 
 
 def test_of_a_trace_of_java_the_last_cause_is_the_root() -> None:
-    found = reader.read(io.BytesIO(JAVA.encode()))
-
-    assert found.first
-    assert found.first.line == 7
+    assert root_of(JAVA).line == 7
 
 
 def test_an_exception_of_java_that_holds_its_cause_stays_the_root() -> None:
     log = JAVA.replace(
         "Unrecoverable", "java.io.IOException: No space left on device: Unrecoverable"
     )
-    found = reader.read(io.BytesIO(log.encode()))
-
-    assert found.first
-    assert found.first.line == 1
+    assert root_of(log).line == 1
 
 
 SEVERAL = """\
@@ -374,10 +333,7 @@ NotFoundError: 2 root error(s) found.
 
 
 def test_of_several_errors_of_ops_the_first_is_the_root() -> None:
-    found = reader.read(io.BytesIO(SEVERAL.encode()))
-
-    assert found.first
-    assert found.first.line == 5
+    assert root_of(SEVERAL).line == 5
 
 
 def test_a_diagnosis_is_one_document_of_json() -> None:

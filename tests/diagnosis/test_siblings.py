@@ -3,19 +3,8 @@
 Each line is a tool's format with names of our own in its gaps.
 """
 
-import io
-
 import pytest
-
-from tfwright.diagnosis import reader
-from tfwright.diagnosis.reader import Match
-
-
-def first(log: str) -> Match:
-    """Return the first match that explains the root error."""
-    found = reader.read(io.BytesIO(f"{log}\n".encode()))
-    return next(match for match in found.matches if match.explains)
-
+from tests.diagnosis.reading import explaining
 
 LINK = "is a symbolic link. Only regular files and directories may be uploaded to a remote cache."
 
@@ -39,12 +28,11 @@ STEPS = {
 
 @pytest.mark.parametrize("log", STEPS)
 def test_a_first_step_follows_from_the_kind(log: str) -> None:
-    assert STEPS[log] in first(log).remedy
+    assert STEPS[log] in explaining(log)[0].remedy
 
 
 def test_an_architecture_that_clang_lacks_gives_the_flag_for_nvcc() -> None:
-    new = first("clang: error: unsupported CUDA gpu architecture: sm_120")
-    old = first("clang: error: unsupported CUDA gpu architecture: sm_61")
-
+    new = explaining("clang: error: unsupported CUDA gpu architecture: sm_120")[0]
+    old = explaining("clang: error: unsupported CUDA gpu architecture: sm_61")[0]
     assert any("--config=cuda_nvcc" in line for line in new.advice.recipe)
     assert not old.advice.recipe

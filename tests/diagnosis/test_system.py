@@ -4,14 +4,9 @@ The messages are the formats of apt, conda, Docker, NVIDIA's container tools, mu
 put in; those of apt were provoked.
 """
 
-import io
+from tests.diagnosis.reading import diagnose
 
-from tfwright.diagnosis import reader
-from tfwright.diagnosis.reader import Diagnosis, Match
-
-
-def diagnose(log: str) -> Diagnosis:
-    return reader.read(io.BytesIO(log.encode()))
+from tfwright.diagnosis.reader import Match
 
 
 def first(log: str) -> Match:
@@ -29,7 +24,6 @@ def test_a_list_that_apt_goes_on_without_is_no_failure() -> None:
         "W: Failed to fetch http://127.0.0.1:9/debian/dists/x/InRelease  Could not connect\n"
         "W: Some index files failed to download. They have been ignored, or old ones used instead.\n"
     )
-
     assert diagnose(log).first is None
 
 
@@ -39,7 +33,6 @@ def test_a_wheel_with_a_file_system_that_is_not_there_is_no_failure() -> None:
         "HadoopFileSystem load error: libhdfs.so: cannot open shared object file: No such file or "
         "directory\n"
     )
-
     assert diagnose(log).first is None
 
 
@@ -50,5 +43,4 @@ def test_what_nvidias_tool_says_is_nearer_than_what_docker_says() -> None:
         "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot "
         "open shared object file: no such file or directory: unknown.\n"
     )
-
     assert first(log).entry.id == "docker-nvidia"

@@ -46,7 +46,6 @@ def test_a_name_that_no_row_knows_adds_nothing() -> None:
 
 def test_a_sentence_takes_parameters_and_what_is_known_of_them() -> None:
     text = tables.fill("No {header}. {header|header_owner} {other}", {"header": "nccl.h"})
-
     assert text.startswith("No nccl.h. It comes with NCCL")
     assert "  " not in text
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.making import change_text
 from tests.remedies.following import CommandLine, add
 from tests.upstream import commit, run_git
 
@@ -16,8 +17,7 @@ pytestmark = pytest.mark.medium
 def test_doctor_ends_as_the_build_would_that_it_examines(
     shell: CommandLine, recipe_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = recipe_file.read_text("utf-8")
-    recipe_file.write_text(text.replace('python = "any"', 'python = "2.4"'), "utf-8")
+    change_text(recipe_file, 'python = "any"', 'python = "2.4"')
     assert shell.status(f"invoke doctor --recipe {recipe_file} --json") == 3
     # Shown as what was found, and not as an error of the command.
     assert shell.fault is None

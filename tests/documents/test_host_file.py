@@ -24,7 +24,7 @@ def test_a_host_file_that_is_named_must_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "none.toml"))
-    with pytest.raises(RecipeError, match="cannot be read"):
+    with fails(RecipeError, "cannot be read"):
         host_file.read()
 
 
@@ -34,7 +34,7 @@ def test_a_relative_path_is_refused_with_its_line(
     file = tmp_path / "host.toml"
     file.write_text('jobs = 2\nbuild_out = "here"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
-    with pytest.raises(RecipeError, match=r"host.toml:2: build_out: here must be an absolute path"):
+    with fails(RecipeError, "host.toml:2", "build_out"):
         host_file.read()
 
 
@@ -44,9 +44,8 @@ def test_a_relative_path_is_refused_with_its_line(
 def test_a_number_that_no_machine_has_is_refused(line: str, tmp_path: Path) -> None:
     file = tmp_path / "host.toml"
     file.write_text(f"{line}\n")
-    with pytest.raises(RecipeError, match=r"host\.toml:1: .*must be") as caught:
+    with fails(RecipeError, "host.toml:1", "docs/host.md"):
         load(file, HostFile)
-    assert "docs/host.md describes every key" in caught.value.remedy
 
 
 def test_a_mirror_is_found_by_its_url_or_by_a_pattern_with_fields() -> None:
@@ -107,7 +106,7 @@ def test_a_text_is_not_taken_for_yes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "host.toml"
     path.write_text('[cache]\nenabled = "no"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(path))
-    with pytest.raises(RecipeError, match="must be true or false, without quotes"):
+    with fails(RecipeError, "quotes"):
         host_file.read()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import make_program
 
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
@@ -26,10 +27,9 @@ def write_program(path: Path, answers: Mapping[str, str]) -> None:
         for line, text in answers.items()
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        "\n".join(["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""]), "utf-8"
+    make_program(
+        path, "\n".join(["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""])
     )
-    path.chmod(0o755)
 
 
 def lay_out(root: Path, description: Description) -> Host:

@@ -3,6 +3,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.making import make_program
 
 from tfwright.documents.host_file import HostFile
 from tfwright.host import pythons
@@ -23,8 +24,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def interpreter(path: Path, version: str) -> Path:
     """Write a program that answers as an interpreter of a version does."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho {version}\n", "utf-8")
-    path.chmod(0o755)
+    make_program(path, f"#!/bin/sh\necho {version}\n")
     return path
 
 
@@ -99,9 +99,7 @@ def test_condas_environments_are_searched(nowhere: Path, monkeypatch: pytest.Mon
 
 
 def test_an_interpreter_that_fails_has_no_version(tmp_path: Path) -> None:
-    broken = tmp_path / "python3.6"
-    broken.write_text("#!/bin/sh\nexit 1\n", "utf-8")
-    broken.chmod(0o755)
+    broken = make_program(tmp_path / "python3.6", "#!/bin/sh\nexit 1\n")
     assert pythons.version_of(broken) == ""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import requests
+from tests.making import make_folder
 from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.host_file import HostFile
@@ -193,8 +194,7 @@ def test_metadata_comes_without_the_wheel(tmp_path: Path, url: str) -> None:
 
 def test_uv_locks_to_this_index_and_to_these_bytes(tmp_path: Path, url: str, site: Path) -> None:
     client = Client("uv", tmp_path)
-    project = tmp_path / "project"
-    project.mkdir()
+    project = make_folder(tmp_path / "project")
     (project / "pyproject.toml").write_text(
         '[project]\nname = "user"\nversion = "1"\nrequires-python = ">=3.11"\n'
         'dependencies = ["demo==1.1+cpu"]\n'

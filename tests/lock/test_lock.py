@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import change_text, make_folder
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -48,8 +49,7 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> RecipeJob:
 
     It is another system's: what runs during the build is not looked for.
     """
-    upstream = tmp_path / "upstream"
-    upstream.mkdir()
+    upstream = make_folder(tmp_path / "upstream")
     rules = RULE.format(name="one", sha256=files.sha256(archive)) + RULE.format(
         name="two", sha256="2" * 64
     )
@@ -129,12 +129,8 @@ def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with
     pinning.write(job, path)
     held = replace(job, locked=path)
     inputs(held)
-    path.write_text(path.read_text("utf-8").replace("2" * 64, "3" * 64), "utf-8")
-    with pytest.raises(
-        SupplyError,
-        match=r"small\.lock does not fit the inputs: archive two \(3333333333333333…\) "
-        r"is in the lock, and not wanted",
-    ):
+    change_text(path, "2" * 64, "3" * 64)
+    with fails(SupplyError, "small.lock", "3333333333333333"):
         inputs(held)
 
 
@@ -162,10 +158,9 @@ def test_a_lock_that_knows_the_needs_is_not_replaced_where_bazel_cannot_be_asked
     assert "needed = true" in text
     why = ToolError("the target cannot be analysed", remedy="Read the log.")
     monkeypatch.setattr(pinning, "_wanted", lambda *_: (None, why))
-    with fails(HostError, "small.lock", "cannot be analysed") as caught:
+    with fails(HostError, "small.lock", "cannot be analysed", "write") as caught:
         pinning.write(replace(job, locked=path), path)
     assert path.read_text("utf-8") == text
-    assert caught.value.remedy.startswith("Read the log. To write a lock file")
     # As it says: remove the lock first. A script sees that the new one knows less.
     path.unlink()
     with fails(HostError, "small.lock") as caught:
@@ -324,8 +319,7 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
     listener: Listener,
     notes: list[str],
 ) -> None:
-    served = tmp_path / "served"
-    served.mkdir()
+    served = make_folder(tmp_path / "served")
     names = ("one", "other", "idle")
     for name in names:
         with zipfile.ZipFile(served / f"{name}.zip", "w") as packed:
@@ -333,8 +327,7 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
     server = serve(served)
     load = 'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
     rules = [LOOSE.format(name=name, server=server) for name in names]
-    tree = tmp_path / "tree"
-    tree.mkdir()
+    tree = make_folder(tmp_path / "tree")
     (tree / "configure").write_text("#!/bin/sh\n: > .bazelrc\n", "utf-8")
     (tree / "configure").chmod(0o755)
     wanted = 'filegroup(name = "wheel", srcs = ["@one//:BUILD", "@other//:BUILD"])\n'
@@ -348,7 +341,6 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
     # Without a lock only Bazel knows what the target needs: the build stops where Bazel asks.
     with fails(RecipeError, "small", "invoke pin") as stopped:
         engine.build(replace(job, until="compile", offline=True))
-    assert "invoke pin" in stopped.value.remedy
 
     path = tmp_path / "small.lock"
     locked = pinning.write(job, path)

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.failing import fails
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
@@ -53,7 +54,7 @@ def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(ubuntu: Host) ->
     assert (found.cpu, found.glibc) == ("sse4.2", "2.17")
     mac = match.wish(ubuntu, system="Darwin")
     assert match.of_wheels(mac, ubuntu) == mac
-    with pytest.raises(RecipeError, match="avx3"):
+    with fails(RecipeError, "avx3"):
         match.wish(ubuntu, cpu="avx3")
 
 
@@ -225,16 +226,13 @@ def test_a_gpu_is_known_by_the_name_that_people_give_it(
 
 
 def test_a_gpu_of_an_unknown_name_is_refused_with_the_page_that_lists_them(ubuntu: Host) -> None:
-    with pytest.raises(
-        RecipeError, match="No GPU of NVIDIA is known by the name 'Voodoo 2'"
-    ) as refused:
+    with fails(RecipeError, "GPU", "NVIDIA", "Voodoo 2", "https://developer.nvidia.com/cuda-gpus"):
         match.wish(ubuntu, gpu="Voodoo 2")
-    assert "https://developer.nvidia.com/cuda-gpus" in refused.value.remedy
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("RTX 309", "RTX 3090"), ("Tesla V10", "Tesla V100")])
 def test_a_mistyped_gpu_is_answered_with_the_nearest(typed: str, meant: str, ubuntu: Host) -> None:
-    with pytest.raises(RecipeError, match=f"did you mean '{meant}'"):
+    with fails(RecipeError, meant):
         match.wish(ubuntu, gpu=typed)
 
 
@@ -270,9 +268,8 @@ def test_a_wish_that_cannot_be_read_is_answered_about_its_own_option(
     option: str, value: str, ubuntu: Host
 ) -> None:
     asked = {"system" if option == "os" else option: value}
-    with pytest.raises(RecipeError, match=f"--{option} does not take") as refused:
+    with fails(RecipeError, f"--{option}"):
         match.wish(ubuntu, **asked)
-    assert f"--{option} " in refused.value.remedy
 
 
 def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
@@ -289,5 +286,5 @@ def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
 
 
 def test_what_is_no_release_is_refused(ubuntu: Host) -> None:
-    with pytest.raises(RecipeError, match=r"'1\.8x' is not a valid release"):
+    with fails(RecipeError, "1.8x"):
         match.wish(ubuntu, release="1.8x")

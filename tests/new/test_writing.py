@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.upstream import run_git
 
 from tfwright.configure.prompt import Prompt
@@ -20,8 +21,7 @@ from tfwright.new.writing import wanted_of
 @pytest.fixture
 def host_file(tmp_path: Path) -> HostFile:
     """Return a host file whose mirror of TensorFlow has two branches and no files of it."""
-    upstream = tmp_path / "upstream"
-    upstream.mkdir()
+    upstream = make_folder(tmp_path / "upstream")
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     for command in (
         ["init", "-q", "-b", "r1.8"],
@@ -140,9 +140,8 @@ def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
 
 
 def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
-    with fails(RecipeError, "--bazel") as caught:
+    with fails(RecipeError, "--bazel VERSION"):
         bazel.chosen(Release(2, 99), {})
-    assert "--bazel VERSION" in caught.value.remedy
     assert bazel.chosen(Release(2, 99), {}, "8.0.0").version == "8.0.0"
     with fails(RecipeError, "--bazel"):
         bazel.chosen(Release(2, 99), {}, "x y")

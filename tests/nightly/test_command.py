@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from tests.making import change_text
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine
 
@@ -19,8 +20,7 @@ pytestmark = pytest.mark.medium
 @pytest.fixture
 def foreign(nightly_file: Path, recipe_file: Path, tmp_path: Path) -> Path:
     """Write a nightly.toml of a recipe of another system; return its directory."""
-    text = recipe_file.read_text("utf-8")
-    recipe_file.write_text(text.replace('system = "any"', 'system = "Darwin"'), "utf-8")
+    change_text(recipe_file, 'system = "any"', 'system = "Darwin"')
     # A full disk would be said first.
     nightly_file.write_text(
         f'directory = "{tmp_path}/host"\n[retention]\nfree = 0\n'

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder, make_program
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.workers.test_remote import LOCAL_SSH, a_host, slurm_that, ssh_that
 
@@ -114,8 +115,7 @@ def test_a_worker_with_another_recipe_refuses_the_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
-    folder = tmp_path / "order"
-    folder.mkdir()
+    folder = make_folder(tmp_path / "order")
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
     fleets.write(folder, order, pipeline_builder(tmp_path), carry=False)
     with fails(HostError, "the recipe's [source]"):
@@ -142,8 +142,7 @@ def test_an_order_whose_inputs_were_sent_is_built_offline(
         builder = pipeline_builder(tmp_path)
         order = order_of(tmp_path, {})
         order = replace(order, fingerprint=builder.decides(order.target))
-        folder = tmp_path / f"order{offline}"
-        folder.mkdir()
+        folder = make_folder(tmp_path / f"order{offline}")
         fleets.write(folder, order, builder, carry=True, offline=offline)
         fleets.carry_out(folder, SILENCE)
         shutil.rmtree(tmp_path / "other")
@@ -331,8 +330,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     builder = pipeline_builder(tmp_path)
     order = order_again(tmp_path, "one")
     order = replace(order, fingerprint=builder.decides(order.target))
-    folder = tmp_path / "order"
-    folder.mkdir()
+    folder = make_folder(tmp_path / "order")
     fleets.write(folder, order, builder, carry=True)
     fleets.carry_out(folder, SILENCE)
     assert done == ["demo fetched", "demo against a-1-py3-none-any.whl"]
@@ -343,8 +341,7 @@ def test_orders_that_a_cut_off_night_left_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ssh, "run", rebuilding({}, []))
-    left = tmp_path / "orders/2026-01-01-demo"
-    left.mkdir(parents=True)
+    left = make_folder(tmp_path / "orders/2026-01-01-demo")
     ssh_fleet(tmp_path, "one").build([], {}, lambda *_: None)
     assert not left.exists()
 
@@ -392,9 +389,7 @@ def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     def fetch(_: RecipeJob) -> None:
         raise SupplyError("Eigen could not be found", remedy="Copy it.")
 
-    sbatch = tmp_path / "sbatch"
-    sbatch.write_text("#!/bin/sh\ntouch $0.ran\n", "utf-8")
-    sbatch.chmod(0o755)
+    make_program(tmp_path / "sbatch", "#!/bin/sh\ntouch $0.ran\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(bundle, "fetched", fetch)
     build = settled_by(slurm_fleet(tmp_path, inputs=True), order_of(tmp_path, {}))
@@ -409,8 +404,7 @@ def test_a_slurm_that_takes_no_job_blocks_targets_and_ends_no_night(
 ) -> None:
     sbatch = tmp_path / "sbatch"
     said = "sbatch: error: invalid partition specified: night"
-    sbatch.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n", "utf-8")
-    sbatch.chmod(0o755)
+    make_program(sbatch, f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     build = settled_by(slurm_fleet(tmp_path), order_of(tmp_path, {}))
     assert build.result == "blocked"
@@ -441,8 +435,7 @@ build = {
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """Return a checkout whose only command carries out an order."""
-    folder = tmp_path / "checkout"
-    folder.mkdir()
+    folder = make_folder(tmp_path / "checkout")
     (folder / "tasks.py").write_text(ORDERED, "utf-8")
     return folder
 
@@ -562,8 +555,7 @@ def test_the_lock_file_of_an_axis_goes_with_its_order(
     lock.parent.mkdir()
     lock.write_text("pins", "utf-8")
     order = replace(order_of(tmp_path, {}), target=target)
-    folder = tmp_path / "order"
-    folder.mkdir()
+    folder = make_folder(tmp_path / "order")
     fleets.write(folder, order, pipeline_builder(tmp_path), carry=True)
     # The worker looks for it next to a nightly.toml of the order's folder.
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(folder / "nightly.toml"))
@@ -581,8 +573,7 @@ def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
     builder = pipeline_builder(tmp_path)
     order = order_of(tmp_path, {})
     order = replace(order, fingerprint=builder.decides(order.target))
-    folder = tmp_path / "order"
-    folder.mkdir()
+    folder = make_folder(tmp_path / "order")
     fleets.write(folder, order, builder, carry=False)
     with fails(HostError, "no gcc", "Install gcc."):
         fleets.carry_out(folder, SILENCE)

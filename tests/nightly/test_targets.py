@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import change_text
 from tests.nightly.wheels import write_wheel
 from tests.upstream import commit, run_git
 
@@ -198,8 +199,7 @@ def test_a_changed_lock_file_and_a_python_that_is_gone_start_a_build(
     lock.write_text("one", "utf-8")
     before = targets.fingerprint(targets.job_of(given, settings))
     lock.write_text("two", "utf-8")
-    text = recipe_file.read_text("utf-8")
-    recipe_file.write_text(text.replace('python = "any"', 'python = "2.4"'))
+    change_text(recipe_file, 'python = "any"', 'python = "2.4"')
     after = targets.fingerprint(targets.job_of(given, settings))
     assert after["the target Python"] == "none"
     changed = plan.differing(before, after)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_program
 
 from tfwright.documents import account
 from tfwright.errors import HostError, RecipeError
@@ -197,8 +198,7 @@ def add_program(host: Path) -> AddProgram:
         noted = host / f"{name}.calls"
         program = host / "bin" / name
         script = f'#!/bin/sh\necho "$@" >> {shlex.quote(str(noted))}\n{does}\n'
-        program.write_text(script, "utf-8")
-        program.chmod(0o755)
+        make_program(program, script)
         return noted
 
     return add

@@ -28,9 +28,8 @@ def test_without_a_terminal_the_options_for_an_incomplete_header_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    with fails(RecipeError) as found:
+    with fails(RecipeError, "--upstream", "--drop-when"):
         page.ask_header(PatchHeader("it fails", " ", ""))
-    assert "Add --upstream --drop-when" in found.value.remedy
 
 
 def test_what_a_header_lacks_is_asked_for_until_it_is_there(
@@ -75,9 +74,8 @@ def test_an_answer_with_control_characters_is_asked_for_again(
 
 def test_the_end_of_the_input_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Typed(""))
-    with fails(RecipeError, "TF_X") as found:
+    with fails(RecipeError, "TF_X", "invoke record"):
         record.ask(QUESTION)
-    assert "'invoke record' again" in found.value.remedy
 
 
 def test_what_was_recorded_is_listed_by_its_place_in_the_recipe(

@@ -108,9 +108,8 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
     )
     own.write_text(text.replace(removed, removed + " changed"), "utf-8")
     job = job_of(path, tmp_path)
-    with fails(RecipeError, "--refresh") as caught:
+    with fails(RecipeError, "--refresh"):
         engine.build(job)
-    assert "--refresh" in caught.value.remedy
     # The remedy is followed.
     tree = patches.prepare(job, 1)
     (rejected,) = tree.rglob("*.rej")
@@ -135,9 +134,8 @@ def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     folder = tmp_path / "patches"
     listed = [str(patch.relative_to(folder)) for patch in (own, second)]
     toml_editing.put_list(path, ("source", "patches"), listed)
-    with fails(RecipeError, "2") as caught:
+    with fails(RecipeError, "2", f"--recipe {path} --refresh 1"):
         patches.prepare(job_of(path, tmp_path), 2)
-    assert caught.value.remedy.endswith(f"--recipe {path} --refresh 1")
 
 
 @pytest.mark.slow
@@ -160,9 +158,8 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     tree = patches.prepare(job, 2)
     (tree / "new.txt").write_text("newer\n", "utf-8")
     for number in (1, 2):
-        with fails(RecipeError, "2") as caught:
+        with fails(RecipeError, "2", f"--recipe {path} --refresh 2 --write"):
             patches.prepare(job, number)
-        assert f"--recipe {path} --refresh 2 --write" in caught.value.remedy
     with fails(RecipeError, "2"):
         patches.refresh(job, 1)
     assert patches.refresh(job, 2).path == second
@@ -173,9 +170,8 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
 def test_a_number_that_no_patch_has_is_answered_with_those_there_are(
     path: Path, tmp_path: Path
 ) -> None:
-    with fails(RecipeError, "7") as caught:
+    with fails(RecipeError, "7", "demo/0001"):
         patches.prepare(job_of(path, tmp_path), 7)
-    assert "demo/0001-" in caught.value.remedy
 
 
 def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_next_to_it(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
@@ -81,8 +82,7 @@ http_archive(
 def recipe_path(tmp_path: Path) -> Path:
     """Write a recipe that leaves three checksums open, and the repository that has two of them."""
     pins = {"pinned": "a" * 64, "other": "b" * 64}
-    upstream = tmp_path / "upstream"
-    upstream.mkdir()
+    upstream = make_folder(tmp_path / "upstream")
     (upstream / "WORKSPACE").write_text(WORKSPACE.format(**pins), "utf-8")
     run_git("init", "--quiet", "--initial-branch=r1.8", cwd=upstream)
     run_git("add", ".", cwd=upstream)
@@ -108,8 +108,7 @@ def host_file(folder: Path, **keys: object) -> HostFile:
 def test_every_open_checksum_is_learned_from_mirrors_and_written(
     recipe_path: Path, tmp_path: Path, serve: Callable[[Path], str]
 ) -> None:
-    served = tmp_path / "served"
-    served.mkdir()
+    served = make_folder(tmp_path / "served")
     (served / "zlib-1.tar.gz").write_bytes(b"zlib")
     before = recipe_path.read_text("utf-8")
     settings = host_file(tmp_path, downloads={"https://example.invalid/": serve(served)})
@@ -131,8 +130,7 @@ def test_every_open_checksum_is_learned_from_mirrors_and_written(
 
 @pytest.mark.medium
 def test_the_drop_folder_is_searched_by_name(recipe_path: Path, tmp_path: Path) -> None:
-    dropped = tmp_path / "dropped/deeper"
-    dropped.mkdir(parents=True)
+    dropped = make_folder(tmp_path / "dropped/deeper")
     (dropped / "zlib-1.tar.gz").write_bytes(b"dropped")
     found = checksums.pin(recipe_path, host_file(tmp_path, drop=str(tmp_path / "dropped")), SILENCE)
     assert found[0].learned.sha256 == hashlib.sha256(b"dropped").hexdigest()
@@ -288,8 +286,7 @@ def test_a_package_in_the_drop_folder_is_not_downloaded(
 ) -> None:
     archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
     monkeypatch.setattr(Supplier, "packages", archive.give)
-    drop = tmp_path / "drop"
-    drop.mkdir()
+    drop = make_folder(tmp_path / "drop")
     (drop / "c_1_amd64.deb").write_text("content of c_1_amd64.deb", "utf-8")
     checksums.pin(toolkit_recipe, host_file(tmp_path, drop=drop), SILENCE)
     assert archive.asked == [["a_1_amd64.deb", "b_1%3a2_amd64.deb"]]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import make_folder
 from tests.pipeline.test_declared import keys
 
 from tfwright import errors
@@ -168,8 +169,7 @@ class Builder:
 @pytest.fixture(scope="module")
 def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
     folder = tmp_path_factory.mktemp("incremental")
-    patches = folder / "recipes" / "patches"
-    patches.mkdir(parents=True)
+    patches = make_folder(folder / "recipes" / "patches")
     (patches / "second.patch").write_text(SECOND_PATCH, "utf-8")
     (patches / "new.txt").write_text("new\n", "utf-8")
     made = Builder(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.real.configured import simulated
 from tests.real.configured.site import Site
 from tests.real.configured.versions import OTHERS, RELEASES
@@ -184,7 +185,7 @@ def test_a_cpu_configure_asks_as_many_questions_as_ever(name: str, tmp_path: Pat
 
 def test_the_environment_cannot_answer_0_11_which_the_recipe_alone_tells(tmp_path: Path) -> None:
     site = Site(OF_LINE["0.11"], tmp_path)
-    with pytest.raises(RecipeError, match="PYTHON_LIB_PATH"):
+    with fails(RecipeError, "PYTHON_LIB_PATH"):
         site.run(site.answers(), by="environment")
 
 

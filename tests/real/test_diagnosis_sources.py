@@ -68,7 +68,6 @@ def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -
     made = maker("configure_messages")
     messages = {line for mirror in mirrors for line in made.messages(Path(mirror))}
     unexplained = [line for line in messages if made.explained(line).startswith("- ")]
-
     assert len(messages) > 150
     # What remains are comments, usages and halves of messages.
     assert len(unexplained) < 0.05 * len(messages), unexplained
@@ -79,7 +78,6 @@ def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -
 def test_every_status_of_a_cuda_header_is_explained(header: str) -> None:
     text = (Path(os.environ["TFWRIGHT_CUDA_INCLUDE"]) / header).read_text("latin-1")
     names = [found["name"] for found in STATUS.finditer(text)]
-
     assert names
     for name in names:
         found = reader.read(io.BytesIO(LOGGED.format(name).encode()))
@@ -95,7 +93,6 @@ def test_most_messages_of_bazels_server_are_explained_as_bazels_own(
     families = {each: made.family_of(each.line) for each in messages}
     known = [each for each in messages if made.right(families[each])]
     claimed = {each.line: families[each] for each in messages if made.foreign(families[each])}
-
     assert len(messages) > 1000
     assert not claimed
     # What remains belongs to other commands than build, or is a part of another text.

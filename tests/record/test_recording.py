@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_program
 
 from tfwright.configure import stanzas
 from tfwright.configure.dialect import of_recipe
@@ -23,9 +25,7 @@ KNOWN = PromptTable(variable="TF_NEED_FOO", question="Foo? [y/N]: ", kind="yes-n
 
 def recorded(tmp_path: Path, script: str, *answers: str) -> tuple[Recorder, list[HeardQuestion]]:
     """Let a shell script ask on a real terminal; a person gives the answers in order."""
-    program = tmp_path / "configure"
-    program.write_text(f"#!/bin/sh\n{script}", "utf-8")
-    program.chmod(0o755)
+    program = make_program(tmp_path / "configure", f"#!/bin/sh\n{script}")
     heard: list[HeardQuestion] = []
     given = iter(answers)
 
@@ -77,7 +77,7 @@ def test_an_answer_that_is_not_accepted_is_asked_for_again(tmp_path: Path) -> No
 
 def test_a_program_that_asks_without_end_is_stopped(tmp_path: Path) -> None:
     script = "while :; do printf 'Foo? [y/N]: '; read a; done"
-    with pytest.raises(RecipeError, match="does not end"):
+    with fails(RecipeError):
         recorded(tmp_path, script, *["n"] * 300)
 
 
@@ -103,8 +103,7 @@ def test_the_version_that_an_empty_line_would_mean_is_typed(tmp_path: Path) -> N
 def test_a_question_that_means_no_by_y_is_recorded_as_it_was_answered(tmp_path: Path) -> None:
     program = tmp_path / "configure"
     script = "printf 'Y for CPU, N for GPU? [Y/n]: '; read a"
-    program.write_text(f"#!/bin/sh\n{script}", "utf-8")
-    program.chmod(0o755)
+    make_program(program, f"#!/bin/sh\n{script}")
     inverted = PromptTable(
         variable="TF_NEED_CUDA",
         question="Y for CPU, N for GPU? [Y/n]: ",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import make_folder, make_program
 
 from tfwright.tools.process import dialogue
 
@@ -32,14 +33,11 @@ def named(recipe: Path) -> str:
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that puts programs first on PATH, each from its shell script."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
+    folder = make_folder(tmp_path / "bin")
 
     def install(**scripts: str) -> None:
         for name, script in scripts.items():
-            path = folder / name
-            path.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
-            path.chmod(0o755)
+            make_program(folder / name, f"#!/bin/sh\n{script}\n")
 
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return install

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from invoke.program import Program
+from tests.failing import fails
 
 from tfwright import tasks
 from tfwright.errors import TfwrightError
@@ -15,9 +16,9 @@ from tfwright.terminal import console, program
 Act = Callable[[], object]
 
 
-def failing(act: Act, kind: type[TfwrightError]) -> TfwrightError:
-    """Return the error by which something fails."""
-    with pytest.raises(kind) as caught:
+def failing(act: Act, kind: type[TfwrightError], *values: object) -> TfwrightError:
+    """Return the error by which something fails, which names each value."""
+    with fails(kind, *values) as caught:
         act()
     return caught.value
 
@@ -97,11 +98,13 @@ class CommandLine:
             return int(ended.code or 0)
         return 0
 
-    def remedy(self, command: str) -> str:
-        """Type a command that fails; return what its message says to do."""
+    def remedy(self, command: str, *values: object) -> str:
+        """Type a command that fails; return what its message says to do, which names each value."""
         assert self.status(command) != 0
         assert self.fault is not None
-        return self.fault.remedy
+        remedy = self.fault.remedy
+        assert not [value for value in values if str(value) not in remedy], remedy
+        return remedy
 
     def succeeds(self, command: str) -> None:
         """Type a command that has to succeed."""

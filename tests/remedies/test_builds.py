@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cost.test_account import built
+from tests.making import change_text, find_text, make_folder
 from tests.remedies.following import CommandLine, add, commands, enter, write_recipe
 from tests.upstream import commit
 
@@ -36,8 +37,7 @@ def test_a_build_waits_for_another_one(shell: CommandLine, named: str, tmp_path:
     lock = tmp_path / "build_out/small/lock"
     with file_lock.held(lock, "another"):
         remedy = shell.remedy(command)
-    option = re.search(r"--wait", remedy)
-    assert option
+    option = find_text(r"--wait", remedy)
     released = threading.Event()
 
     def hold() -> None:
@@ -56,8 +56,7 @@ def test_a_build_waits_for_another_one(shell: CommandLine, named: str, tmp_path:
 @pytest.mark.parametrize("jobs", ["none", "0", "-1"])
 def test_a_number_of_jobs_is_given_or_left_out(shell: CommandLine, named: str, jobs: str) -> None:
     command = f"invoke build {named} --until source"
-    remedy = shell.remedy(f"{command} --jobs={jobs}")
-    assert "from 1 on, or leave it out" in remedy
+    shell.remedy(f"{command} --jobs={jobs}", "1 on")
     shell.succeeds(f"{command} --jobs=1")
     shell.succeeds(command)
 
@@ -71,8 +70,7 @@ def test_a_shell_is_opened_in_a_stage_that_runs_programs(
     stages = re.findall(r"\b[a-z]+\b", remedy.removeprefix("Choose "))
     assert len(stages) > 3
     command = f"invoke shell {named} --stage {stages[0]}"
-    answers = shell.remedy(command)
-    assert answers.startswith("Add to the recipe (below a header")
+    answers = shell.remedy(command, "header")
     enter(recipe, answers.partition(":\n")[2])
     (build,) = commands(shell.remedy(command))
     shell.succeeds(build)
@@ -86,8 +84,7 @@ def test_a_shell_is_opened_in_a_stage_that_runs_programs(
 def test_a_name_is_given_on_one_line(shell: CommandLine, named: str, name: str) -> None:
     command = f"invoke build {named} --until source"
     remedy = shell.remedy(f"{command} --verified-by {shlex.quote(name)}")
-    shown = re.search(r"--verified-by '[^']*'", remedy)
-    assert shown
+    shown = find_text(r"--verified-by '[^']*'", remedy)
     shell.succeeds(f"{command} {shown[0]}")
 
 
@@ -101,12 +98,10 @@ def test_a_patch_that_is_missing_is_added_or_named_right(
     add(recipe, line, after='release = "1.12"')
     remedy = shell.remedy(f"invoke plan {named}")
     assert way.rsplit(maxsplit=1)[-1] in remedy
-    own = recipe.parent / "patches/demo"
-    own.mkdir(parents=True)
+    own = make_folder(recipe.parent / "patches/demo")
     if way == "correct its name":
         shutil.copy(patch, own)
-        text = recipe.read_text("utf-8")
-        recipe.write_text(text.replace(".patchx", ".patch"), "utf-8")
+        change_text(recipe, ".patchx", ".patch")
     else:
         shutil.copy(patch, own / f"{patch.name}x")
     assert recipes.read(str(recipe)).source.patches
@@ -130,18 +125,15 @@ def test_a_target_that_makes_no_wheel_is_corrected(recipe: Path, way: str) -> No
 
     (remedy,) = refused()
     if way == "target":
-        target = re.search(r"Set compile\.target to (\S+) or", remedy)
-        assert target
-        text = recipe.read_text("utf-8")
-        recipe.write_text(text.replace("//op:lib", target[1]), "utf-8")
+        target = find_text(r"Set compile\.target to (\S+) or", remedy)
+        change_text(recipe, "//op:lib", target[1])
         assert refused() == []
     elif way == "program":
         assert "in package.program" in remedy
         add(recipe, '[package]\nprogram = "make_wheel"\n')
         assert refused() == []
     else:
-        option = re.search(r"--until (\w+)", remedy)
-        assert option
+        option = find_text(r"--until (\w+)", remedy)
         assert engine.stage_named(option[1])
 
 
@@ -161,10 +153,8 @@ def test_another_build_is_named_as_is_said(
     job.places.logs.mkdir(parents=True)
     for _ in range(2):
         built(job, kernel=1.0)
-    remedy = shell.remedy(f"invoke cost {named} --against previuos")
-    assert way in remedy
-    option = re.search(r"--against \w+", remedy)
-    assert option
+    remedy = shell.remedy(f"invoke cost {named} --against previuos", way)
+    option = find_text(r"--against \w+", remedy)
     if way != "previous":
         other = tmp_path / "other.json"
         shutil.copy(cost.profile(job), other)
@@ -195,8 +185,7 @@ def test_a_part_and_a_time_of_the_attacks_are_chosen(
     monkeypatch.setattr("tfwright.develop.checks.run", lambda *argv, **_: ran.append(argv))
     remedy = shell.remedy("invoke test --attack --part nothing-like-it")
     parts = remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
-    shown = re.search(r"--seconds \d+", shell.remedy("invoke test --attack --seconds 0"))
-    assert shown
+    shown = find_text(r"--seconds \d+", shell.remedy("invoke test --attack --seconds 0"))
     for part in parts:
         shell.succeeds(f"invoke test --attack --part {part} {shown[0]}")
     assert len(ran) == len(parts)

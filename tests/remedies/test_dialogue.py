@@ -1,10 +1,10 @@
 """What is said of programs that ask, such as ./configure, done to the letter."""
 
-import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.making import find_text
 from tests.remedies.following import failing
 from tests.tools.process.test_dialogue import bash, talk
 from tests.upstream import commit, run_git
@@ -46,8 +46,7 @@ def test_a_patch_makes_a_script_run(
 
     remedy = failing(asked, HostError).remedy
     assert "that makes configure executable" in remedy
-    shown = re.search(r"such as (#!\S+)\.$", remedy)
-    assert shown
+    shown = find_text(r"such as (#!\S+)\.$", remedy)
     (upstream / "configure").write_text(f"{shown[1]}\n{CONFIGURE}", "utf-8")
     (upstream / "configure").chmod(0o755)
     patch.parent.mkdir()
@@ -63,8 +62,7 @@ def test_an_answer_that_no_line_holds_is_shortened(tmp_path: Path) -> None:
         return talk(bash(CONFIGURE, tmp_path), {r"Fine\? ": answer})[0].text
 
     fault = failing(lambda: answered("x" * 5000), RecipeError)
-    shown = re.search(r'Set (by = "\w+") in .* \[configure\], or shorten', fault.remedy)
-    assert shown
+    shown = find_text(r'Set (by = "\w+") in .* \[configure\], or shorten', fault.remedy)
     ConfigureTable.model_validate(tomllib.loads(shown[1]))
     assert "got xxx" in answered("xxx")
 
@@ -82,6 +80,5 @@ def test_a_program_that_needs_longer_gets_the_time(
 
     fault = failing(lambda: ended("timeout", 1), ToolError)
     assert fault.evidence.lines == ("thinking",)
-    key = re.search(r"raise '(\w+)' in the recipe's \[configure\]", fault.remedy)
-    assert key
+    key = find_text(r"raise '(\w+)' in the recipe's \[configure\]", fault.remedy)
     assert ended(key[1], 60) == 0

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import find_text, make_program
 from tests.remedies.following import CommandLine, failing
 from tests.tools.bazel.test_binary import VERSION, fake
 
@@ -46,8 +47,7 @@ def test_another_port_is_chosen_or_the_program_that_uses_it_is_stopped(
     with server.listening(tmp_path) as other:
         port = other.server_address[1]
         command = f"invoke index --folder {tmp_path} --serve --port {port}"
-        remedy = shell.remedy(command)
-        assert "--port" in remedy
+        shell.remedy(command, "--port")
         with server.listening(tmp_path) as free:
             assert free.server_address[1] != port
     with server.listening(tmp_path, port) as again:
@@ -68,15 +68,13 @@ def test_a_virtualenv_is_installed_by_the_command_that_is_shown(tmp_path: Path) 
     python = tmp_path / "my pythons/python2.7"
     python.parent.mkdir()
     there = tmp_path / "virtualenv"
-    python.write_text(OLD_PYTHON.format(there=there, python=sys.executable), "utf-8")
-    python.chmod(0o755)
+    make_program(python, OLD_PYTHON.format(there=there, python=sys.executable))
 
     def create() -> None:
         venv.create(python, "2.7.18", tmp_path / "home", tmp_path / "log")
 
     fault = failing(create, HostError)
-    command = re.search(r"run '([^']* install [^']*)'", fault.remedy)
-    assert command
+    command = find_text(r"run '([^']* install [^']*)'", fault.remedy)
     subprocess.run(shlex.split(command[1]), check=True)
     create()
     assert (tmp_path / "home/bin/python").exists()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import find_text
 from tests.remedies.following import CommandLine, commands, enter, failing, write_recipe
 from tests.upstream import commit, run_git
 
@@ -146,8 +147,7 @@ def test_a_flag_is_corrected(tmp_path: Path, wrong: str, correct: str) -> None:
     path = copied(CPU, tmp_path)
     replace(path, 'CC_OPT_FLAGS = "-march=x86-64', f'CC_OPT_FLAGS = "{wrong}')
     (found,) = linting.lint(str(path))
-    shown = re.search(correct, found.remedy)
-    assert shown
+    shown = find_text(correct, found.remedy)
     right = shown[1] if shown.groups() else f"'{wrong}'"
     if "without blanks" in correct:
         right = "-DX=ab"
@@ -168,8 +168,7 @@ def test_a_condition_is_written_as_is_shown(tmp_path: Path) -> None:
 
     (found,) = written("release > =1.9")
     assert found.rule == "drop-when"
-    shown = re.search(r"Write (release >= [\d.]+\d), (upstream) COMMIT", found.remedy)
-    assert shown
+    shown = find_text(r"Write (release >= [\d.]+\d), (upstream) COMMIT", found.remedy)
     assert written(shown[1]) == []
     assert written("a sentence about the release.") == []
 
@@ -262,6 +261,5 @@ def test_a_revision_is_named_that_the_checkout_has(
     commit(tmp_path, {"recipes/a.toml": ""})
     monkeypatch.setattr(linting, "ROOT", tmp_path)
     fault = failing(lambda: linting.change_since("nosuch"), RecipeError)
-    branch = re.search(r"--changed (\w+)\.", fault.remedy)
-    assert branch
+    branch = find_text(r"--changed (\w+)\.", fault.remedy)
     assert linting.change_since(branch[1]).files == ()

@@ -1,12 +1,12 @@
 """What is said of other machines, and of the programs that reach them, done to the letter."""
 
-import re
 import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.making import find_text
 from tests.remedies.following import failing
 from tests.workers.test_remote import HOST, LOCAL_SSH
 
@@ -72,10 +72,8 @@ def test_what_rsync_names_is_corrected(
     programs: Callable[..., None], tmp_path: Path, send: Callable[..., None]
 ) -> None:
     programs(ssh=LOCAL_SSH.format(home=tmp_path / "home"))
-    fault = failing(lambda: send("absent"), ToolError)
-    assert fault.remedy.startswith("Correct what rsync names above")
-    log = re.search(r"is in (\S+)\.$", fault.remedy)
-    assert log
+    fault = failing(lambda: send("absent"), ToolError, "Correct")
+    log = find_text(r"is in (\S+)\.$", fault.remedy)
     named = str(tmp_path / "source/absent")
     assert named in Path(log[1]).read_text("utf-8")
     assert any(named in line for line in fault.evidence.lines)
@@ -162,8 +160,7 @@ def test_sbatch_says_what_is_wrong_with_the_options_of_the_host_file(
         return submit(*table.options)
 
     wrong = ["--partition=night"] if fault == "an option" else []
-    refused = failing(lambda: with_options(*wrong), ToolError)
-    assert refused.remedy.startswith("Look at what sbatch says, and at [slurm]")
+    refused = failing(lambda: with_options(*wrong), ToolError, "[slurm]")
     said = "queued somehow" if says != "17" else "invalid partition specified"
     assert said in refused.what
     programs(sbatch=sbatch(tmp_path))

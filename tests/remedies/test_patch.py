@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.making import change_text
 from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
@@ -49,8 +50,7 @@ def edit(tree: Path) -> None:
 def test_a_tree_is_made_and_edited_before_a_patch_is_written(
     shell: CommandLine, begun: str, tree: Path, recipe: Path
 ) -> None:
-    remedy = shell.remedy(f"{begun} {HEADER}")
-    assert remedy == "Edit the files there, then run this again."
+    shell.remedy(f"{begun} {HEADER}", "files")
     edit(tree)
     shell.succeeds(f"{begun} {HEADER}")
     assert recipes.read(str(recipe)).source.patches == ("main/0001-why.patch",)
@@ -106,8 +106,7 @@ def test_a_file_gets_a_name_that_a_patch_can_hold(
     shell: CommandLine, begun: str, tree: Path, recipe: Path
 ) -> None:
     (tree / "two words").write_text("x\n", "utf-8")
-    remedy = shell.remedy(f"{begun} {HEADER}")
-    assert remedy.startswith("Give the file a name without blanks")
+    shell.remedy(f"{begun} {HEADER}", "blanks")
     (tree / "two words").rename(tree / "one-word")
     shell.succeeds(f"{begun} {HEADER}")
     (patch,) = recipe.parent.glob("patches/main/*.patch")
@@ -209,8 +208,7 @@ def test_what_did_not_fit_is_done_by_hand(shell: CommandLine, named: str, redone
     (redone / "op.cc").write_text("1\nother\n", "utf-8")
     shell.succeeds(f"invoke patch {named} --refresh 1 --write")
     shell.succeeds(f"invoke patch {named} --refresh 2")
-    remedy = shell.remedy(f"invoke patch {named} --refresh 2 --write")
-    assert remedy.startswith("Make the change by hand;")
+    shell.remedy(f"invoke patch {named} --refresh 2 --write", "change")
     assert shell.fault
     for name in shell.fault.evidence.lines:
         assert name.endswith(".rej")
@@ -224,8 +222,7 @@ def test_the_patch_before_is_redone_first(
     shell: CommandLine, named: str, redone: Path, recipe: Path
 ) -> None:
     patch = recipe.parent / "patches/main/0001-one.patch"
-    text = patch.read_text("utf-8")
-    patch.write_text(text.replace("-2\n", "-two\n"), "utf-8")
+    change_text(patch, "-2\n", "-two\n")
     shutil.rmtree(redone)
     remedy = shell.remedy(f"invoke patch {named} --refresh 2")
     shell.succeeds(remedy.removeprefix("Redo that one first: "))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.host.conftest import lay_out, write_program
 from tests.host.test_requirements import BUILD_OUT, PROGRAMS, varied, with_cuda
+from tests.making import find_text, make_folder
 from tests.remedies.following import commands
 
 from tfwright.doctor import gpu, images, requirements
@@ -66,8 +67,7 @@ class Trial:
 
     def install(self, command: str, packages: Mapping[str, str]) -> None:
         """Type a command of a remedy where sudo and apt-get are; a package is one program."""
-        bin_ = self.root / "as root"
-        bin_.mkdir(exist_ok=True)
+        bin_ = make_folder(self.root / "as root")
         lines = [
             f"{name}) mkdir -p $(dirname {self.root}{path}); "
             f"printf '#!/bin/sh\\necho {name} version 99.0\\n' > {self.root}{path}; chmod +x {self.root}{path};;"
@@ -104,8 +104,7 @@ def gone(trial: Trial, *names: str) -> None:
 def test_another_machine_or_an_earlier_stage_is_chosen(trial: Trial) -> None:
     trial.changed(host={"machine": "aarch64"})
     (finding,) = trial.findings()
-    until = re.search(r"--until (\w+)", finding.remedy)
-    assert until
+    until = find_text(r"--until (\w+)", finding.remedy)
     assert not finding.stops(until[1])
     trial.program("/usr/bin/uname", {"-sm": "Linux aarch64"})
     assert trial.findings() == []
@@ -146,8 +145,7 @@ def test_a_second_source_of_bazel_is_installed_or_a_binary_named(trial: Trial, w
     remedy = trial.remedy("Bazel")
     assert way in remedy
     if way == "[bazels]":
-        line = re.search(r"(\[bazels\]) ('[\d.]+' = '/path/to/bazel')", remedy)
-        assert line
+        line = find_text(r"(\[bazels\]) ('[\d.]+' = '/path/to/bazel')", remedy)
         trial.settings(**tomllib.loads(f"{line[1]}\n{line[2]}"))
     else:
         trial.program("/usr/bin/npm", {"*": ""})
@@ -158,8 +156,7 @@ def test_a_second_source_of_bazel_is_installed_or_a_binary_named(trial: Trial, w
 def test_build_out_is_moved_to_another_disk(trial: Trial, kind: str) -> None:
     trial.file("/proc/mounts", f"rootfs / {kind} rw\n/dev/vdb /disk ext4 rw\n")
     remedy = trial.remedy(kind)
-    key = re.match(r"Set (\w+) in the host file to a directory on a (?:local )?disk", remedy)
-    assert key
+    key = find_text(r"^Set (\w+) in the host file to a directory on a (?:local )?disk", remedy)
     (trial.root / "disk").mkdir()
     other = PROGRAMS["/usr/bin/df"]["*"].replace("15% /", "15% /disk")
     trial.program("/usr/bin/df", {"*": other})
@@ -177,8 +174,7 @@ def test_build_out_is_moved_to_a_plain_path(
     trial.settings(build_out=place)
     remedy = trial.remedy("' ' in")
     assert ("move the checkout" in remedy) == checkout
-    key = re.match(r"Set (\w+) to such a directory", remedy)
-    assert key
+    key = find_text(r"^Set (\w+) to such a directory", remedy)
     trial.settings(**{key[1]: "/disk"})
     assert trial.findings() == []
 
@@ -280,8 +276,7 @@ def test_a_capability_is_corrected_or_another_cuda_taken(kernels: Trial, way: st
         kernels.changed(host={"cuda": "10.0"})
         kernels.file("/usr/local/cuda/include/cuda.h", "#define CUDA_VERSION 10000\n")
     else:
-        newest = re.search(r"to ([\d.]+)$", finding.wanted)
-        assert newest
+        newest = find_text(r"to ([\d.]+)$", finding.wanted)
         right = f"6.1,{newest[1]}"
         wrong["TF_CUDA_COMPUTE_CAPABILITIES"] = right
         kernels.changed(configure={"answers": wrong})
@@ -297,8 +292,7 @@ def test_the_capability_of_this_gpu_is_added_or_a_recipe_found_that_has_it(kerne
     (finding,) = kernels.findings()
     (command,) = commands(finding.remedy)
     assert command == "invoke match"
-    capability = re.search(r"(\d\.\d)", finding.found)
-    assert capability
+    capability = find_text(r"(\d\.\d)", finding.found)
     other["TF_CUDA_COMPUTE_CAPABILITIES"] = f"7.0,{capability[1]}"
     kernels.changed(configure={"answers": other})
     assert kernels.findings() == []
@@ -313,8 +307,7 @@ def test_a_driver_is_installed_by_the_command_that_is_shown(kernels: Trial, driv
     else:
         gone(kernels, "nvidia-smi")
     (finding,) = kernels.findings()
-    package = re.match(r"sudo apt-get install nvidia-driver-(\d+) ", finding.remedy)
-    assert package
+    package = find_text(r"^sudo apt-get install nvidia-driver-(\d+) ", finding.remedy)
     kernels.program("/usr/bin/nvidia-smi", {**answers, query: f"{package[1]}.99"})
     assert kernels.findings() == []
 
@@ -327,8 +320,7 @@ def test_an_older_compiler_of_nvcc_is_installed_and_named_as_is_shown(kernels: T
     path = f"/usr/bin/{package}"
     number = package.removeprefix("gcc-")
     kernels.program(path, {"--version": f"{package} (Debian) {number}.1.0"})
-    line = re.search(r"under \[(configure\.answers)\]: (\w+ = \".*\")", answer)
-    assert line
+    line = find_text(r"under \[(configure\.answers)\]: (\w+ = \".*\")", answer)
     shown = tomllib.loads(line[2])
     assert shown["GCC_HOST_COMPILER_PATH"] == path
     answers = {**kernels.recipe.configure.answers, **shown}
@@ -347,8 +339,7 @@ def test_a_toolkit_is_obtained_where_apt_is_or_named_in_the_host_file(trial: Tri
     toolkit = trial.recipe.toolkit.model_copy(update={"cuda": only})
     trial.recipe = trial.recipe.model_copy(update={"toolkit": toolkit})
     text = toolkit_ways.remedy(trial.recipe, "cuda", trial.host())
-    line = re.search(r'host file: (cuda = "/path")', text)
-    assert line
+    line = find_text(r'host file: (cuda = "/path")', text)
     trial.settings(**tomllib.loads(line[1]))
     trial.file("/path/include/cuda.h", "#define CUDA_VERSION 11080\n")
     places = [each.found for each in trial.findings()]

@@ -80,8 +80,7 @@ def test_a_wheel_that_cannot_be_read_gives_way_to_one_that_is_made_as_it_should(
 ) -> None:
     right = make_sealed(folder="right")
     wrong = rewritten(make_sealed(), name, content)
-    fault = failing(lambda: acting(wrong, act), WheelError)
-    assert fault.remedy.startswith(do)
+    failing(lambda: acting(wrong, act), WheelError, do)
     assert acting(right, act)
 
 
@@ -90,8 +89,7 @@ def test_what_packs_a_wheel_with_a_false_record_is_corrected(
 ) -> None:
     right = make_wheel(folder="right")
     wrong = rewritten(make_wheel(), "more.py", "x = 1\n")
-    fault = failing(lambda: sealed(wrong, tmp_path / "a"), WheelError)
-    assert fault.remedy.startswith("Correct by a patch what packs the wheel")
+    failing(lambda: sealed(wrong, tmp_path / "a"), WheelError, "Correct")
     sealed(right, tmp_path / "b")
     assert files.sha256(tmp_path / "b")
 
@@ -101,8 +99,7 @@ def test_what_packs_a_wheel_with_a_false_record_is_corrected(
 
 def test_a_library_that_is_not_sound_is_made_in_another_way(tmp_path: Path) -> None:
     wrong = relinks.wheel(tmp_path, relinks.SMALL[:60])
-    fault = failing(lambda: relinks.relinked(wrong), WheelError)
-    assert fault.remedy.startswith("Correct by a patch how this library is made")
+    failing(lambda: relinks.relinked(wrong), WheelError, "library")
     assert relinks.relinked(relinks.wheel(tmp_path))
 
 
@@ -134,8 +131,7 @@ def test_a_library_is_built_without_a_certificate() -> None:
         return machs.rewritten(before)
 
     signed = machs.adhoc(certificate=b"who signed")
-    fault = failing(lambda: rewrite(signed), WheelError)
-    assert fault.remedy.startswith("Build it unsigned")
+    failing(lambda: rewrite(signed), WheelError, "unsigned")
     assert rewrite(b"")
     assert rewrite(machs.adhoc())
 
@@ -180,6 +176,5 @@ def test_a_wheel_without_libraries_has_no_platform(make_wheel: Maker) -> None:
         if platform:
             platform_tag.insist(make_wheel(), platform)
 
-    fault = failing(lambda: seal("manylinux_2_31_x86_64"), WheelError)
-    assert fault.remedy.startswith("Take package.platform out of the recipe")
+    failing(lambda: seal("manylinux_2_31_x86_64"), WheelError, "package.platform")
     seal("")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from tests.making import make_folder
 from tests.remedies.following import CommandLine, failing
 
 from tfwright.errors import HostError
@@ -24,8 +25,7 @@ STATEMENT = '{{"subject": [{{"digest": {{"sha256": "{}"}}}}]}}'
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the working directory, whose path is two words of a shell."""
-    made = tmp_path / "my keys"
-    made.mkdir()
+    made = make_folder(tmp_path / "my keys")
     monkeypatch.chdir(made)
     return made
 
@@ -95,8 +95,7 @@ def test_a_private_key_in_place_of_the_public_one_is_turned_into_it(
 
 
 def test_a_path_without_a_key_is_corrected(shell: CommandLine, signed: Pair, folder: Path) -> None:
-    remedy = shell.remedy(inspect(signed[0], folder / "none.pem"))
-    assert remedy.startswith("Check the path")
+    shell.remedy(inspect(signed[0], folder / "none.pem"), "Check")
     shell.succeeds(inspect(signed[0], folder / "key.public.pem"))
 
 

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tests.making import find_text
 from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
@@ -54,8 +55,7 @@ def test_a_tag_gives_way_to_the_commit_that_is_named(
     run_git("tag", "--annotate", "--message=x", "v1.12.0", cwd=upstream)
     pin(recipe, run_git("rev-parse", "v1.12.0", cwd=upstream))
     remedy = shell.remedy(build)
-    line = re.search(r'Write commit = "(\w{40})" into \[source\]', remedy)
-    assert line
+    line = find_text(r'Write commit = "(\w{40})" into \[source\]', remedy)
     pin(recipe, line[1])
     shell.succeeds(build)
 
@@ -91,8 +91,7 @@ def test_a_source_that_is_gone_is_corrected_or_gets_a_mirror(
     shell: CommandLine, recipe: Path, upstream: Path, build: str, way: str
 ) -> None:
     moved = upstream.rename(upstream.with_name("moved"))
-    remedy = shell.remedy(build)
-    assert "[mirrors]" in remedy
+    shell.remedy(build, "[mirrors]")
     if way == "[mirrors]":
         add(shell.host_file, f'{way}\n"file://{upstream}" = "{moved}"\n')
     else:
@@ -132,8 +131,7 @@ def test_a_tree_of_another_release_is_pinned_or_said(
 ) -> None:
     other = commit(upstream, {VERSION: "_VERSION = '1.12.0'\n"})
     pin(recipe, commit(upstream, {VERSION: "_VERSION = '1.13.1'\n"}))
-    remedy = shell.remedy(build)
-    assert remedy.startswith("Pin a commit of the branch")
+    remedy = shell.remedy(build, "branch")
     if way == "commit":
         pin(recipe, other)
     else:
@@ -166,10 +164,8 @@ def test_an_asset_is_a_new_file(shell: CommandLine, recipe: Path, build: str) ->
     lines = '[source.assets]\n"{}" = "main/asset"\n'
     before = recipe.read_text("utf-8")
     add(recipe, lines.format("op.cc"))
-    remedy = shell.remedy(build)
-    assert remedy.startswith("Assets are new files")
+    shell.remedy(build, "Assets")
     recipe.write_text(before + lines.format("op.cc/new"), "utf-8")
-    remedy = shell.remedy(build)
-    assert remedy.startswith("Choose a path without a file")
+    shell.remedy(build, "Choose")
     recipe.write_text(before + lines.format("third_party/new"), "utf-8")
     shell.succeeds(build)

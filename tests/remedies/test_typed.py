@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import change_text, find_text
 from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright import tasks
@@ -30,8 +31,7 @@ pytestmark = pytest.mark.medium
 
 def test_a_copy_gets_the_option_and_another_name(shell: CommandLine, tmp_path: Path) -> None:
     begun = f"invoke new --like demo --folder {tmp_path}"
-    option = re.search(r"--name NAME", shell.remedy(begun))
-    assert option
+    option = find_text(r"--name NAME", shell.remedy(begun))
     command = f"{begun} {option[0].replace('NAME', 'mine')}"
     shell.succeeds(command)
     assert shell.remedy(command) == "Choose another name."
@@ -103,8 +103,7 @@ def test_a_host_file_is_corrected(shell: CommandLine, damage: bytes) -> None:
 
 
 def test_two_builds_are_compared_as_is_shown(shell: CommandLine) -> None:
-    remedy = shell.remedy("invoke cache --why one")
-    assert remedy == "Name both: invoke cache --why FIRST --why SECOND"
+    remedy = shell.remedy("invoke cache --why one", "invoke cache --why FIRST --why SECOND")
     # Then it says which logs there are, and how to have some.
     assert "logs = true" in shell.remedy(remedy.removeprefix("Name both: "))
 
@@ -143,8 +142,7 @@ def test_a_log_is_named_as_is_said(
     text = b"x.cc:1:10: fatal error: y.h: No such file or directory\n"
     log = tmp_path / "log"
     log.write_bytes(gzip.compress(text)[:-9])
-    remedy = shell.remedy(f"invoke diagnose {log}")
-    assert way in remedy
+    shell.remedy(f"invoke diagnose {log}", way)
     log.write_bytes(gzip.compress(text) if way == "gzip" else text)
     if way == "-":
         with log.open("rb") as stream:
@@ -168,8 +166,7 @@ def test_a_log_is_named_as_is_said(
 def test_an_option_gets_the_one_that_it_needs_or_is_left_out(
     shell: CommandLine, command: str, needed: str
 ) -> None:
-    remedy = shell.remedy(f"invoke {command}")
-    assert remedy.startswith(f"Add {needed.split(maxsplit=1)[0]}, or leave out --")
+    shell.remedy(f"invoke {command}", needed.split(maxsplit=1)[0])
     # Then it is about the file, which is not there.
     assert "/absent" in refusal(shell, f"invoke {command} {needed}")
     alone = f"invoke {command.rsplit(maxsplit=2)[0]} {needed}"
@@ -186,8 +183,7 @@ def refusal(shell: CommandLine, command: str) -> str:
 def test_of_two_options_one_is_given_at_a_time(shell: CommandLine, tmp_path: Path) -> None:
     log = tmp_path / "small.log"
     log.write_text("", "utf-8")
-    remedy = shell.remedy("invoke vault --gc --links")
-    assert remedy == "Give one of them at a time."
+    shell.remedy("invoke vault --gc --links", "time")
     shell.succeeds("invoke vault --gc")
     shell.succeeds("invoke vault --verify")
 
@@ -204,16 +200,14 @@ def test_a_file_whose_name_is_like_an_option_is_named_as_is_shown(
     remedy = shell.remedy(f"invoke inspect {odd}")
     (listing,) = commands(remedy)
     shell.succeeds(listing)
-    named = re.search(r"a file of that name is (\S+)\.$", remedy)
-    assert named
+    named = find_text(r"a file of that name is (\S+)\.$", remedy)
     # It is read, and then its name is found not to be one of a wheel.
     assert "unknown option" not in refusal(shell, f"invoke inspect {named[1]}")
 
 
 def test_a_bundle_is_named_as_is_shown(shell: CommandLine, tmp_path: Path) -> None:
     remedy = shell.remedy("invoke bundle --recipe demo")
-    shown = re.match(r"Name it: (invoke bundle .* --output) FILE$", remedy)
-    assert shown
+    shown = find_text(r"^Name it: (invoke bundle .* --output) FILE$", remedy)
     # A folder in the place of a file is the next thing to be refused.
     assert str(tmp_path) in refusal(shell, f"{shown[1]} {tmp_path}")
 
@@ -244,8 +238,7 @@ def test_the_command_is_run_again_where_no_answer_came(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("line", ["branch = ", "branch r1.8"])
 def test_a_line_of_a_recipe_is_corrected(recipe_file: Path, line: str) -> None:
     right = 'branch = "r1.8"'
-    text = recipe_file.read_text("utf-8")
-    recipe_file.write_text(text.replace(right, line), "utf-8")
+    change_text(recipe_file, right, line)
     fault = failing(lambda: recipes.read(str(recipe_file)), RecipeError)
     number = re.search(r":(\d+): ", fault.what)
     shown = re.search(r'key = ("value")', fault.remedy)
@@ -261,8 +254,7 @@ def test_a_line_of_a_recipe_is_corrected(recipe_file: Path, line: str) -> None:
 def test_the_right_file_is_named(shell: CommandLine, tmp_path: Path) -> None:
     wrong = tmp_path / "small.toml"
     wrong.write_bytes(bytes(toml.LARGEST + 1))
-    remedy = shell.remedy(f"invoke plan --recipe {wrong}")
-    assert remedy == "Check that this is the right file."
+    shell.remedy(f"invoke plan --recipe {wrong}", "right")
     shell.succeeds("invoke plan --recipe demo --until source")
 
 
@@ -275,8 +267,7 @@ def test_the_target_that_makes_a_wheel_of_a_release_is_written(release: str) -> 
         recipes.insist_on_wheel(target, PackageTable(), numbers)
 
     fault = failing(lambda: insist(wrong), RecipeError)
-    line = re.search(r"Write (target = \"\S+\") into \[compile\]", fault.remedy)
-    assert line
+    line = find_text(r"Write (target = \"\S+\") into \[compile\]", fault.remedy)
     insist(tomllib.loads(line[1])["target"])
 
 
@@ -290,8 +281,7 @@ def test_the_whole_output_of_a_build_is_kept_to_learn_from() -> None:
     def lesson(log: str) -> learn.Lesson:
         return learn.lesson(reader.read(io.BytesIO(log.encode())), "a.log")
 
-    fault = failing(lambda: lesson(WRAPPED), RecipeError)
-    assert "Keep the whole output of a build" in fault.remedy
+    failing(lambda: lesson(WRAPPED), RecipeError, "output")
     assert lesson(f"{WRAPPED}a.cc:1:1: error: the flux capacitor is empty\n")
 
 

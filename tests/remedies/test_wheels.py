@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import find_text
 from tests.remedies.following import CommandLine, add, commands, failing
 
 from tfwright.documents import recipe as recipes
@@ -40,18 +41,15 @@ def test_a_wheel_that_cannot_be_read_is_named_or_built_again(
     wheel = make_wheel()
     whole = wheel.read_bytes()
     if way == "no file":
-        remedy = shell.remedy(typed("inspect", wheel.with_suffix(".zip")))
-        assert remedy == "Give the path of a .whl file."
+        shell.remedy(typed("inspect", wheel.with_suffix(".zip")), ".whl")
     elif way == "cut off":
         wheel.write_bytes(whole[:-9])
     else:
         with zipfile.ZipFile(wheel, "a") as archive:
             archive.writestr("../outside", "x")
     if way != "no file":
-        remedy = shell.remedy(typed("compare", wheel, make_wheel(folder="other")))
-        assert remedy.startswith("Build the wheel again")
-        remedy = shell.remedy(typed("inspect", wheel))
-        assert remedy.startswith("Do not publish it")
+        shell.remedy(typed("compare", wheel, make_wheel(folder="other")), "wheel")
+        shell.remedy(typed("inspect", wheel), "publish")
         wheel.write_bytes(whole)
     shell.succeeds(typed("inspect", wheel))
 
@@ -101,14 +99,12 @@ def test_the_target_python_is_named(
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     wheel = make_wheel(name=f"small-1.0-{tag}-none-any.whl")
     monkeypatch.setattr("tfwright.host.pythons._candidates", lambda *_: [])
-    fault = failing(lambda: smoke.target(request(wheel, shell.host_file)), HostError)
-    assert way in fault.remedy
+    fault = failing(lambda: smoke.target(request(wheel, shell.host_file)), HostError, way)
     own = Path(sys.executable)
     if way == "--python":
         found = smoke.target(request(wheel, shell.host_file, python=str(own)))
     else:
-        line = re.search(r"(\[pythons\]) ('[\d.]+' = )'/path", fault.remedy)
-        assert line
+        line = find_text(r"(\[pythons\]) ('[\d.]+' = )'/path", fault.remedy)
         add(shell.host_file, f"{line[1]}\n{line[2]}'{own}'\n")
         found = smoke.target(request(wheel, shell.host_file))
     assert found[0] == own
@@ -119,8 +115,7 @@ def test_a_path_without_a_python_is_corrected(
 ) -> None:
     wheel = make_wheel()
     wrong = request(wheel, shell.host_file, python=str(tmp_path / "none"))
-    fault = failing(lambda: smoke.target(wrong), HostError)
-    assert fault.remedy.startswith("Correct --python")
+    fault = failing(lambda: smoke.target(wrong), HostError, "--python")
     assert "[pythons]" not in fault.remedy
     right = request(wheel, shell.host_file, python=sys.executable)
     assert smoke.target(right)[0] == Path(sys.executable)
@@ -131,8 +126,7 @@ def test_a_renamed_wheel_gets_its_name_back(shell: CommandLine, make_wheel: Make
     renamed = wheel.rename(wheel.with_name("small.whl"))
     # Written as the others take it, too.
     for command in ("smoke", "smoke --wheel"):
-        remedy = shell.remedy(f"invoke {command} {renamed}")
-        assert remedy.startswith("Give the wheel its original name")
+        shell.remedy(f"invoke {command} {renamed}", "original")
     back = request(renamed.rename(wheel), shell.host_file)
     assert smoke.target(back)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.upstream import commit
 
 from tfwright.documents import recipe as recipes
@@ -30,8 +31,7 @@ def changing(line: int, to: str) -> str:
 @pytest.fixture
 def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a folder of three patches."""
-    folder = tmp_path / "patches"
-    folder.mkdir()
+    folder = make_folder(tmp_path / "patches")
     for number in (1, 2, 3):
         (folder / f"000{number}.patch").write_text(changing(number * 5, f"new {number}"), "utf-8")
     monkeypatch.setattr(recipes, "PATCHES", folder)
@@ -118,10 +118,8 @@ def test_all_patches_are_tried_before_any_misfit_is_reported(
 ) -> None:
     (patches / "0001.patch").write_text(changing(5, "x").replace("-line 5", "-line y"), "utf-8")
     (patches / "0003.patch").write_text(changing(15, "x").replace("op.cc", "gone.cc"), "utf-8")
-    with fails(RecipeError, "2") as caught:
+    with fails(RecipeError, "2", "0001.patch", "0003.patch"):
         make().patched()
-    assert "0001.patch does not fit" in caught.value.what
-    assert "0003.patch does not fit" in caught.value.what
     assert len(applied) == 3
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.making import change_text
 
 from tfwright.rules import readings
 from tfwright.rules.model import Rules
@@ -32,7 +33,7 @@ def test_without_a_folder_everything_is_read_each_time() -> None:
 def test_a_damaged_reading_is_made_again(tmp_path: Path) -> None:
     Readings(tmp_path).remembered("tree", lambda: RULES)
     (file,) = tmp_path.glob("*.json")
-    file.write_text(file.read_text("utf-8").replace("[]", "[1]"), "utf-8")
+    change_text(file, "[]", "[1]")
     other = Rules((), (), loads=())
     again = iter([other])
     assert Readings(tmp_path).remembered("tree", lambda: next(again)) is other

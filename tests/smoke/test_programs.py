@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.making import make_program
 
 from tfwright.smoke import PROGRAMS
 
@@ -79,11 +80,10 @@ def test_a_python_that_loses_the_library_path_is_named(
 ) -> None:
     library_path = program("library_path")
     # What System Integrity Protection does to programs of the system, simulated.
-    protected = tmp_path / "python"
-    protected.write_text(
-        f'#!/bin/sh\nunset {library_path.VARIABLE}\nexec {sys.executable} "$@"\n', "utf-8"
+    protected = make_program(
+        tmp_path / "python",
+        f'#!/bin/sh\nunset {library_path.VARIABLE}\nexec {sys.executable} "$@"\n',
     )
-    protected.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(protected))
     with pytest.raises(
         library_path.Failed,

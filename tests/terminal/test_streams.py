@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.making import make_folder
 
 from tfwright.documents.recipe import ROOT
 from tfwright.terminal import streams
@@ -66,8 +67,7 @@ def test_an_error_keeps_its_status_where_its_message_cannot_be_shown(
 
 @pytest.mark.parametrize("command", ["recipes", "inspect x.whl", "plan --recipe x"])
 def test_a_working_directory_that_was_deleted_is_reported(command: str, tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
+    gone = make_folder(tmp_path / "gone")
     done = shell(f"rmdir '{gone}'; {INVOKE} {command}", gone)
     assert done.returncode == 3
     assert "The working directory cannot be used: No such file" in done.stderr

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.making import make_folder
 from tests.toolkit.parts import part_of
 
 from tfwright.toolkit import layout, tree
@@ -47,8 +48,7 @@ def laid(folder: Path, content: dict[str, str], mode: int = 0o644) -> Path:
 
 
 def arranged(tmp_path: Path, content: dict[str, str], way: str, mode: int = 0o644) -> Path:
-    made = tmp_path / "made"
-    made.mkdir(parents=True)
+    made = make_folder(tmp_path / "made")
     rules = layout.DEBIAN if way == "debian" else layout.WHEELS
     layout.arrange(laid(tmp_path / "raw", content, mode), rules, made)
     return made

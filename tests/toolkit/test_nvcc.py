@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.making import make_folder, make_program
 from tests.toolkit.parts import part_of
 
 from tfwright.toolkit import nvcc, tree
@@ -26,8 +27,7 @@ def fake_toolkit(root: Path) -> Path:
     for name in ("bin/nvcc", "bin/cudafe++", "nvvm/bin/cicc"):
         program = root / name
         program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(COMPILER)
-        program.chmod(0o755)
+        make_program(program, COMPILER)
     nvcc.settle(root)
     return root
 
@@ -146,8 +146,7 @@ def test_a_compiler_sees_the_same_paths_in_any_directory(tmp_path: Path) -> None
         root = fake_toolkit(tmp_path / name / "toolkits/cuda")
         (root / "nvvm/bin/cicc").write_text("#!/bin/sh\npwd\nenv\ncat a.cpp1.ii\necho $0 $1\n")
         source = root.parent / "gcc/usr/include/vector"
-        work = tmp_path / name / "work"
-        work.mkdir()
+        work = make_folder(tmp_path / name / "work")
         (work / "a.cpp1.ii").write_text(f'# 1 "{source}"\nf("{source}");\n# 1 "/usr/a.h"\n')
         seen.append(called(root, "cicc", f"{root}/nvvm/a.bc", "a.cpp1.ii", folder=work))
         assert '# 1 "/usr/a.h"' in seen[0]
@@ -159,16 +158,14 @@ def test_a_compiler_finds_files_outside_the_directory_where_it_is_started(
 ) -> None:
     (toolkit / "nvvm/bin/cicc").write_text('#!/bin/sh\ncat "$1"\n')
     (tmp_path / "a.cpp1.ii").write_text("int a;\n")
-    work = tmp_path / "work"
-    work.mkdir()
+    work = make_folder(tmp_path / "work")
     assert called(toolkit, "cicc", "../a.cpp1.ii", folder=work) == ["int a;"]
 
 
 def test_a_compiler_runs_also_where_the_system_allows_neither(
     toolkit: Path, tmp_path: Path
 ) -> None:
-    refusing = tmp_path / "refusing"
-    refusing.mkdir()
+    refusing = make_folder(tmp_path / "refusing")
     for name in ("setarch", "unshare"):
         (refusing / name).write_text("#!/bin/sh\nexit 1\n")
         (refusing / name).chmod(0o755)

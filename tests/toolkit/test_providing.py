@@ -260,9 +260,8 @@ def test_who_accepted_the_licence_is_written_down(
 def test_without_a_digest_it_is_refused_and_told_what_to_compare(
     job: RecipeJob, tmp_path: Path
 ) -> None:
-    with fails(SupplyError, hashlib.sha256(CUDAS["macOS"]).hexdigest(), "--cuda-sha256") as caught:
+    with fails(SupplyError, hashlib.sha256(CUDAS["macOS"]).hexdigest(), "--cuda-sha256"):
         install(job, tmp_path, "cuda", CUDAS["macOS"], sha256="")
-    assert "--cuda-sha256" in caught.value.remedy
 
 
 def test_the_recipes_digest_is_enough_and_another_is_refused(
@@ -378,9 +377,8 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
     path = next(name for name in first.part.files if not (first.root / name).is_symlink())
     (first.root / path).chmod(0o644)
     (first.root / path).write_bytes(b"changed")
-    with pytest.raises(SupplyError) as caught:
+    with fails(SupplyError, "--recipe", recipe):
         tree.insist(first.root, recipe)
-    assert caught.value.remedy.startswith(f"Run 'invoke toolkit --recipe {recipe}'")
     list(installer(job, accepted=False).provide([]))
     tree.insist(first.root, recipe)
 
@@ -396,9 +394,8 @@ def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same
     same = pinned(job, cuda={**cuda, "tree": first.part.tree})
     script = "tfwright/bin/cicc"
     monkeypatch.setitem(nvcc._SCRIPTS, script, "#!/bin/sh\n# Later.\n")
-    with fails(SupplyError, first.root, f"invoke toolkit --recipe {job.recipe.name}") as told:
+    with fails(SupplyError, first.root, f"invoke toolkit --recipe {job.recipe.name}"):
         tree.insist(first.root, job.recipe.name)
-    assert f"invoke toolkit --recipe {job.recipe.name}" in told.value.remedy
     (second,) = installer(same).provide([])
     assert (second.root / script).read_text() == "#!/bin/sh\n# Later.\n"
     tree.insist(second.root, job.recipe.name)
@@ -409,9 +406,8 @@ def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
-    with fails(HostError, "/License.txt", "https://example.com/sla") as refused:
+    with fails(HostError, "/License.txt", "https://example.com/sla"):
         list(installer(job, accepted=False).provide([]))
-    assert "https://example.com/sla" in refused.value.remedy
     assert job.host_file.of(job.recipe).cudnn is None
 
 
@@ -524,9 +520,8 @@ def test_ways_are_tried_in_the_order_that_the_recipe_states(job: RecipeJob, tmp_
 def test_files_that_the_recipe_does_not_pin_are_refused(job: RecipeJob, tmp_path: Path) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     wanting = pinned(job, cudnn={"wheels": pin, "tree": "0" * 64})
-    with fails(RecipeError, "cuDNN", "wheels", "[toolkit.cudnn.differs] wheels") as refused:
+    with fails(RecipeError, "cuDNN", "[toolkit.cudnn.differs] wheels"):
         list(installer(wanting).provide([]))
-    assert "[toolkit.cudnn.differs] wheels" in refused.value.remedy
     assert wanting.host_file.of(wanting.recipe).cudnn is None
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.toolkit.parts import part_of
 
 from tfwright.errors import SupplyError
@@ -66,8 +67,7 @@ def unpacked(tmp_path: Path) -> Path:
     (made / "bin/ptxas").write_bytes(b"ptxas")
     (made / "bin/cc").symlink_to("nvcc")
     part = part_of(made)
-    root = tmp_path / "toolkits/cuda-11.8"
-    root.mkdir(parents=True)
+    root = make_folder(tmp_path / "toolkits/cuda-11.8")
     tree.add(root, "cuda", part, made)
     return root
 
@@ -102,7 +102,6 @@ def test_a_change_is_noticed_and_the_remedy_named(
     with fails(SupplyError, unpacked, "'invoke toolkit --recipe mine'") as caught:
         tree.insist(unpacked, "mine")
     assert caught.value.evidence.lines == [victim.relative_to(unpacked).as_posix()]
-    assert "'invoke toolkit --recipe mine'" in caught.value.remedy
 
 
 def test_what_users_add_is_theirs(unpacked: Path) -> None:

@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_program
 
 from tfwright.errors import HostError
 from tfwright.tools import diffoscope
@@ -9,9 +11,9 @@ from tfwright.tools import diffoscope
 def test_it_is_given_both_files_by_full_path_and_its_status_is_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "diffoscope"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\nexit 1\n', "utf-8")
-    program.chmod(0o755)
+    make_program(
+        tmp_path / "diffoscope", f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\nexit 1\n'
+    )
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.chdir(tmp_path)
     assert diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=False) == 1
@@ -27,5 +29,5 @@ def test_a_host_without_it_is_told_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(HostError, match="diffoscope is not installed"):
+    with fails(HostError, "not installed"):
         diffoscope.show(tmp_path / "a.whl", tmp_path / "b.whl", as_json=False)

@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_folder
 
 from tfwright.errors import HostError
 from tfwright.host.place import Place
@@ -36,8 +38,7 @@ def test_a_block_that_ends_well_replaces_the_content_with_the_mode_asked_for(
 
 
 def test_a_tree_with_read_only_directories_is_removed(tmp_path: Path) -> None:
-    inner = tmp_path / "base/execroot"
-    inner.mkdir(parents=True)
+    inner = make_folder(tmp_path / "base/execroot")
     (inner / "file").touch()
     inner.chmod(0o555)
     files.remove(tmp_path / "base")
@@ -169,12 +170,11 @@ def test_a_reason_that_has_no_sentence_of_its_own_is_the_systems() -> None:
 def test_a_working_directory_that_was_deleted_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
+    gone = make_folder(tmp_path / "gone")
     monkeypatch.chdir(gone)
     disk.insist_on_working_directory()
     gone.rmdir()
-    with pytest.raises(HostError, match="The working directory cannot be used"):
+    with fails(HostError, "cannot be used"):
         disk.insist_on_working_directory()
 
 
@@ -193,9 +193,8 @@ def test_a_limit_of_this_process_is_not_taken_for_a_missing_file(
 
 def test_a_plot_without_its_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(HostError, match="matplotlib") as found:
+    with fails(HostError, "matplotlib", "requirements-report.txt"):
         plotting.require()
-    assert "requirements-report.txt" in found.value.remedy
 
 
 @pytest.mark.parametrize(("size", "left"), [(3, b"de"), (5, b""), (9, b"")])
@@ -203,6 +202,5 @@ def test_no_more_than_the_wanted_bytes_are_read_and_the_end_may_come_before(
     size: int, left: bytes
 ) -> None:
     stream = io.BytesIO(b"abcde")
-
     assert b"".join(files.pieces(stream.read, size)) == b"abcde"[:size]
     assert stream.read() == left

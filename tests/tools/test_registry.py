@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder, make_program
 
 from tfwright.errors import SupplyError
 from tfwright.tools import registry
@@ -27,15 +28,13 @@ def package(path: Path) -> Path:
 @pytest.fixture
 def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put a directory of programs first on PATH."""
-    folder = tmp_path / "clients"
-    folder.mkdir()
+    folder = make_folder(tmp_path / "clients")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return folder
 
 
 def program(path: Path, text: str) -> None:
-    path.write_text(f"#!/bin/sh\n{text}\n", "utf-8")
-    path.chmod(0o755)
+    make_program(path, f"#!/bin/sh\n{text}\n")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +98,7 @@ def test_a_client_that_fails_is_quoted(clients: Path, tmp_path: Path) -> None:
 def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_own(
     clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    own = tmp_path / "etc/sources.list.d"
-    own.mkdir(parents=True)
+    own = make_folder(tmp_path / "etc/sources.list.d")
     text = {
         "sources": "Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\n",
         "list": "deb http://mirror.example/debian bookworm main\n# a comment\n",

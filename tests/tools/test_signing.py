@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
+from tests.failing import fails
 
 from tfwright.errors import HostError, WheelError
 from tfwright.tools import signing
@@ -38,7 +39,7 @@ def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) 
 def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_path: Path) -> None:
     file = tmp_path / "envelope"
     file.write_bytes(signing.sign(b"{}", KIND, pair[0]))
-    with pytest.raises(WheelError, match="no valid signature of the key") as caught:
+    with fails(WheelError, "signature") as caught:
         signing.verified(file, KIND, keys("other")[1])
     assert [line.split(":")[0] for line in caught.value.evidence.lines] == [
         "id of the key",
@@ -52,7 +53,7 @@ def test_a_changed_envelope_does_not_verify(pair: Pair, tmp_path: Path, field: s
     file.write_text(
         json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}), "utf-8"
     )
-    with pytest.raises(WheelError, match="no valid signature"):
+    with fails(WheelError, "signature"):
         signing.verified(file, KIND, pair[1])
 
 
@@ -62,7 +63,7 @@ def test_an_envelope_of_something_else_is_refused(
     private, public = keys()
     file = tmp_path / "envelope"
     file.write_bytes(signing.sign(b"{}", "text/plain", private))
-    with pytest.raises(WheelError, match="holds 'text/plain'"):
+    with fails(WheelError, "text/plain"):
         signing.verified(file, KIND, public)
 
 
@@ -88,17 +89,17 @@ def test_what_is_no_envelope_is_an_error_and_no_crash(
 
 
 def test_a_missing_envelope_is_named(keys: Callable[..., Pair], tmp_path: Path) -> None:
-    with pytest.raises(WheelError, match=r"envelope cannot be read: No such file"):
+    with fails(WheelError, "No such file"):
         signing.verified(tmp_path / "envelope", KIND, keys()[1])
 
 
 def test_an_encrypted_key_is_not_asked_for_its_passphrase(keys: Callable[..., Pair]) -> None:
-    with pytest.raises(HostError, match="is encrypted"):
+    with fails(HostError, "encrypted"):
         signing.signer(keys(passphrase=b"secret")[0])
 
 
 def test_a_key_that_only_agrees_on_secrets_cannot_sign(keys: Callable[..., Pair]) -> None:
-    with pytest.raises(HostError, match="not a private key that can sign"):
+    with fails(HostError, "private"):
         signing.signer(keys(private=x25519.X25519PrivateKey.generate())[0])
 
 
@@ -106,16 +107,15 @@ def test_the_public_half_cannot_sign_and_the_private_one_is_not_taken_for_it(
     keys: Callable[..., Pair], tmp_path: Path
 ) -> None:
     private, public = keys()
-    with pytest.raises(HostError, match="not a private key that can sign"):
+    with fails(HostError, "private"):
         signing.signer(public)
-    with pytest.raises(HostError, match="not a public key that can verify") as caught:
+    with fails(HostError, "verify", "-in", private, "-pubout"):
         signing.verified(tmp_path, KIND, private)
-    assert f"openssl pkey -in {private} -pubout" in caught.value.remedy
 
 
 @pytest.mark.parametrize("name", ["absent.pem", "."])
 def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(HostError, match="cannot be read"):
+    with fails(HostError, "cannot be read"):
         signing.signer(tmp_path / name)
 
 
@@ -125,6 +125,5 @@ def test_without_the_extra_it_is_said_how_to_get_it(
     private, _ = keys()
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "securesystemslib", raising=False)
-    with pytest.raises(HostError, match="not installed") as caught:
+    with fails(HostError, "not installed", "requirements-sign.txt"):
         signing.signer(private)
-    assert "requirements-sign.txt" in caught.value.remedy

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from tests.failing import fails
+from tests.making import make_folder
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import unpacking
@@ -28,9 +29,7 @@ offset=`head -n 5 "$0" | wc -c`; tail -c +$((offset + 1)) "$0" | head -c {size} 
 
 @pytest.fixture
 def into(tmp_path: Path) -> Path:
-    folder = tmp_path / "into"
-    folder.mkdir()
-    return folder
+    return make_folder(tmp_path / "into")
 
 
 def tarred(path: Path, mode: str, *members: tarfile.TarInfo | tuple[str, bytes]) -> Path:
@@ -102,8 +101,7 @@ def test_the_stand_in_for_makeself_really_extracts_itself(tmp_path: Path, into: 
 def test_what_the_real_makeself_writes_is_unpacked(
     tmp_path: Path, into: Path, compression: str
 ) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
+    source = make_folder(tmp_path / "source")
     (source / "EULA.txt").write_text("be good", "utf-8")
     subprocess.run(
         ["makeself", "--quiet", compression, source, tmp_path / "cuda.run", "CUDA", "true"],

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.progress import SILENCE, Progress
@@ -51,8 +52,7 @@ def make(folder: Path, name: str) -> Path:
 
 
 def unpack(path: Path, folder: Path) -> dict[str, bytes]:
-    into = folder / "into"
-    into.mkdir()
+    into = make_folder(folder / "into")
     placed = bundle.unpack(path, bundle.read(path), into, SILENCE.progress)
     return {member.name: file.read_bytes() for member, file in placed.items()}
 
@@ -178,9 +178,8 @@ def test_no_wrong_byte_anywhere_is_taken(made: Path, tmp_path: Path) -> None:
         wrong = bytearray(whole)
         wrong[position] ^= 0x20
         made.write_bytes(wrong)
-        folder = tmp_path / str(position)
-        folder.mkdir()
-        with pytest.raises(SupplyError, match="is not a whole bundle, at "):
+        folder = make_folder(tmp_path / str(position))
+        with fails(SupplyError, "bundle"):
             unpack(made, folder)
 
 
@@ -348,7 +347,7 @@ def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
         {"members": [described()]},
         lambda archive: add(archive, "tool/one.whl", b"x", tarfile.GNUTYPE_SPARSE),
     )
-    with pytest.raises(SupplyError, match="its header"):
+    with fails(SupplyError, "header"):
         unpack(path, tmp_path)
 
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.making import make_folder
 
 from tfwright.terminal.answer import plain
 from tfwright.vault import page
@@ -37,8 +38,7 @@ def archive(digit: str, *, needed: bool | None = None) -> LockedArchive:
 
 def entry(folder: Path, kind: str, name: str, size: int) -> VaultEntry:
     """Return an entry with one file, which was put there days ago."""
-    place = folder / name
-    place.mkdir()
+    place = make_folder(folder / name)
     file = place / "content"
     file.write_bytes(b"x" * size)
     for path in (file, place):

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.making import make_folder
 
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError
@@ -169,8 +170,7 @@ def test_what_a_bundle_brought_stays_with_its_recipe_alone(
 def test_half_a_bazel_is_a_leftover(
     build_out: Path, locked: tuple[Recipe, Path], store: str
 ) -> None:
-    half = build_out / store / "bazel/0123"
-    half.mkdir(parents=True)
+    half = make_folder(build_out / store / "bazel/0123")
     (half / "about.json").write_text("{}", "utf-8")
     aged(half / "about.json")
     assert taken(build_out, locked) == ["0123"]

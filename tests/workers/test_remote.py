@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.nightly.wheels import write_wheel
 
 from tfwright.bundle import packing as bundle
@@ -750,8 +751,7 @@ def finished(folder: Path) -> Path:
 
 def built_by_worker(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
     """Build a recipe on a worker that prints the path of a wheel; return what became of it."""
-    checkout = tmp_path / "checkout"
-    checkout.mkdir()
+    checkout = make_folder(tmp_path / "checkout")
     (checkout / "tasks.py").write_text(f"print({str(wheel)!r})\n", "utf-8")
     ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
     worker = WorkerTable(

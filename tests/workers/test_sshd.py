@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 
 from tfwright.documents.host_file import WorkerTable
 from tfwright.errors import HostError, ToolError
@@ -165,8 +166,7 @@ def test_the_build_of_a_machine_that_dies_ends_there_and_begins_elsewhere(tmp_pa
 
 def test_files_and_the_last_line_of_a_program_come_over_a_real_connection(tmp_path: Path) -> None:
     tasks = "import sys; print('noise', file=sys.stderr); print('b', sys.argv[1])"
-    source = tmp_path / "source"
-    source.mkdir()
+    source = make_folder(tmp_path / "source")
     (source / "a b").write_text("content", "utf-8")
     with machine(tmp_path / "one", tasks) as one:
         there = f"{tmp_path}/there/with a blank"
@@ -174,8 +174,7 @@ def test_files_and_the_last_line_of_a_program_come_over_a_real_connection(tmp_pa
         ssh.send_files(one.host, source, ["a b"], there, log)
         ran = ssh.run(one.host, ("build",), log)
         assert (ran.status, ran.printed) == (0, "b build")
-        back = tmp_path / "back"
-        back.mkdir()
+        back = make_folder(tmp_path / "back")
         ssh.fetch(one.host, there, back, log)
         assert (back / "a b").read_text("utf-8") == "content"
         ssh.remove(one.host, there)
@@ -183,8 +182,7 @@ def test_files_and_the_last_line_of_a_program_come_over_a_real_connection(tmp_pa
 
 
 def test_a_machine_without_rsync_is_told_from_one_that_is_away(tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
-    programs.mkdir()
+    programs = make_folder(tmp_path / "bin")
     (programs / "mkdir").symlink_to(shutil.which("mkdir") or "")
     source, log = tmp_path / "source", tmp_path / "log"
     source.mkdir()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.remedies.following import CommandLine
 from tests.toolkit.test_providing import CUDNN_WHEEL, CUDNNS
 from tests.upstream import commit
@@ -360,8 +361,7 @@ def test_a_worker_lacks_an_image_until_all_of_it_is_there(
     bundle.lay_out(tmp_path / "room", manifest, places)
     lacking = supply.lacking(tmp_path / "room", worker)
     assert lacking == (["image/layer"] if pinned else [])
-    place = image.place(worker.build_out / "vault", table.digest)
-    place.mkdir(parents=True)
+    make_folder(image.place(worker.build_out / "vault", table.digest))
     assert supply.lacking(tmp_path / "room", worker) == []
 
 

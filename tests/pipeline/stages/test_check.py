@@ -3,6 +3,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_program
 
 from tfwright.doctor import requirements
 from tfwright.doctor.findings import Finding, worst_first
@@ -62,8 +64,7 @@ def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: RecipeJob
 def test_a_compiler_that_is_named_is_a_fact_by_its_version(job: RecipeJob, tmp_path: Path) -> None:
     compilers = [tmp_path / name for name in ("gcc-11", "gcc-9", "clang")]
     for compiler in compilers:
-        compiler.write_text(f"#!/bin/sh\necho {compiler.name} 1.0; echo Free\n")
-        compiler.chmod(0o755)
+        make_program(compiler, f"#!/bin/sh\necho {compiler.name} 1.0; echo Free\n")
     gcc, nvcc, clang = map(str, compilers)
     flags = (f"--action_env=CLANG_CUDA_COMPILER_PATH={clang}",)
     table = job.recipe.compile.model_copy(update={"env": {"CC": gcc}, "flags": flags})
@@ -77,11 +78,8 @@ def test_a_compiler_that_is_named_is_a_fact_by_its_version(job: RecipeJob, tmp_p
 
 
 def test_a_recipe_for_a_mac_is_refused_on_another_system(job: RecipeJob) -> None:
-    with pytest.raises(
-        HostError, match=r"up to 'publish': this host is .*; wanted: Darwin-sparc"
-    ) as caught:
+    with fails(HostError, "publish", "Darwin-sparc", "--until"):
         run(for_host(job, system="Darwin", machine="sparc"))
-    assert "--until source" in caught.value.remedy
 
 
 def test_up_to_source_another_system_is_no_more_than_a_note(
@@ -95,7 +93,7 @@ def test_answers_that_configure_would_miss_are_named_before_anything_is_fetched(
     job: RecipeJob,
 ) -> None:
     without = answered(job.recipe, {"TF_NEED_CUDA": False})
-    with pytest.raises(RecipeError, match="does not answer what"):
+    with fails(RecipeError, "answer"):
         run(replace(job, recipe=without))
 
 
@@ -116,9 +114,8 @@ def test_a_pip_that_does_not_read_the_platform_tag_is_named_before_the_compile(
     old = replace(job, recipe=job.recipe.model_copy(update=tables))
     # No pip takes part in a build that stops earlier.
     run(replace(old, until="seal"))
-    with pytest.raises(RecipeError, match=r"pip 19\.3 does not read") as caught:
+    with fails(RecipeError, "19.3", "verify.requirements"):
         run(old)
-    assert "verify.requirements" in caught.value.remedy
 
 
 def test_all_findings_come_at_once_the_earliest_obstacle_first(job: RecipeJob) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.failing import fails
+from tests.making import make_folder, make_program
 
 from tfwright.documents.host_file import CacheTable, HostFile
 from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
@@ -318,8 +320,7 @@ class Stubbed:
 
     def __init__(self, job: RecipeJob, place: Path) -> None:
         self.job, self.place, self.binary = job, place, place / "bazel"
-        self.binary.write_text(STUB.replace("@PLACE@", str(place)), "utf-8")
-        self.binary.chmod(0o755)
+        make_program(self.binary, STUB.replace("@PLACE@", str(place)))
 
     def says(self, *runs: str, status: int = 1) -> None:
         for number, said in enumerate(runs, 1):
@@ -350,8 +351,7 @@ def stubbed(job: RecipeJob, tmp_path: Path, ears: Ears, monkeypatch: pytest.Monk
     made.places.home.mkdir(parents=True)
     made.places.tree.mkdir()
     made.places.tree.joinpath(".tf_configure.bazelrc").touch()
-    place = tmp_path / "stub"
-    place.mkdir()
+    place = make_folder(tmp_path / "stub")
     return Stubbed(made, place)
 
 
@@ -369,7 +369,7 @@ def test_a_download_that_the_network_stopped_is_tried_again_twice(
     stubbed: Stubbed, ears: Ears, why: str
 ) -> None:
     stubbed.says(*[DOWNLOAD.format(why)] * 3)
-    with pytest.raises(SupplyError, match=r"Bazel could not download http://h/a\.zip"):
+    with fails(SupplyError, "http://h/a.zip"):
         stubbed.build()
     again = f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"
     assert ears.notes == [again, again, "Asking Bazel which other archives it cannot get"]
@@ -426,7 +426,7 @@ def test_all_archives_that_bazel_cannot_get_are_named_at_once(
     stubbed.says(first)
     # Each is said twice: when the download fails, and for the rule that needs it.
     (stubbed.place / "missing.said").write_text("\n".join([*others, *others]), "utf-8")
-    with pytest.raises(SupplyError, match=r"http://h/a\.zip and 2 more") as caught:
+    with fails(SupplyError, "http://h/a.zip", "2 more") as caught:
         stubbed.build(offline=offline)
     named = [line.partition(": ")[0] for line in caught.value.evidence.lines]
     assert named == [f"http://h/{name}.zip" for name in "abc"]
@@ -437,7 +437,7 @@ def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
     stubbed: Stubbed,
 ) -> None:
     stubbed.says(CHECKSUM, CHECKSUM)
-    with pytest.raises(SupplyError, match="Checksum was"):
+    with fails(SupplyError, "Checksum"):
         stubbed.build()
     assert len(stubbed.jobs) == 2
 
@@ -445,11 +445,10 @@ def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
 @pytest.mark.medium
 def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
     stubbed.says(DOWNLOAD.format("Connection refused"))
-    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download") as caught:
+    with fails(SupplyError, "download", "network"):
         stubbed.build(offline=True)
     assert len(stubbed.jobs) == 1
     # fetch may have been run before, and may have found the file nowhere.
-    assert "with a network. What it does not find either" in caught.value.remedy
 
 
 @pytest.mark.medium
@@ -477,7 +476,7 @@ def test_an_edited_memory_of_downloads_is_no_memory(stubbed: Stubbed, content: s
 @pytest.mark.medium
 def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> None:
     stubbed.says("ERROR: Unrecognized option: --nosuch", status=2)
-    with pytest.raises(RecipeError, match="refuses the build: Unrecognized option: --nosuch"):
+    with fails(RecipeError, "--nosuch"):
         stubbed.build()
 
 
@@ -536,7 +535,7 @@ def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:
 @pytest.mark.medium
 def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(stubbed: Stubbed) -> None:
     stubbed.says(KILLED)
-    with pytest.raises(HostError, match="The memory ran out, with one action at a time"):
+    with fails(HostError, "action"):
         stubbed.build(jobs=1)
     assert stubbed.jobs == ["1"]
 
@@ -750,7 +749,7 @@ def test_a_build_that_writes_into_the_cache_is_refused_and_removed(
     cache = str(workspace.private_cache)
     text = rules.read_text("utf-8") + SPOILING.replace("@CACHE@", cache)
     rules.write_text(text, "utf-8")
-    with pytest.raises(HostError, match="changed while Bazel read them"):
+    with fails(HostError, "changed"):
         run(workspace, binary, "//:spoiling")
     assert not workspace.places.bazel.exists()
     use = run(workspace, binary, "//:step1").cache
@@ -775,9 +774,7 @@ def test_an_offline_build_reaches_the_cache_from_where_it_has_no_network(
 def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
     workspace: RecipeJob, binary: Path, ears: Ears
 ) -> None:
-    with pytest.raises(
-        ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)"
-    ) as caught:
+    with fails(ToolError, "//:broken") as caught:
         run(workspace, binary, "//:broken")
     evidence = caught.value.evidence
     assert "'undeclared' was not declared" in "\n".join(evidence.lines)
@@ -791,9 +788,9 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
 
 @pytest.mark.slow
 def test_an_unknown_flag_is_the_recipes_fault(workspace: RecipeJob, binary: Path) -> None:
-    with pytest.raises(RecipeError, match="--nosuch"):
+    with fails(RecipeError, "--nosuch"):
         run(workspace, binary, "//:made", "--nosuch")
-    with pytest.raises(RecipeError, match="Config value cuda is not defined"):
+    with fails(RecipeError, "defined"):
         run(workspace, binary, "//:made", "--config=cuda")
     # The remedy is to correct the flags.
     assert run(workspace, binary, "//:made")
@@ -865,7 +862,7 @@ def test_a_build_does_not_wait_for_an_archive_that_is_not_there(
     workspace: RecipeJob, binary: Path, archives: type[Archives]
 ) -> None:
     archives.refusals += [404] * 9
-    with pytest.raises(SupplyError, match="GET returned 404"):
+    with fails(SupplyError, "GET", "404"):
         run(workspace, binary, "//:foreign")
     # By the build, then by the run that looks for all others that are missing.
     assert len(archives.asked) == 2
@@ -875,7 +872,7 @@ def test_a_build_does_not_wait_for_an_archive_that_is_not_there(
 def test_an_offline_build_downloads_nothing(
     workspace: RecipeJob, binary: Path, archives: type[Archives]
 ) -> None:
-    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
+    with fails(SupplyError, "download"):
         run(replace(workspace, offline=True), binary, "//:foreign")
     assert archives.asked == []
 

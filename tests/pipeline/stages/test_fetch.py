@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_folder
 from tests.upstream import bundled_commit
 
 from tfwright.documents.host_file import HostFile
@@ -77,7 +79,7 @@ def test_what_the_wheel_requires_is_looked_for_before_anything_is_built(
 ) -> None:
     verify = job.recipe.verify.model_copy(update={"requirements": ("small==1.0",)})
     recipe = job.recipe.model_copy(update={"verify": verify})
-    with pytest.raises(SupplyError, match=r"small==1\.0"):
+    with fails(SupplyError, "small==1.0"):
         run(replace(job, recipe=recipe), quick_python)
 
 
@@ -88,7 +90,7 @@ def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
     foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
     made = run(replace(job, recipe=job.recipe.model_copy(update={"host": foreign})))
     assert made.mirror.is_dir()
-    with pytest.raises(HostError, match="do not run on this host"):
+    with fails(HostError):
         _ = made.python
 
 
@@ -99,7 +101,7 @@ def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: RecipeJob, tmp_pat
         update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
     )
     mine = RecipeJob(recipe=job.recipe.model_copy(update={"source": source}), host_file=host_file)
-    with pytest.raises(SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"):
+    with fails(SupplyError, f"file://{tmp_path}/no"):
         run(mine)
 
 
@@ -110,8 +112,7 @@ def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: RecipeJob) -> Non
 
 @pytest.mark.medium
 def test_what_is_no_file_in_the_drop_folder_is_passed_over(job: RecipeJob, tmp_path: Path) -> None:
-    drop = tmp_path / "drop"
-    drop.mkdir()
+    drop = make_folder(tmp_path / "drop")
     (drop / "archive.zip").write_bytes(b"PK")
     mine = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
     before = fetch.inputs(mine, mine.recipe.source)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.documents.host_file import Sign
 from tfwright.errors import WheelError
@@ -158,7 +159,7 @@ def test_a_wheel_that_changed_after_it_was_sealed_is_not_published(
     path = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
     passed = verdict(path)
     path.write_bytes(path.read_bytes() + b"x")
-    with pytest.raises(WheelError, match="changed after it was sealed"):
+    with fails(WheelError, "changed"):
         put_out(heard, passed)
     assert files.sha256(old.path) == old.sha256
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 from tests.tools.bazel.test_workspaces import binary
 from tests.upstream import commit, run_git
 
@@ -217,7 +218,7 @@ def test_a_wheel_whose_record_is_wrong_is_not_sealed(
     raw = make_wheel()
     with zipfile.ZipFile(raw, "a") as wheel:
         wheel.writestr("smuggled.py", "")
-    with pytest.raises(WheelError, match=r"RECORD says: smuggled\.py is not listed"):
+    with fails(WheelError, "RECORD", "smuggled.py"):
         sealed(raw)
     assert list((locked.places.dist / "sealed").iterdir()) == []
 
@@ -247,7 +248,7 @@ def test_a_platform_that_cannot_be_proved_is_not_claimed(
     sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: RecipeJob
 ) -> None:
     pytest.importorskip("auditwheel")
-    with pytest.raises(WheelError, match="auditwheel cannot judge"):
+    with fails(WheelError, "auditwheel"):
         sealed(make_wheel(), package={"platform": "manylinux_2_31_x86_64"})
     assert not (locked.places.dist / "sealed").exists()
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_program
 
 from tfwright.errors import HostError, TfwrightError, ToolError
 from tfwright.progress import Progress
@@ -28,10 +30,7 @@ echo asked >> "$(dirname "$0")/asked"
 
 
 def program(folder: Path, script: str) -> Path:
-    path = folder / "bazel"
-    path.write_text(f"#!/bin/sh\n{script}", "utf-8")
-    path.chmod(0o755)
-    return path
+    return make_program(folder / "bazel", f"#!/bin/sh\n{script}")
 
 
 def client(folder: Path, script: str, options: Options | None = None) -> Client:
@@ -173,7 +172,7 @@ def test_an_interrupted_run_hears_bazel_out_before_it_ends(tmp_path: Path) -> No
 def test_a_bazel_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
     bazel = client(tmp_path, "")
     bazel.binary.unlink()
-    with pytest.raises(HostError, match="missing or not executable"):
+    with fails(HostError, "executable"):
         bazel.run(bazel.command("build"), tmp_path / "log", lambda _: None)
 
 
@@ -243,5 +242,5 @@ def test_sets_that_share_their_parts_are_read_once_each(tmp_path: Path) -> None:
 )
 def test_a_list_of_outputs_that_is_cut_off_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "events").write_text(text, "utf-8")
-    with pytest.raises(ToolError, match=r"list of what it built, .*/events"):
+    with fails(ToolError, "built", "/events"):
         bazel_events.outputs(tmp_path / "events")

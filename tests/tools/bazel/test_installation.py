@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.making import make_folder
 
 from tfwright.errors import Evidence, HostError, TfwrightError, ToolError
 from tfwright.tools.bazel import installation
@@ -98,8 +99,7 @@ def test_an_unpacked_bazel_that_was_only_touched_or_is_another_one_stays(
 ) -> None:
     root = tmp_path / "root"
     folder = unpacked_by(binary, root)
-    other = root / "install" / ("f" * 32)
-    other.mkdir()
+    other = make_folder(root / "install" / ("f" * 32))
     (folder / "A-server.jar").touch()
     assert installation.mend(binary, root) == []
     assert folder.exists()

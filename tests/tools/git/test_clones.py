@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.upstream import run_git
 
 from tfwright.errors import SupplyError, ToolError
@@ -17,8 +18,7 @@ REMOTE = 'https://example.invalid/a "b".git'
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Return a repository with two commits on a branch, and one on another."""
-    path = tmp_path / "upstream"
-    path.mkdir()
+    path = make_folder(tmp_path / "upstream")
     run_git("init", "--quiet", "--initial-branch=main", cwd=path)
     for branch, text in (("main", "first"), ("main", "second"), ("other", "third")):
         run_git("checkout", "--quiet", "-B", branch, cwd=path)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 
 from tfwright.errors import SupplyError
 from tfwright.progress import SILENCE
@@ -23,8 +24,7 @@ def run(folder: Path, *arguments: str) -> str:
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Return a repository with a history."""
-    path = tmp_path / "upstream"
-    path.mkdir()
+    path = make_folder(tmp_path / "upstream")
     run(path, "init", "--quiet", "--initial-branch=main")
     run(path, "config", "uploadpack.allowAnySHA1InWant", "true")
     run(path, "config", "uploadpack.allowFilter", "true")

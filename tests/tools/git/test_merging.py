@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from tests import upstream
 from tests.failing import fails
+from tests.making import make_folder
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError
@@ -75,8 +76,7 @@ def test_what_upstream_changed_elsewhere_and_the_patch_come_together(source: Pat
 @pytest.mark.parametrize("link", ["core", "core/op.cc"])
 def test_nothing_is_written_through_a_link_of_the_tree(source: Path, link: str) -> None:
     tree, _ = merged(source, BEFORE)
-    outside = source.parent / "outside"
-    outside.mkdir()
+    outside = make_folder(source.parent / "outside")
     files.remove(tree / link)
     (tree / link).symlink_to(outside / "x" if "/" in link else outside)
     base = merging.base_of(source.parent / "0001-x.patch")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests import upstream as repositories
 from tests.failing import fails
+from tests.making import make_folder
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError, SupplyError
@@ -64,8 +65,7 @@ def commit(repository: Path, files: dict[str, str], *, year: int) -> str:
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Make a repository whose branch r1.8 has a history, and is at commit 2018."""
-    path = tmp_path / "upstream"
-    path.mkdir()
+    path = make_folder(tmp_path / "upstream")
     plain_git("init", "--quiet", "--initial-branch=r1.8", cwd=path)
     commit(path, {"old.txt": "old" * 5000}, year=2017)
     (path / "old.txt").unlink()
@@ -170,9 +170,8 @@ def test_a_second_pin_of_a_repository_shares_the_mirror_and_brings_the_differenc
 
 
 def test_offline_a_commit_that_is_not_there_is_not_asked_for(upstream: Path, bring: Bring) -> None:
-    with fails(SupplyError, "invoke fetch") as caught:
+    with fails(SupplyError, "invoke fetch"):
         bring(pin_of(upstream), offline=True)
-    assert "invoke fetch" in caught.value.remedy
 
 
 @pytest.mark.parametrize("any_id", [True, False])
@@ -270,9 +269,8 @@ def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
     upstream: Path, bring: Bring, notebook: Notebook
 ) -> None:
     pin = Pin(f"file://{upstream}", "r1.8", "0123456789" * 4)
-    with fails(SupplyError, "012345678901", f"file://{upstream}", "not our ref") as caught:
+    with fails(SupplyError, "012345678901", f"file://{upstream}", "not our ref", "[mirrors]"):
         bring(pin)
-    assert "[mirrors]" in caught.value.remedy
     assert not [note for note in notebook.notes if "whole branches" in note]
 
 
@@ -291,9 +289,8 @@ def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_l
 ) -> None:
     name = plain_git("rev-parse", "HEAD:core/testdata/big", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
-    with fails(SupplyError, "core/testdata/big") as caught:
+    with fails(SupplyError, 'exclude = ["core/testdata/big"]'):
         bring(pin_of(upstream))
-    assert 'exclude = ["core/testdata/big"]' in caught.value.remedy
     pin = pin_of(upstream, "core/testdata")
     assert paths_of(bring(pin), pin) == {"configure", "core/op.cc"}
     assert bring(pin, offline=True)

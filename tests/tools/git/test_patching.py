@@ -140,11 +140,8 @@ def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(
 def test_a_miss_in_the_context_says_which_line_differs_and_what_it_is_now(
     tree: Path, patch: Path
 ) -> None:
-    with fails(RecipeError) as caught:
+    with fails(RecipeError, "hunk 2", "core/op.cc", "line 18", "line twenty", "line 20"):
         put_in(tree, patch, FITS.replace("\n line 20", "\n line twenty"))
-    assert caught.value.what.endswith(
-        "hunk 2 of core/op.cc fits at line 18 but for its context: 'line twenty' is now 'line 20'"
-    )
 
 
 def test_a_misfit_whose_header_says_that_it_is_due_is_to_be_removed(
@@ -173,10 +170,8 @@ def test_a_hunk_that_moved_is_applied_with_a_note(tree: Path, patch: Path) -> No
 
 def test_a_patch_that_is_in_the_tree_already_can_go(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS)
-    with fails(RecipeError, "1", "core/op.cc") as caught:
+    with fails(RecipeError, "core/op.cc", "Remove", "1.9"):
         put_in(tree, patch, HEADER + FITS)
-    assert caught.value.remedy.startswith("Remove the patch from the recipe")
-    assert caught.value.remedy.endswith("drop when the release is 1.9 or later.")
 
 
 def test_a_deletion_is_not_taken_for_done_while_its_line_is_elsewhere(
@@ -186,24 +181,21 @@ def test_a_deletion_is_not_taken_for_done_while_its_line_is_elsewhere(
         "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n"
         "@@ -2,3 +2,2 @@\n line 2\n-line 12\n line 3\n"
     )
-    with fails(RecipeError) as caught:
+    with fails(RecipeError, "invoke patch --refresh 1") as caught:
         put_in(tree, patch, deletes)
     assert "already" not in caught.value.what
-    assert "'invoke patch --refresh 1'" in caught.value.remedy
 
 
 def test_a_file_that_is_made_or_removed_by_now_needs_no_patch(tree: Path, patch: Path) -> None:
     put_in(tree, patch, CREATES)
-    with fails(RecipeError, "hunk 1") as caught:
+    with fails(RecipeError, "hunk 1", "Remove"):
         put_in(tree, patch, CREATES)
-    assert caught.value.remedy.startswith("Remove the patch from the recipe")
     removes = (
         "diff --git a/core/none.cc b/core/none.cc\ndeleted file mode 100644\n"
         "--- a/core/none.cc\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
     )
-    with fails(RecipeError, "core/none.cc") as caught:
+    with fails(RecipeError, "core/none.cc", "Remove"):
         put_in(tree, patch, removes)
-    assert caught.value.remedy.startswith("Remove the patch from the recipe")
 
 
 def test_ends_of_lines_that_differ_are_shown_as_what_differs(tmp_path: Path, patch: Path) -> None:
@@ -223,9 +215,8 @@ def test_a_hunk_without_context_is_called_so(tree: Path, patch: Path) -> None:
 
 def test_a_change_that_upstream_made_in_other_words_is_recognised(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS.replace("+line three\n", "+line  three\n"))
-    with fails(RecipeError, "core/op.cc") as caught:
+    with fails(RecipeError, "core/op.cc", "Compare"):
         put_in(tree, patch, HEADER + FITS)
-    assert "Compare the lines above" in caught.value.remedy
 
 
 def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patch: Path) -> None:

@@ -1,10 +1,10 @@
-import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import find_text
 from tests.upstream import commit, run_git
 
 from tfwright.documents.release import ExactRelease
@@ -67,8 +67,7 @@ def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
     with fails(SupplyError, "main") as caught:
         Remote(tmp_path, str(upstream)).commit_of("main")
     # What is told to be typed is followed: the repository's own names are listed.
-    command = re.search(r"'(git ls-remote [^']+)'", caught.value.remedy)
-    assert command
+    command = find_text(r"'(git ls-remote [^']+)'", caught.value.remedy)
     listed = subprocess.run(shlex.split(command[1]), capture_output=True, text=True, check=True)
     assert "refs/heads/r2.6" in listed.stdout
     assert "VERSION@COMMIT" in caught.value.remedy

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.failing import fails
 from tests.tools.http.test_hostile import DIGITS, Hosts, Serve, repeats, says
 
 from tfwright.errors import SupplyError
@@ -59,5 +60,5 @@ def test_a_server_that_lies_is_an_error_in_a_moment(
     "url", ["http://[::1", "http://", "ftp://a/b", "file:///etc/passwd", "http://a b", "", "\x1b"]
 )
 def test_an_address_that_is_none_is_named(url: str) -> None:
-    with pytest.raises(SupplyError, match="cannot be read"):
+    with fails(SupplyError, "cannot be read"):
         document.fetch(url, 100)

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_program
 
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.tools.process import dialogue
@@ -133,7 +135,7 @@ def test_a_long_path_does_not_wrap(tmp_path: Path) -> None:
 @pytest.mark.medium
 def test_a_question_nobody_knows_stops_long_before_the_timeout(tmp_path: Path) -> None:
     before = time.monotonic()
-    with pytest.raises(RecipeError, match="unknown"):
+    with fails(RecipeError, "unknown"):
         talk(
             bash('read -p "Do you like quantum computers? [y/N]: " A; touch went-on', tmp_path),
             {},
@@ -145,7 +147,7 @@ def test_a_question_nobody_knows_stops_long_before_the_timeout(tmp_path: Path) -
 
 @pytest.mark.medium
 def test_silence_is_an_error_that_shows_the_last_lines(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="asked nothing and did not end for 1 seconds") as caught:
+    with fails(ToolError, "1 seconds") as caught:
         talk(bash('echo "Extracting..."; sleep 60', tmp_path), {}, timeout=0.5)
     assert caught.value.evidence.lines == ("Extracting...",)
 
@@ -175,7 +177,7 @@ def test_the_end_is_reported_with_its_status(tmp_path: Path, script: str, status
 
 
 def test_a_program_that_is_not_there_is_a_fault_of_the_host(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="missing or not executable"):
+    with fails(HostError, "executable"):
         talk(Command((str(tmp_path / "configure"),), tmp_path, {}), {})
 
 
@@ -191,9 +193,7 @@ def test_a_program_that_is_not_there_is_a_fault_of_the_host(tmp_path: Path) -> N
 def test_a_program_that_the_kernel_does_not_start_is_a_fault_that_says_why(
     text: str, why: str, tmp_path: Path
 ) -> None:
-    program = tmp_path / "configure"
-    program.write_text(text)
-    program.chmod(0o755)
+    program = make_program(tmp_path / "configure", text)
     with pytest.raises(HostError, match=why) as caught:
         talk(Command((str(program),), tmp_path, {}), {})
     assert "#!/bin/bash" in caught.value.remedy

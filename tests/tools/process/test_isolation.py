@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import HostError
 from tfwright.tools.process import isolation, pipes, pseudo_terminal, runner
@@ -147,7 +148,7 @@ def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_pa
         collected = pipes.collect(look).printed.decode().strip()
         with pseudo_terminal.running(look, remedy="-") as child:
             shown = "".join(pseudo_terminal.output(child)).strip()
-        with pytest.raises(HostError, match="cannot be run"):
+        with fails(HostError, "cannot be run"):
             runner.run(Command(("/no/program",), tmp_path, ENV), tmp_path / "log", remedy="-")
     assert ours not in {logged, collected, shown}
     assert all(found.startswith("net:[") for found in (logged, collected, shown))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
 
 from tfwright.errors import HostError, ToolError
 from tfwright.tools.process import file_lock, runner
@@ -120,12 +121,12 @@ def test_a_child_takes_its_terminal_and_ends_by_hang_up_and_interrupt(tmp_path: 
 
 
 def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="no-such-program cannot be run"):
+    with fails(HostError, "cannot be run"):
         runner.run(Command(("no-such-program",), tmp_path), tmp_path / "log", remedy="Install it.")
 
 
 def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="The disk is full"):
+    with fails(HostError, "full"):
         runner.run(
             python("import sys; sys.exit('cp: No space left on device')", tmp_path),
             tmp_path / "log",

@@ -6,6 +6,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_program
 
 from tfwright.errors import SupplyError
 from tfwright.tools import files
@@ -60,7 +62,7 @@ def test_a_file_is_of_a_release(file: str, release: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("file", ["six.pth", "six.whl", "-1.0.zip", "x-.tar.gz"])
 def test_the_name_of_anything_else_is_refused(file: str) -> None:
-    with pytest.raises(SupplyError, match="not the name of a Python package"):
+    with fails(SupplyError, "package"):
         packages.release(file)
 
 
@@ -95,10 +97,7 @@ def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
 @pytest.fixture
 def pip(tmp_path: Path) -> Path:
     """Return a Python that can be taken away: nothing runs its pip then."""
-    path = tmp_path / "python"
-    path.write_text(f'#!/bin/sh\nexec {HERE} "$@"\n', "utf-8")
-    path.chmod(0o755)
-    return path
+    return make_program(tmp_path / "python", f'#!/bin/sh\nexec {HERE} "$@"\n')
 
 
 @pytest.fixture

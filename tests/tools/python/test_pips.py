@@ -2,6 +2,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.making import make_program
 
 from tfwright.errors import RecipeError
 from tfwright.tools.python import pips
@@ -13,8 +14,7 @@ def venv_with(folder: Path, said: str) -> Path:
     """Make what stands in for a venv: its pip says its version as it is given."""
     program = folder / "bin/python"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!{sys.executable}\nprint({said!r})\n", "utf-8")
-    program.chmod(0o755)
+    make_program(program, f"#!{sys.executable}\nprint({said!r})\n")
     return folder
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.failing import fails
+from tests.making import make_folder, make_program
 from tests.tools.python.test_packages import small_wheel
 
 from tfwright.errors import SupplyError
@@ -44,8 +46,7 @@ class Venv:
         program = home / "bin/python"
         program.parent.mkdir(parents=True)
         text = PIP.replace("OWN", self.own).replace("ABSENT", self.absent)
-        program.write_text(text.replace("INSTALLED", str(self.installed)), "utf-8")
-        program.chmod(0o755)
+        make_program(program, text.replace("INSTALLED", str(self.installed)))
 
 
 @pytest.fixture
@@ -107,16 +108,14 @@ def test_what_the_index_lacks_is_named_with_what_to_do(
     made: Venv, tmp_path: Path, absent: str, remedy: str
 ) -> None:
     made.absent = absent
-    with pytest.raises(SupplyError, match=f"found for {absent}") as caught:
+    with fails(SupplyError, absent, remedy):
         resolving.closure(Path("p"), "3.6.15", ["wheel"], tmp_path / "pin.log")
-    assert remedy in caught.value.remedy
 
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Path], str]) -> Path:
     """Serve an index that says nothing but the names of its files."""
-    simple = tmp_path / "simple"
-    simple.mkdir()
+    simple = make_folder(tmp_path / "simple")
     monkeypatch.setenv("PIP_INDEX_URL", serve(simple))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
@@ -125,8 +124,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Path
 
 
 def offer(index: Path, name: str, version: str, *metadata: str) -> None:
-    folder = index / name
-    folder.mkdir(exist_ok=True)
+    folder = make_folder(index / name)
     small_wheel(folder, "".join(f"{line}\n" for line in metadata), name, version)
 
 

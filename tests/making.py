@@ -1,0 +1,31 @@
+"""Folders, programs and texts that tests make, change and look through, each in one line."""
+
+import re
+from pathlib import Path
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder, with those above it; return it."""
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def make_program(path: Path, text: str) -> Path:
+    """Write a program that can be run; return its path."""
+    path.write_text(text, "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def change_text(path: Path, old: str, new: str) -> None:
+    """Replace a text in a file, which has it."""
+    text = path.read_text("utf-8")
+    assert old in text, f"{path} has no {old!r}"
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def find_text(pattern: str, text: str) -> re.Match[str]:
+    """Return where a pattern is in a text, which has it."""
+    found = re.search(pattern, text)
+    assert found, f"{pattern!r} is not in:\n{text}"
+    return found
