@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"(<!-- needs: .*-->\n)?```console\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"(<!-- needs: [^\n]*-->\n)?```console\n(.*?)```", re.DOTALL)
 DEMO = "python3 tasks.py build"
 
 

@@ -112,7 +112,7 @@ def test_every_file_of_ours_that_a_page_names_exists(page: Path) -> None:
 @pytest.mark.parametrize("folder", ["docs", "docs/lab-notes"])
 def test_the_list_of_pages_has_each_page_once(folder: str) -> None:
     page = (ROOT / folder / "README.md").read_text("utf-8")
-    listed = re.findall(r"^\| \[([\w.-]+\.md)\]", page, re.MULTILINE)
+    listed = re.findall(r"^\| \[[^\]]+\]\(([\w.-]+\.md)\)", page, re.MULTILINE)
     there = {path.name for path in ROOT.glob(f"{folder}/*.md")} - {"README.md"}
     assert sorted(listed) == sorted(there)
 

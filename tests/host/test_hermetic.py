@@ -2,6 +2,9 @@ import pytest
 
 from tfwright.documents.recipe import Recipe
 from tfwright.host import hermetic
+from tfwright.rules import listings
+from tfwright.rules.listings import Environment
+from tfwright.rules.model import Rules
 
 WHEEL = "//tensorflow/tools/pip_package:wheel"
 NVCC = ("--config=cuda_nvcc", "--config=cuda_wheel")
@@ -81,3 +84,31 @@ def test_a_wheel_with_cuda_libraries_and_a_floor_that_is_not_compiled_are_found(
 def test_a_recipe_without_cuda_or_of_an_older_release_downloads_none(recipe: Recipe) -> None:
     assert hermetic.of(recipe) is None
     assert list(hermetic.contradictions(recipe)) == []
+
+
+def chosen(of: Recipe) -> Environment:
+    return hermetic.environment(of.source, of.host, of.configure, of.compile)
+
+
+def test_flags_then_answers_then_the_tree_choose_what_is_downloaded() -> None:
+    flag = "--repo_env=HERMETIC_CUDA_VERSION=12.8.1"
+    stated = recipe(*NVCC, flag, HERMETIC_CUDA_VERSION="12.6.0", HERMETIC_CUDNN_VERSION="9.8.0")
+    variables = chosen(stated).variables
+    assert variables["HERMETIC_CUDA_VERSION"] == "12.8.1"
+    assert variables["HERMETIC_CUDNN_VERSION"] == "9.8.0"
+    assert variables["HERMETIC_NVSHMEM_VERSION"] == "3.2.5"
+    assert variables["HERMETIC_PYTHON_VERSION"] == "3.12"
+
+
+def test_a_cuda_of_this_host_is_not_downloaded() -> None:
+    environment = chosen(recipe(LOCAL_CUDA_PATH="/usr/local/cuda", LOCAL_CUDNN_PATH=""))
+    assert environment.local == {"HERMETIC_CUDA_VERSION"}
+
+
+def test_another_interpreter_takes_the_place_of_those_that_the_tree_lists() -> None:
+    url = "https://example.org/python.tar.gz"
+    flags = [f"--repo_env=HERMETIC_PYTHON_{name}" for name in (f"URL={url}", f"SHA256={'1' * 64}")]
+    environment = chosen(recipe(*flags))
+    (python,) = listings.chosen(Rules((), ()), environment, lambda _: None).repositories
+    assert (python.urls, python.sha256) == ((url,), "1" * 64)
+    assert "HERMETIC_PYTHON_VERSION" in environment.local

@@ -68,8 +68,7 @@ def clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
 
 def clang_for_the_host(site: Site) -> tuple[dict[str, Answer], None] | None:
     """Compile everything by a clang of the host."""
-    # The commit that calls itself 2.13.0 is of before the question.
-    if not site.asks("TF_NEED_CLANG") or site.pinned.version == "2.13.0":
+    if not site.asks("TF_NEED_CLANG"):
         return None
     return site.answers("TF_NEED_CLANG", CLANG_COMPILER_PATH=str(_clang(site))), None
 

@@ -50,6 +50,7 @@ def test_tools_have_a_configuration_of_their_own_unless_a_flag_of_every_build_jo
     assert configurations.tools_apart("build -c opt\n", [])
     assert configurations.tools_apart(f"build:rbe {joined}\n", [])
     assert not configurations.tools_apart(f"build {joined}\n", [])
+    assert not configurations.tools_apart(f"common {joined}\n", [])
     assert not configurations.tools_apart("", [joined])
 
 

@@ -471,3 +471,86 @@ def test_an_address_that_is_none_leaves_the_other_ones_of_its_archive() -> None:
     (found,) = read(f'http_archive(name = "a", sha256 = "{ONE}", urls = {urls})').repositories
     assert "https://a.example/b.zip" in found.urls
     assert "no address" not in found.urls
+
+
+VENDORED = """
+def _vendored_impl(ctx):
+    ctx.symlink(ctx.path(ctx.attr.parent).dirname.get_child(ctx.attr.relpath), ".")
+
+vendored = repository_rule(implementation = _vendored_impl, attrs = {"relpath": attr.string()})
+"""
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    ['vendored(name = "xla", relpath = "third_party/xla")']
+    + [
+        f'local_repository(name = "xla", path = "{path}")'
+        for path in ("third_party/xla", "./third_party/xla/")
+    ],
+)
+def test_a_folder_that_is_a_repository_is_read_with_what_its_callers_pass(declaration: str) -> None:
+    found = rules.read(
+        {
+            "WORKSPACE": 'load("//third_party:vendored.bzl", "vendored")\n'
+            f'{declaration}\nload("@xla//llvm:workspace.bzl", "llvm")\nllvm("llvm-raw")\n',
+            "third_party/vendored.bzl": VENDORED,
+            "third_party/xla/llvm/workspace.bzl": 'load("//llvm:pins.bzl", "PIN")\n'
+            'def llvm(name):\n    http_archive(name = name, sha256 = PIN, urls = ["https://example.org/l"])\n',
+            "third_party/xla/llvm/pins.bzl": f'PIN = "{ONE}"\n',
+        }
+    )
+    repository = only(found)
+    assert (repository.name, repository.sha256, repository.reached) == ("llvm-raw", ONE, True)
+    assert repository.file == "third_party/xla/llvm/workspace.bzl"
+    assert not found.ways
+
+
+def test_a_folder_that_is_not_in_the_tree_makes_no_repository_of_it() -> None:
+    found = read(
+        'local_repository(name = "xla", path = "../xla")\nload("@xla//:w.bzl", "w")\nw()\n'
+    )
+    assert [way.archive for way in found.ways] == ["xla", "xla"]
+
+
+def test_a_label_without_a_colon_is_a_file_of_the_same_package() -> None:
+    found = rules.read(
+        {
+            "WORKSPACE": 'load("//deps:all.bzl", "all")\nall()\n',
+            "deps/all.bzl": 'load("one.bzl", "one")\ndef all():\n    one()\n',
+            "deps/one.bzl": f"def one():\n    {archive()}",
+        }
+    )
+    assert only(found).file == "deps/one.bzl"
+
+
+INTEGRITY = "sha256-ERERERERERERERERERERERERERERERERERERERERERE="
+
+
+def test_an_integrity_is_the_checksum_of_a_file() -> None:
+    found = only(
+        read(f'http_archive(name = "a", url = "https://example.org/a", integrity = "{INTEGRITY}")')
+    )
+    assert found.sha256 == "11" * 32
+
+
+def test_files_that_are_laid_over_an_archive_and_its_patches_are_downloads_of_their_own() -> None:
+    found = read(
+        f'archive(name = "a", url = "https://example.org/a", sha256 = "{TWO}",\n'
+        '    remote_file_urls = {"lib/x.so": ["https://example.org/x"]},\n'
+        f'    remote_file_integrity = {{"lib/x.so": "{INTEGRITY}"}},\n'
+        f'    remote_patches = {{"https://example.org/p": "{INTEGRITY}"}})'
+    )
+    assert {(one.urls[0][-1], one.sha256) for one in found.repositories} == {
+        ("a", TWO), ("x", "11" * 32), ("p", "11" * 32)
+    }  # fmt: skip
+    assert found.unreadable == ()
+
+
+@pytest.mark.parametrize(("integrity", "readable"), [("sha512-AAAA", True), ("sha256-%%", False)])
+def test_an_integrity_that_is_no_sha256_pins_nothing(integrity: str, readable: bool) -> None:  # noqa: FBT001
+    found = read(
+        f'http_archive(name = "a", url = "https://example.org/a", integrity = "{integrity}")'
+    )
+    assert not any(one.lockable for one in found.repositories)
+    assert bool(found.unreadable) is not readable

@@ -4,6 +4,7 @@ What a lock leaves out is not among it.
 """
 
 import io
+import json
 import tarfile
 import zipfile
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.rules import repositories
+from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
 from tfwright.tools import files
 from tfwright.tools.git import clones
@@ -270,7 +272,7 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     unpinned, unread = reach.left_to_bazel(rules)
     assert unpinned.startswith("No checksum is known")
     assert unpinned.endswith("loose (WORKSPACE:1)")
-    assert unread.startswith("WORKSPACE:2 http_archive: 'no address' is not an")
+    assert "WORKSPACE:2 http_archive: 'no address' is not an" in unread
 
 
 def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -> None:
@@ -527,3 +529,27 @@ def test_what_pins_the_only_download_without_a_checksum_is_said_with_the_lock_to
     assert said.startswith(first)
     assert ("by a patch" in said) != ("invoke pin" in said)
     assert said.endswith("afterwards: 'invoke lock --recipe small'.")
+
+
+def test_a_list_of_files_that_was_brought_names_more_which_are_brought_as_well(
+    store: Store, tmp_path: Path
+) -> None:
+    archive = tarred(tmp_path / "cublas.tar.gz")
+    entry = {"relative_path": "cublas.tar.gz", "sha256": files.sha256(archive)}
+    listing = tmp_path / "redistrib.json"
+    listing.write_text(json.dumps({"libcublas": {"linux-x86_64": entry}}))
+    pin = f'["https://a.example/redistrib.json", "{files.sha256(listing)}"]'
+    rules = repositories.read(
+        {
+            "WORKSPACE": 'load("//third_party:cuda.bzl", "cuda")\ncuda()\n',
+            "third_party/cuda.bzl": f'CUDA_REDIST_JSON_DICT = {{"12.8.0": {pin}}}\n'
+            'PARTS = {"libcublas": {"repo_name": "cuda_cublas"}}\ndef cuda():\n    pass\n',
+        }
+    )
+    giver = Giver(store, listing, archive)
+    environment = Environment({"HERMETIC_CUDA_VERSION": "12.8.0"})
+    suppliers = Suppliers(giver, no_clone, environment=environment)
+    reached = reach.bring(rules, {}, None, store, suppliers)
+    assert giver.asked == [["cuda_redist_json_dict"], ["cuda_cublas"]]
+    assert store.holds(files.sha256(archive))
+    assert reached.rules.unreadable == ()

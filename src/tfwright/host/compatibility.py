@@ -2,6 +2,7 @@
 
 import functools
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -102,12 +103,23 @@ class Hermetic:
 
     cuda: str
     cudnn: str
+    nvshmem: str
     clang_architectures: tuple[str, ...]
     """What the configuration cuda_clang compiles for, whatever ./configure was answered."""
     cudas: tuple[str, ...]
     """The versions that a tree knows, the oldest first."""
     cudnns: tuple[str, ...]
     source: str
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables that name a version, with what .bazelrc says; empty is any."""
+        return {
+            "HERMETIC_CUDA_VERSION": self.cuda,
+            "HERMETIC_CUDNN_VERSION": self.cudnn,
+            "HERMETIC_NVSHMEM_VERSION": self.nvshmem,
+            "HERMETIC_NCCL_VERSION": "",
+        }
 
 
 def hermetic(release: Release) -> Hermetic | None:

@@ -5,11 +5,12 @@ own .bazelrc, which holds where both are silent.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.host import compatibility, cuda, versions
+from tfwright.rules.listings import Environment
 
 WHEEL = ":wheel"
 WITHOUT_CUDA = ("--config=cuda_wheel", "override_include_cuda_libs=true")
@@ -24,6 +25,26 @@ class Contradiction:
     """The key in the recipe to correct: ``("configure", "answers", "HERMETIC_CUDA_VERSION")``."""
     what: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """What a recipe says of variables: the command line comes after ./configure's file."""
+
+    answers: Mapping[str, bool | str]
+    flags: Sequence[str]
+
+    def of(self, variable: str) -> str:
+        return self.flag(variable) or self.answer(variable)
+
+    def flag(self, variable: str) -> str:
+        pattern = re.compile(rf"--(?:repo_env|action_env)=(?i:{variable})=(.*)")
+        found = [match[1] for flag in self.flags if (match := pattern.fullmatch(flag))]
+        return found[-1] if found else ""
+
+    def answer(self, variable: str) -> str:
+        value = self.answers.get(variable)
+        return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True)
@@ -46,22 +67,46 @@ def of(recipe: Recipe) -> HermeticCuda | None:
     if tree is None or not cuda.wanted(recipe) or recipe.source.interface == "own":
         return None
     flags = recipe.compile.flags
+    told = _Stated(recipe.configure.answers, flags)
     clang = recipe.configure.answers.get("TF_CUDA_CLANG") is True or "--config=cuda_clang" in flags
-    stated = _flag(recipe, "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+    stated = told.flag("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
     if not stated and clang:
         # This configuration of the tree states them again, after those of ./configure.
         stated = ",".join(tree.clang_architectures)
-    stated = stated or _answer(recipe, "HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "3.5,7.0"
-    version = _stated(recipe, "HERMETIC_CUDA_VERSION")
-    path = _stated(recipe, "CLANG_CUDA_COMPILER_PATH")
+    stated = stated or told.answer("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "3.5,7.0"
+    version = told.of("HERMETIC_CUDA_VERSION")
+    path = told.of("CLANG_CUDA_COMPILER_PATH")
     named = re.search(r"(?:llvm|clang)-(\d+)", path)
     return HermeticCuda(
         version or tree.cuda,
-        _stated(recipe, "HERMETIC_CUDNN_VERSION") or tree.cudnn,
+        told.of("HERMETIC_CUDNN_VERSION") or tree.cudnn,
         tuple(architectures(stated)),
         (named[1] if named else "") if clang else "",
         not version,
     )
+
+
+def environment(
+    source: SourceTable, host: HostTable, configure: ConfigureTable, compiled: CompileTable
+) -> Environment:
+    """Return what chooses among the files that a tree lists: CUDA's, NCCL's, Python's."""
+    stated = _Stated(configure.answers, compiled.flags)
+    python = stated.of("HERMETIC_PYTHON_VERSION") or stated.of("TF_PYTHON_VERSION")
+    variables = {"HERMETIC_PYTHON_VERSION": python or host.python}
+    tree = compatibility.hermetic(source.release)
+    if tree and source.interface != "own" and configure.answers.get("TF_NEED_CUDA") is True:
+        variables |= {name: stated.of(name) or value for name, value in tree.variables.items()}
+    local = {
+        variable
+        for variable in variables
+        if stated.of(variable.replace("HERMETIC", "LOCAL").replace("VERSION", "PATH"))
+    }
+    if url := stated.of("HERMETIC_PYTHON_URL"):
+        variables["HERMETIC_PYTHON_URL"] = url
+        variables["HERMETIC_PYTHON_SHA256"] = stated.of("HERMETIC_PYTHON_SHA256")
+        # The tree's own list of interpreters is then not used.
+        local.add("HERMETIC_PYTHON_VERSION")
+    return Environment(variables, frozenset(local), host.machine)
 
 
 def architectures(stated: str) -> Iterator[str]:
@@ -113,10 +158,11 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
 def _of_configuration(recipe: Recipe, found: HermeticCuda) -> Iterator[Contradiction]:
     """Yield what the configurations of the tree make of the answers."""
     capabilities = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
-    answered = _answer(recipe, capabilities)
+    told = _Stated(recipe.configure.answers, recipe.compile.flags)
+    answered = told.answer(capabilities)
     overridden = answered and set(architectures(answered)) != set(found.architectures)
     made = ", ".join(found.architectures)
-    if overridden and not _flag(recipe, capabilities):
+    if overridden and not told.flag(capabilities):
         yield Contradiction(
             ("compile", "flags"),
             f"the configuration cuda_clang of the tree overrides the answered GPUs by {made}",
@@ -136,19 +182,3 @@ def _of_configuration(recipe: Recipe, found: HermeticCuda) -> Iterator[Contradic
             "the rule of the wheel refuses CUDA's libraries among its files",
             f'Add "{WITHOUT_CUDA[0]}" to compile.flags.',
         )
-
-
-def _stated(recipe: Recipe, variable: str) -> str:
-    """Return what a recipe says of a variable; the command line comes after ./configure's file."""
-    return _flag(recipe, variable) or _answer(recipe, variable)
-
-
-def _flag(recipe: Recipe, variable: str) -> str:
-    pattern = re.compile(rf"--(?:repo_env|action_env)=(?i:{variable})=(.*)")
-    found = [match[1] for flag in recipe.compile.flags if (match := pattern.fullmatch(flag))]
-    return found[-1] if found else ""
-
-
-def _answer(recipe: Recipe, variable: str) -> str:
-    value = recipe.configure.answers.get(variable)
-    return value if isinstance(value, str) else ""

@@ -38,8 +38,10 @@ def held(job: RecipeJob, mirror: Path, programs: Programs | None) -> Reached:
         held = [archive.sha256 for archive in wanted if store.holds(archive.sha256)]
         return Supply(dict.fromkeys(held, VAULT), ())
 
-    rules = external.read(job, RecipePins.of(job.recipe), mirror, programs)
-    suppliers = Suppliers(supply, partial(external.clone, job, offline=True))
+    pins = RecipePins.of(job.recipe)
+    rules = external.read(job, pins, mirror, programs)
+    cloning = partial(external.clone, job, offline=True)
+    suppliers = Suppliers(supply, cloning, environment=pins.environment)
     # Without the lock: what it calls unused may have become needed since it was written.
     return reach.bring(rules, job.recipe.fetch.substitutes, None, store, suppliers)
 

@@ -1,7 +1,7 @@
 """The external repositories of a recipe's tree: rules, files, and the lock that fits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -9,10 +9,12 @@ from typing import Self
 from pydantic import TypeAdapter
 
 from tfwright.documents.recipe import BazelTable, FetchTable, Recipe, SourceTable
+from tfwright.host import hermetic
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted, Unpinned
 from tfwright.progress import SILENCE, Progress
 from tfwright.rules import patched_tree, repositories
+from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree
 from tfwright.rules.readings import Readings
@@ -37,11 +39,16 @@ class RecipePins:
     source: SourceTable
     bazel: BazelTable
     fetch: FetchTable
+    environment: Environment = field(default_factory=Environment)
+    """What chooses among the files that rules list by version and platform."""
 
     @classmethod
     def of(cls, recipe: Recipe) -> Self:
         """Return those of a whole recipe."""
-        return cls(recipe.source, recipe.bazel, recipe.fetch)
+        environment = hermetic.environment(
+            recipe.source, recipe.host, recipe.configure, recipe.compile
+        )
+        return cls(recipe.source, recipe.bazel, recipe.fetch, environment)
 
 
 def store(job: Job) -> Store:
@@ -119,7 +126,7 @@ def bring(
         report=job.listener.progress,
     )
     cloning = partial(clone, job, offline=job.offline)
-    suppliers = Suppliers(obtain, cloning, Readings(job.places.readings))
+    suppliers = Suppliers(obtain, cloning, Readings(job.places.readings), pins.environment)
     reached = reach.bring(found, tables, locked, store(job), suppliers)
     # What such a file declares is not known: the list of what is missing would not be whole, and
     # the lock would seem to know too much.

@@ -48,8 +48,8 @@ def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     # Lines such as build:rbe hold for a configuration that the user has to ask for. Those of the
     # platform hold by themselves in a tree that says so.
     always, on_linux = (
-        [word for words in lines if words[:1] == [command] for word in words[1:]]
-        for command in ("build", "build:linux")
+        [word for words in lines if words[:1] in commands for word in words[1:]]
+        for commands in ([["build"], ["common"]], [["build:linux"], ["common:linux"]])
     )
     if "--enable_platform_specific_config" in always:
         always += on_linux

@@ -67,6 +67,8 @@ class Unreadable:
     file: str
     line: int
     why: str
+    reached: bool = True
+    """Whether WORKSPACE leads there."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,28 @@ class Linked:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """A file in a dictionary, from which a rule takes one by version and platform."""
+
+    table: str
+    """The name of the dictionary."""
+    file: str
+    line: int
+    version: str = ""
+    platform: str = ""
+    url: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Component:
+    """The repository that a rule makes of a component that NVIDIA lists under another name."""
+
+    name: str
+    repository: str
+
+
+@dataclass(frozen=True)
 class Rules:
     """Everything that was found to be downloaded."""
 
@@ -122,6 +146,8 @@ class Rules:
     """What Bazel reads before it makes any of the repositories: without one of these files it makes
     none."""
     linked: tuple[Linked, ...] = ()
+    listed: tuple[Listed, ...] = ()
+    components: tuple[Component, ...] = ()
 
     @property
     def ways(self) -> tuple[Nested | Load, ...]:

@@ -4,8 +4,10 @@ No rule is known by its name, so that one of a later release needs no change her
 """
 
 import ast
+import base64
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from tfwright.documents.names import LONGEST_URL
 from tfwright.rules.starlark.language import UnknownError
@@ -15,7 +17,12 @@ DOWNLOADS = {"download", "download_and_extract"}
 BY_DIGEST = "sha256_urls"
 """Arguments whose names start so hold a dictionary: digest = urls (rules_closure's ``*_external``
 rules)."""
-ORIGINS = {"url", "urls", "sha256", "remote", "registry", "artifact"}
+OVERLAID = "remote_file_"
+"""Arguments whose names start so hold dictionaries by the path of a further file: its urls, and its
+integrity."""
+REMOTE_PATCHES = "remote_patches"
+"""The argument that holds a dictionary: url = integrity."""
+ORIGINS = {"url", "urls", "sha256", "integrity", "remote", "registry", "artifact", REMOTE_PATCHES}
 """Arguments that say where a repository comes from, or what it is; so do those that end as these
 do."""
 TELLING = {"name", "commit", "tag", "digest", "repository"}
@@ -34,9 +41,14 @@ def tells_origin(argument: str) -> bool:
     """Say whether an argument says where a file comes from, or what it is."""
     return (
         argument in ORIGINS
-        or argument.endswith(("_urls", "_url", "_sha256"))
+        or argument.endswith(("_urls", "_url", "_sha256", "_integrity"))
         or argument.startswith(BY_DIGEST)
     )
+
+
+def names_dictionary(argument: str) -> bool:
+    """Say whether an argument holds a dictionary of files, as those that `listings` reads."""
+    return argument.endswith(("url_dict", "json_dict"))
 
 
 def names_url(known: Mapping[str, object]) -> bool:
@@ -71,14 +83,27 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
     for name, value in known.items():
         if name.startswith(BY_DIGEST) and isinstance(value, dict):
             yield from ((urls_of(urls), digest_of(sha256)) for sha256, urls in value.items())
+    integrity = _dictionary(known.get(f"{OVERLAID}integrity"))
+    for path, urls in _dictionary(known.get(f"{OVERLAID}urls")).items():
+        yield urls_of(urls), digest_of(integrity.get(path))
+    for url, digest in _dictionary(known.get(REMOTE_PATCHES)).items():
+        yield urls_of(url), digest_of(digest)
     # A rule may name several files, such as jar_urls with jar_sha256 next to
     # srcjar_urls.
-    plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
-    matches = (re.fullmatch(r"(|\w+_)(urls?|sha256)", name) for name in plain)
+    plain = {
+        name: value for name, value in known.items() if not name.startswith((BY_DIGEST, OVERLAID))
+    }
+    matches = (re.fullmatch(r"(|\w+_)(urls?|sha256|integrity)", name) for name in plain)
     for prefix in dict.fromkeys(found[1] for found in matches if found):
         urls = (*urls_of(plain.get(f"{prefix}urls")), *urls_of(plain.get(f"{prefix}url")))
-        if urls or plain.get(f"{prefix}sha256"):
-            yield urls, digest_of(plain.get(f"{prefix}sha256"))
+        digest = plain.get(f"{prefix}sha256") or plain.get(f"{prefix}integrity")
+        # A digest alone belongs to a further file only if this is named as well.
+        if urls or (digest and not prefix):
+            yield urls, digest_of(digest)
+
+
+def _dictionary(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
 
 
 def urls_of(value: object) -> tuple[str, ...]:
@@ -99,9 +124,20 @@ def as_list(value: object) -> list[object]:
 
 
 def digest_of(value: object) -> str:
-    """Return a SHA-256, or an empty text where there is none."""
+    """Return a SHA-256, or an empty text where there is none.
+
+    An integrity is ``sha256-`` and the digest in base 64; those of other algorithms are none.
+    """
+    text = line_of(value or "")
+    algorithm, dash, code = text.partition("-")
+    if dash:
+        text = algorithm
+        with suppress(ValueError):
+            text = base64.b64decode(code, validate=True).hex()
+        if algorithm in {"sha1", "sha384", "sha512"}:
+            return ""
     # Bazel compares digests without regard to case.
-    text = line_of(value or "").lower()
+    text = text.lower()
     if text and not re.fullmatch(r"[0-9a-f]{64}", text):
         raise UnknownError(f"sha256 {text[:80]!r} is not a SHA-256")
     return text

@@ -6,6 +6,7 @@ running it is reported with file and line.
 """
 
 import ast
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +14,18 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from tfwright.rules.model import BAZELS_PLACE, Linked, Load, Nested, Repository, Rules, Unreadable
+from tfwright.rules import listings
+from tfwright.rules.model import (
+    BAZELS_PLACE,
+    Component,
+    Linked,
+    Listed,
+    Load,
+    Nested,
+    Repository,
+    Rules,
+    Unreadable,
+)
 from tfwright.rules.recognisers import (
     DOWNLOADS,
     NAME,
@@ -25,6 +37,7 @@ from tfwright.rules.recognisers import (
     files_of,
     line_of,
     name_of,
+    names_dictionary,
     names_url,
     tells_origin,
     urls_of,
@@ -53,13 +66,18 @@ LONGEST_REASON = 300
 BAZELS_OWN = "bazel_tools"
 """The repository that is part of Bazel: its rules download only what their arguments name."""
 
+MOST_ROUNDS = 4
+"""Times that a tree is read: a folder that is a repository may declare another one."""
+
+Finding = Repository | Unreadable | Nested | Load | Linked | Listed | Component
 UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 """What reading a text may end in; a name that stands for itself is followed without an end."""
 
 
 def relevant(path: str) -> bool:
     """Say whether WORKSPACE can lead to a file of a tree."""
-    return path == "WORKSPACE" or (path.endswith(".bzl") and path.isprintable())
+    rules = path.endswith(".bzl") and path.isprintable()
+    return path == "WORKSPACE" or rules or bool(listings.REQUIREMENTS.fullmatch(path))
 
 
 def read(texts: Mapping[str, str]) -> Rules:
@@ -67,16 +85,25 @@ def read(texts: Mapping[str, str]) -> Rules:
 
     Rules that WORKSPACE does not lead to are read too, and marked as not reached.
     """
-    reading = _Reading(Program(texts, OWN_NAMES), place="")
-    with reading.bounded("WORKSPACE"):
-        # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
-        reading.start("WORKSPACE")
-        reading.loads("WORKSPACE")
-        reading.reached = False
-        for path in sorted(texts):
-            if path.startswith(PLACES):
-                reading.leftovers(path)
-    return reading.rules()
+    folders: Mapping[str, str] = {}
+    packages = tuple(listings.packages(texts))
+    for _ in range(MOST_ROUNDS):
+        reading = _Reading(Program(texts, OWN_NAMES, folders), place="")
+        with reading.bounded("WORKSPACE"):
+            # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
+            reading.start("WORKSPACE")
+            reading.loads("WORKSPACE")
+            if reading.folders.keys() - folders.keys():
+                # Files of these were taken for those of an archive.
+                folders = {**folders, **reading.folders}
+                continue
+            reading.note_listed()
+            reading.reached = False
+            for path in sorted(texts):
+                if path.startswith(PLACES):
+                    reading.leftovers(path)
+        break
+    return reading.rules() + Rules((), (), listed=packages)
 
 
 def of_bazel(texts: Mapping[str, str]) -> Rules:
@@ -172,7 +199,9 @@ class _Reading:
     def __init__(self, program: Program, place: str) -> None:
         self._program = program
         self._place = place
-        self._found: dict[Repository | Unreadable | Nested | Load | Linked, None] = {}
+        self._found: dict[Finding, None] = {}
+        self._by_dictionary: list[Unreadable] = []
+        """Downloads in the code of rules that are handed dictionaries of files."""
         self._seen: set[ast.FunctionDef] = set()
         self._active: list[ast.FunctionDef] = []
         self._declared: tuple[tuple[str, str], ...] = ()
@@ -181,15 +210,28 @@ class _Reading:
         """The rule whose code is being read, and the name of its first use."""
         self._name = ""
         self.reached = True
+        self.folders: dict[str, str] = {}
+        """The folders of these texts that rules make a repository of, by its name."""
 
     def rules(self) -> Rules:
         """Return what was found, in the order in which Bazel would come to it."""
+        if self.reached:
+            self.note_listed()
+        if not any(isinstance(finding, Listed) for finding in self._found):
+            # No dictionary says what the code of these rules downloads.
+            self._found.update(dict.fromkeys(self._by_dictionary))
         # A dictionary keeps the order in which its keys came.
         parts: list[Any] = [
             tuple(finding for finding in self._found if isinstance(finding, kind))
-            for kind in (Repository, Unreadable, Nested, Load, Linked)
+            for kind in (Repository, Unreadable, Nested, Load, Linked, Listed, Component)
         ]
         return Rules(*parts)
+
+    def note_listed(self) -> None:
+        """Note the dictionaries of files in everything that was read so far."""
+        for module in self._program.modules():
+            for entry in listings.listed(self._place + module.path, module.body):
+                self._record(entry)
 
     @contextmanager
     def bounded(self, path: str) -> Iterator[None]:
@@ -244,6 +286,7 @@ class _Reading:
         if self._rule and called(call.func) == "symlink":
             self._link(call, scope)
         rule, callee, arguments = self._resolve(call, scope)
+        self._note_folder(arguments.named, path)
         made: list[Repository] = []
         # A rule's own code cannot declare repositories: what looks so there is a helper's call.
         if self._rule is None and declares(arguments.named):
@@ -260,6 +303,20 @@ class _Reading:
             self._behind(callee, arguments, path, line)
         finally:
             self._declared = outer
+
+    def _note_folder(self, named: Mapping[str, object], file: str) -> None:
+        """Note that a rule makes a repository of a folder of these texts.
+
+        So do ``local_repository(name, path)`` and TensorFlow's ``tf_vendored(name, relpath)``.
+        """
+        folder = self._text(named.get("relpath")) or self._text(named.get("path"))
+        name = self._text(named.get("name"))
+        if self.reached and name and folder:
+            folder = posixpath.normpath(folder)
+            # TensorFlow's rule starts at its own repository, Bazel's at the whole tree.
+            for whole in (self._program.home(file) + folder, folder):
+                if self._program.holds(whole):
+                    self.folders.setdefault(name, whole)
 
     def _resolve(self, call: ast.Call, scope: Scope) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
@@ -357,6 +414,9 @@ class _Reading:
             raise UnknownError("does not say what it downloads")
         sha256 = digest_of(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
         urls = urls_of(self._paid(self._program.value(named["url"], scope)))
+        if not urls:
+            # In a branch that does not come here the address may be None.
+            raise UnknownError("does not say what it downloads")
         yield Repository(
             self._name,
             called(call.func),
@@ -452,17 +512,24 @@ class _Reading:
             return
         except UnknownError as fault:
             # The declarations of such a rule name what its code downloads, and they are read.
-            if not (self._rule and any(map(tells_origin, self._rule.attributes))):
-                why = str(fault)[:LONGEST_REASON]
-                self._report(path, line, f"{what[:80]}: {why}" if what else why)
+            if self._rule and any(map(tells_origin, self._rule.attributes)):
+                return
+            why = str(fault)[:LONGEST_REASON]
+            place = self._place + path
+            why = f"{what[:80]}: {why}" if what else why
+            found = Unreadable(place, line, why, self.reached)
+            if self._rule and any(map(names_dictionary, self._rule.attributes)):
+                self._by_dictionary.append(found)
+            else:
+                self._record(found)
         except RecursionError:
             # An expression of thousands of terms: Python's own stack is the limit here.
             self._report(path, line, "is nested too deeply")
 
     def _report(self, path: str, line: int, why: str) -> None:
-        self._record(Unreadable(self._place + path, line, why))
+        self._record(Unreadable(self._place + path, line, why, self.reached))
 
-    def _record(self, finding: Repository | Unreadable | Nested | Load | Linked) -> None:
+    def _record(self, finding: Finding) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
         if isinstance(finding, Repository):
             repeats = (finding.name, finding.sha256) in self._declared

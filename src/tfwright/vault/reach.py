@@ -12,11 +12,12 @@ from pathlib import Path
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
-from tfwright.rules import repositories
+from tfwright.rules import listings, repositories
+from tfwright.rules.listings import Environment
 from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
 from tfwright.rules.readings import Readings
 from tfwright.rules.starlark.language import LONGEST_FILE
-from tfwright.tools import unpacking
+from tfwright.tools import files, unpacking
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import substitutes, unpinned
@@ -38,6 +39,8 @@ class Suppliers:
     RecipeError."""
     readings: Readings = field(default_factory=lambda: Readings(None))
     """The rules that earlier runs read."""
+    environment: Environment = field(default_factory=Environment)
+    """What chooses among the files that rules list."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +141,11 @@ def left_to_bazel(rules: Rules) -> Iterator[str]:
     ]
     if names:
         yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names)}"
-    for fault in rules.unreadable[:1]:
+    places = [f"{one.file}:{one.line} {one.why}" for one in rules.unreadable if one.reached]
+    if places:
         yield (
-            f"{fault.file}:{fault.line} {fault.why}; Bazel downloads by itself what "
-            f"{'it declares' if len(rules.unreadable) == 1 else 'such files declare'}"
+            "What these places declare was not read; Bazel downloads it by itself, and a build "
+            f"without a network lacks it: {listed(places)}"
         )
 
 
@@ -156,7 +160,8 @@ def bring(
 
     What the lock knows that Bazel does not want is left out, unless it declares more.
     """
-    reached = Reached(found, Supply({}, ()), {})
+    environment, content = suppliers.environment, partial(_listing, store)
+    reached = Reached(listings.chosen(found, environment, content), Supply({}, ()), {})
     followed = dict[Nested | Load, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
@@ -168,10 +173,13 @@ def bring(
                 behind := _behind(way, reached, tables, store, suppliers.readings)
             ):
                 more[way] = behind
-        if not more:
-            break
         followed.update(more)
-        reached = replace(reached, rules=repositories.joined(found, followed))
+        rules = repositories.joined(found, followed)
+        rules = listings.chosen(rules, environment, content)
+        # A list of files that was brought names more as well.
+        if not more and {*rules.repositories} <= {*reached.rules.repositories}:
+            break
+        reached = replace(reached, rules=rules)
     here = set()
     for repository in reached.rules.repositories:
         table = tables.get(repository.name)
@@ -181,6 +189,13 @@ def bring(
     loads = reached.rules.loads
     unread = (load for load in loads if load not in followed and load.archive in here)
     return replace(reached, unread=tuple(unread))
+
+
+def _listing(store: Store, sha256: str) -> bytes | None:
+    """Return a list of files that is in the vault; None if it is not, or is none."""
+    path = store.path(sha256)
+    listing = path.is_file() and path.stat().st_size <= LONGEST_FILE
+    return files.content(path) if listing else None
 
 
 def _obtained(
@@ -215,7 +230,7 @@ def wanted(
     }
     needed = {archive.sha256 for archive in locked if archive.needed}
     sizes = {archive.sha256: archive.size for archive in locked}
-    files: dict[str, WantedArchive] = {}
+    found_files: dict[str, WantedArchive] = {}
     for repository in found.repositories:
         name, sha256 = repository.name, repository.sha256
         # The lock knows of archives that Bazel wants although reading did not find the way to them.
@@ -227,12 +242,12 @@ def wanted(
         else:
             file = WantedArchive(name, sha256, repository.urls, sizes.get(sha256))
         # A file from which several repositories are made is obtained once, from all urls.
-        if before := files.get(file.sha256):
+        if before := found_files.get(file.sha256):
             names = dict.fromkeys([*before.name.split(", "), name])
             urls = dict.fromkeys((*before.urls, *file.urls))
             file = replace(before, name=", ".join(names), urls=tuple(urls))
-        files[file.sha256] = file
-    return list(files.values())
+        found_files[file.sha256] = file
+    return list(found_files.values())
 
 
 def clones(found: Rules, lock: Lock | None) -> list[Clone]:

@@ -28,6 +28,12 @@ TEXTS = {
     "TF_CUDA_COMPUTE_CAPABILITIES": "3.5,7.0",
     "CC_OPT_FLAGS": "-march=native -O2",
     "SWIG_PATH": "/bin/sh",
+    "HERMETIC_CUDA_VERSION": "12.5.1",
+    "HERMETIC_CUDNN_VERSION": "9.3.0",
+    "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_80,compute_90",
+    "LOCAL_CUDA_PATH": "",
+    "LOCAL_CUDNN_PATH": "",
+    "LOCAL_NCCL_PATH": "",
 }
 """Answers that suit every version."""
 

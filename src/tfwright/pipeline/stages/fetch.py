@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.documents.recipe import BazelTable, FetchTable, HostTable, SourceTable, VerifyTable
+from tfwright.documents.recipe import (
+    BazelTable,
+    CompileTable,
+    ConfigureTable,
+    FetchTable,
+    HostTable,
+    SourceTable,
+    VerifyTable,
+)
 from tfwright.errors import Evidence, SupplyError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
 
 
-REVISION = 4
+REVISION = 5
 
 
 def run(
@@ -32,9 +40,12 @@ def run(
     wanted: HostTable,
     fetch: FetchTable,
     verify: VerifyTable,
+    configure: ConfigureTable,
+    compile: CompileTable,  # noqa: A002 the table's name
     host: HostFacts,
 ) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
+    from tfwright.host import hermetic
     from tfwright.pipeline import external
     from tfwright.pipeline.external import RecipePins
     from tfwright.rules import tree_files
@@ -42,7 +53,9 @@ def run(
     from tfwright.vault import bundle, lock
 
     bundle.discard_leftovers(job.places.build_out)
-    pins = RecipePins(source, bazel, fetch)
+    # CUDA and Python are chosen by the answers, and by flags.
+    environment = hermetic.environment(source, wanted, configure, compile)
+    pins = RecipePins(source, bazel, fetch, environment)
     repository = external.repository(job, source, about_branch=True)
     tree_files.insist_on_release(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None

@@ -54,10 +54,19 @@ is known then."""
 class Program:
     """The texts of one repository, by path."""
 
-    def __init__(self, texts: Mapping[str, str], own: Sequence[str] = ("",)) -> None:
-        """Take the texts, and the names by which the repository calls itself."""
+    def __init__(
+        self,
+        texts: Mapping[str, str],
+        own: Sequence[str] = ("",),
+        folders: Mapping[str, str] | None = None,
+    ) -> None:
+        """Take the texts, and the names by which the repository calls itself.
+
+        `folders` are those of its folders that are repositories, too, by their names.
+        """
         self._texts = texts
         self._own = own
+        self._folders = folders or {}
         self._modules: dict[str, Module] = {}
         self._globals: dict[Module, Scope] = {}
         self._steps = 0
@@ -75,6 +84,10 @@ class Program:
             self.spend(len(self._texts.get(path, "")) // PARSED)
             self._modules[path] = Module(path, parse(path, self._texts))
         return self._modules[path]
+
+    def modules(self) -> Sequence[Module]:
+        """Return the files that were parsed so far."""
+        return list(self._modules.values())
 
     def globals(self, module: Module) -> Scope:
         """Return what the functions of a module can see."""
@@ -397,9 +410,24 @@ class Program:
 
     def _located(self, label: str, seen_from: str) -> tuple[str | None, str]:
         """Return repository and path of a label; None for the repository of these texts."""
-        repository, path = located(label, seen_from)
+        home = self.home(seen_from)
+        repository, path = located(label, seen_from.removeprefix(home))
+        if repository is None:
+            return None, home + path
+        if repository in self._folders:
+            return None, f"{self._folders[repository]}/{path}"
         # A name of the own repository leads back into these texts, as a bare path does.
         return (None if repository in self._own else repository), path
+
+    def home(self, path: str) -> str:
+        """Return the folder with a slash behind it that is the repository of a file, or ""."""
+        around = (f"{folder}/" for folder in self._folders.values())
+        return max((folder for folder in around if path.startswith(folder)), key=len, default="")
+
+    def holds(self, folder: str) -> bool:
+        """Say whether any of the texts is in a folder."""
+        self.spend(len(self._texts) // COPIED)
+        return any(path.startswith(f"{folder}/") for path in self._texts)
 
     def _symbol(self, label: str, symbol: str, module: Module) -> object:
         """Return what a label and a symbol in it stand for, seen from a module."""

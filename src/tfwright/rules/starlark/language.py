@@ -166,10 +166,13 @@ def labels(body: Sequence[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def assigned(target: ast.expr, thing: object) -> dict[str, object]:
-    """Return the names that an assignment binds; where it takes a value apart, they are unknown."""
+    """Return the names that an assignment binds; the parts of an unknown value are unknown."""
     match target:
         case ast.Name():
             return {target.id: thing}
+        case ast.Tuple(elts=parts) if isinstance(thing, list) and len(parts) == len(thing):
+            pairs = zip(parts, thing, strict=True)
+            return {name: part for one, item in pairs for name, part in assigned(one, item).items()}
         case ast.Tuple() | ast.List():
             unset = Unset(UnknownError("is a part of a value"))
             return {node.id: unset for node in ast.walk(target) if isinstance(node, ast.Name)}
@@ -194,8 +197,12 @@ def located(label: str, seen_from: str) -> tuple[str | None, str]:
     # A label never names a parent directory: Bazel refuses it, and it would lead out of the tree.
     if not found or ".." in label:
         raise UnknownError("loads a file whose label is not readable")
-    folder = found["package"] if found["root"] else seen_from.rpartition("/")[0]
-    name = found["name"] or found["package"].rpartition("/")[2] + ".bzl"
+    package, name = found["package"], found["name"]
+    if name is None and package.endswith(".bzl") and not found["root"]:
+        # ``load("file.bzl", …)``: without a colon, too, it is a file of the same package.
+        name = package
+    folder = package if found["root"] else seen_from.rpartition("/")[0]
+    name = name or package.rpartition("/")[2] + ".bzl"
     return found["repository"], f"{folder}/{name}" if folder else name
 
 

@@ -1,0 +1,198 @@
+"""Files that rules take from a dictionary, by version and platform: CUDA, NCCL, hermetic Python.
+
+A dictionary pins either the file itself, or a JSON file of NVIDIA's that lists further files with
+their checksums. Which version is taken, variables of the environment say.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from posixpath import normpath
+
+from tfwright.errors import TfwrightError
+from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
+from tfwright.rules.recognisers import NAME, digest_of, urls_of
+from tfwright.rules.starlark.language import UnknownError
+from tfwright.tools import json_text
+
+VARIABLES = (
+    (re.compile(r"CUDA_REDIST_JSON_DICT"), "HERMETIC_CUDA_VERSION"),
+    (re.compile(r"CUDNN_REDIST_JSON_DICT"), "HERMETIC_CUDNN_VERSION"),
+    (re.compile(r"NVSHMEM_REDIST_JSON_DICT"), "HERMETIC_NVSHMEM_VERSION"),
+    (re.compile(r"CUDA_(?P<major>\d+)_NCCL_WHEEL_DICT"), "HERMETIC_NCCL_VERSION"),
+    (re.compile(r"TOOL_VERSIONS"), "HERMETIC_PYTHON_VERSION"),
+)
+"""The constants of which a file is taken, and the variable that names its version."""
+PLATFORMS = {
+    "x86_64": ("linux-x86_64", "x86_64-unknown-linux-gnu"),
+    "aarch64": ("linux-sbsa", "aarch64-unknown-linux-gnu"),
+}
+"""A machine with Linux, as NVIDIA's lists and as the dictionaries name it."""
+REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
+"""The files in which a tree pins the packages that its build installs, one for each Python."""
+PYTHON_URL = "HERMETIC_PYTHON_URL"
+"""Names another interpreter; HERMETIC_PYTHON_SHA256 is then its checksum."""
+FORMS = {"build": "install_only", "ext": "tar.gz"}
+"""What completes an address of python-build-standalone, with version and platform."""
+DEEPEST = 4
+"""Levels of dictionaries in one another that are read."""
+_VERSION = r"\d+(\.\d+)*"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What decides which of the listed files a build takes."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """By name. A dictionary whose variable is not in it is not used."""
+    local: frozenset[str] = frozenset()
+    """Those whose files this host provides, so that they are not downloaded."""
+    machine: str = "x86_64"
+
+
+def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
+    """Yield the files that the constants of a module list, and the repositories of components."""
+    base = ""
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                # What is not written out as a whole is no such dictionary.
+                with suppress(ValueError, TypeError, RecursionError, MemoryError):
+                    match ast.literal_eval(value):
+                        case str(text) if name.endswith("_BASE_URL"):
+                            base = f"{text}/"
+                        case dict(entries):
+                            place = Listed(name, path, statement.lineno)
+                            yield from _leaves(place, entries, base, DEEPEST)
+
+
+def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
+    """Yield the packages that pip is to install for a build, for each Python."""
+    for path in sorted(texts):
+        if found := REQUIREMENTS.fullmatch(path):
+            for number, line in enumerate(texts[path].splitlines(), 1):
+                if pin := re.match(r"[\w.-]+(\[[\w,-]+\])?==[^\s;\\]+", line):
+                    version = f"{found[1]}.{found[2]}"
+                    yield Listed(REQUIREMENTS.pattern, path, number, version, url=pin[0])
+
+
+def _leaves(place: Listed, value: object, base: str, depth: int) -> Iterator[Listed | Component]:
+    match value:
+        case [str(url), str(sha256)] if "://" in url:
+            yield replace(place, url=url, sha256=sha256)
+        case {"url": str(url), "sha256": str(sha256)}:
+            yield replace(place, url=url, sha256=sha256)
+        case {"url": str(url), "sha256": dict(digests)}:
+            for platform, sha256 in digests.items():
+                keys = {"python_version": place.version, "platform": str(platform), **FORMS}
+                whole = re.sub(r"\{(\w+)\}", lambda found: keys.get(found[1], ""), url)  # noqa: B023
+                whole = whole if "://" in whole else base + whole
+                yield replace(place, platform=str(platform), url=whole, sha256=str(sha256))
+        case {"repo_name": str(repository)} if re.fullmatch(NAME, repository):
+            yield Component(place.version, repository)
+        case dict() if depth:
+            for key, inner in value.items():
+                if any(key in names for names in PLATFORMS.values()):
+                    inner_place = replace(place, platform=key)
+                else:
+                    inner_place = replace(place, version=place.version or str(key))
+                yield from _leaves(inner_place, inner, base, depth - 1)
+
+
+def chosen(found: Rules, environment: Environment, text_of: Callable[[str], bytes | None]) -> Rules:
+    """Add the files that an environment chooses of those that are listed, and what they list.
+
+    `text_of` returns the content of a file by its sha256, None if it is not here.
+    """
+    added = Rules((), ())
+    tables = dict.fromkeys(entry.table for entry in found.listed)
+    for table in tables:
+        for pattern, variable in VARIABLES:
+            version = environment.variables.get(variable, "")
+            match = pattern.fullmatch(table)
+            if not match or variable not in environment.variables.keys() - environment.local:
+                continue
+            cuda = environment.variables.get("HERMETIC_CUDA_VERSION", "")
+            if match.groupdict().get("major", cuda.partition(".")[0]) != cuda.partition(".")[0]:
+                continue
+            entries = [entry for entry in found.listed if entry.table == table]
+            added += _taken(entries, variable, version, environment, found, text_of)
+    if url := environment.variables.get(PYTHON_URL):
+        with suppress(UnknownError):
+            sha256 = digest_of(environment.variables.get("HERMETIC_PYTHON_SHA256"))
+            own = Repository("python", PYTHON_URL, "WORKSPACE", 1, urls_of(url), sha256)
+            added += Rules((own,), ())
+    python = environment.variables.get("HERMETIC_PYTHON_VERSION")
+    pins = [one for one in found.listed if one.table == REQUIREMENTS.pattern]
+    pins = [one for one in pins if one.version == python]
+    if pins:
+        why = f"names {len(pins)} packages, which pip downloads during the build"
+        added += Rules((), (Unreadable(pins[0].file, pins[0].line, why),))
+    return found + added
+
+
+def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    entries: Sequence[Listed],
+    variable: str,
+    version: str,
+    environment: Environment,
+    found: Rules,
+    text_of: Callable[[str], bytes | None],
+) -> Rules:
+    """Return the file of one dictionary that a version names, and what it lists."""
+    platforms = PLATFORMS.get(environment.machine, ())
+    here = [entry for entry in entries if not entry.platform or entry.platform in platforms]
+    entry = next((entry for entry in here if entry.version in {"", version}), None)
+    if entry is None:
+        # Of Python two numbers are named, and the newest patch level is taken.
+        patches = [one for one in here if one.version.startswith(f"{version}.")] if version else []
+        numbers = [one for one in patches if re.fullmatch(_VERSION, one.version)]
+        newest = max(numbers, key=lambda one: [*map(int, one.version.split("."))], default=None)
+        entry = newest if variable == "HERMETIC_PYTHON_VERSION" else None
+    if entry is None:
+        why = f"{entries[0].table} lists no {version or 'version'} for {environment.machine}"
+        return Rules((), (Unreadable(entries[0].file, entries[0].line, f"{why} ({variable})"),))
+    try:
+        urls, sha256 = urls_of(entry.url), digest_of(entry.sha256)
+    except UnknownError as fault:
+        return Rules((), (Unreadable(entry.file, entry.line, str(fault)),))
+    name = entry.table.lower()
+    file = Repository(name, "dictionary", entry.file, entry.line, urls, sha256, by_url=True)
+    if not entry.table.endswith("_JSON_DICT"):
+        return Rules((file,), ())
+    text = text_of(sha256)
+    if text is None:
+        why = f"is to list the files of {variable} {version}, and {urls[0]} is not here"
+        return Rules((file,), (Unreadable(entry.file, entry.line, why),))
+    names = {component.name: component.repository for component in found.components}
+    major = environment.variables.get("HERMETIC_CUDA_VERSION", "").partition(".")[0]
+    return Rules((file, *_parts(file, text, names, (*platforms, f"cuda{major}"))), ())
+
+
+def _parts(
+    file: Repository, text: bytes, names: Mapping[str, str], keys: Sequence[str]
+) -> Iterator[Repository]:
+    """Yield the archives that a JSON file of NVIDIA's lists for a platform."""
+    read: object = None
+    with suppress(TfwrightError, ValueError, RecursionError):
+        read = json_text.parsed(text.decode())
+    base = file.urls[0].rpartition("/")[0]
+    for part, component in read.items() if isinstance(read, dict) else ():
+        # cuDNN has an archive for each CUDA: {"linux-x86_64": {"cuda12": {…}}}.
+        entry = _of_platform(_of_platform(component, keys), keys)
+        match entry:
+            case {"relative_path": str(path), "sha256": str(sha256)} if part in names:
+                # A path that leads out of the folder is not one of NVIDIA's.
+                if normpath(path) == path and not path.startswith(("/", "..")):
+                    with suppress(UnknownError):
+                        urls, digest = urls_of(f"{base}/{path}"), digest_of(sha256)
+                        yield replace(file, name=names[part], urls=urls, sha256=digest)
+
+
+def _of_platform(entry: object, keys: Sequence[str]) -> object:
+    """Return the part of an entry that is for a platform, or for a CUDA."""
+    if isinstance(entry, dict) and "relative_path" not in entry:
+        return next((entry[key] for key in keys if key in entry), None)
+    return entry
