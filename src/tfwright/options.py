@@ -110,7 +110,7 @@ class Command(invoke.Task[Any]):
             raise RecipeError(
                 "invoke's dry mode is on, which tfwright's commands do not have",
                 remedy="Unset INVOKE_RUN_DRY, and 'run.dry' in invoke's configuration; "
-                "'invoke plan' shows what a build would do.",
+                "'invoke plan --recipe NAME' shows what a build would do.",
             )
         given = {name.replace("_", "-") for name in self._given(options)}
         for name, needed in self.needs.items():

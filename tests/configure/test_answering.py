@@ -44,11 +44,6 @@ def test_a_recipe_says_what_yes_and_no_are_typed_as() -> None:
     assert typist({"TF_NEED_CUDA": False}, table).answer("Y for CPU, N for GPU. [Y/n] ") == "Y"
 
 
-def test_a_question_without_an_answer_names_the_variable_and_the_line_to_add() -> None:
-    with fails(RecipeError, "TF_NEED_GDR = false"):
-        typist({}).answer(GDR)
-
-
 def test_no_line_to_add_has_an_empty_text_which_would_be_refused() -> None:
     flags = (
         "Please specify optimization flags to use during compilation [Default is -march=native]: "
@@ -91,14 +86,3 @@ def test_an_unknown_default_may_differ_on_the_next_host() -> None:
 def test_a_question_of_another_release_is_named_by_its_variable() -> None:
     question = "Do you wish to build TensorFlow with nGraph support? [y/N]: "
     assert stanza(question).variable == "TF_NEED_NGRAPH"
-
-
-def test_input_that_is_waited_for_without_a_question_cannot_be_answered() -> None:
-    with fails(RecipeError, "asked"):
-        typist({}).answer("")
-
-
-def test_the_watcher_takes_any_question_for_an_error() -> None:
-    watcher = answering.Watcher(interview({"TF_NEED_GDR": False}, "environment"))
-    with fails(RecipeError, "TF_NEED_GDR"):
-        watcher.answer(GDR)

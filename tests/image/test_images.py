@@ -5,10 +5,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 
-from tfwright.documents.recipe import Recipe
-from tfwright.errors import RecipeError
 from tfwright.image.images import Images
 from tfwright.tools.container import image
 
@@ -16,18 +13,6 @@ from tfwright.tools.container import image
 @pytest.fixture
 def images(tmp_path: Path) -> Images:
     return Images(tmp_path / "vault", tmp_path / "log")
-
-
-def test_a_recipe_without_a_containerfile_is_told_which_key_to_add(
-    images: Images, recipe: Recipe
-) -> None:
-    with fails(RecipeError, "small", "containerfile", "[host.image]"):
-        images.build(recipe, "small")
-
-
-def test_a_recipe_without_an_image_has_none_to_pull(images: Images, recipe: Recipe) -> None:
-    with fails(RecipeError, "small", "[host.image]"):
-        images.pull(recipe)
 
 
 def test_a_damaged_image_is_left_out_of_the_list(images: Images, tmp_path: Path) -> None:

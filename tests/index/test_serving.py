@@ -1,11 +1,13 @@
 """Where an index is, and what serves it to others."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
 from tests.nightly.wheels import write_wheel
 
+from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError
 from tfwright.index import serving as index
 from tfwright.index.serving import IndexPlace
@@ -35,6 +37,16 @@ def test_nginx_serves_the_folder_under_its_name(name: str, tmp_path: Path) -> No
     text = index.nginx_configuration(IndexPlace(tmp_path, ""), 8080, name)
     assert f"    server_name {name};\n    root {tmp_path};\n" in text
     assert "    listen 8080;\n" in text
+
+
+def test_nginx_gets_tls_where_the_address_of_the_site_has_it(tmp_path: Path) -> None:
+    nightly = NightlyFile.model_validate({"directory": tmp_path, "url": "https://w.example/"})
+    place = IndexPlace(tmp_path, "packages", nightly)
+    text = index.nginx_configuration(place, 8080, "w.example")
+    for line in ("listen 443 ssl;", "listen [::]:443 ssl;", "return 301 https://w.example$request"):
+        assert line in text
+    assert "ssl" not in index.nginx_configuration(replace(place, nightly=None), 8080, "w.example")
+    assert "listen 443 ssl;" in index.nginx_configuration(replace(place, nightly=None), 443, "w")
 
 
 @pytest.mark.parametrize("value", ["a;b", "a b", "a\nb", "a'b", "$host", "{", "#a", "a\\"])

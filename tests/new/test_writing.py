@@ -88,13 +88,6 @@ def test_nothing_is_overwritten(host_file: HostFile, tmp_path: Path) -> None:
     assert (tmp_path / "linux-r1.8-cpu.toml").read_text("utf-8") == "mine\n"
 
 
-def test_a_python_that_the_release_was_not_made_for_is_refused(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    with fails(RecipeError, "3.12"):
-        new.new(Wish(system="Linux", python="3.12"), wanted_of("1.8"), host_file, tmp_path, alone)
-
-
 @pytest.mark.medium
 def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_path: Path) -> None:
     with fails(SupplyError, "r1.9"):

@@ -61,11 +61,6 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, complaint: st
         read(tmp_path, text)
 
 
-def test_a_missing_file_says_where_to_begin(tmp_path: Path) -> None:
-    with fails(RecipeError, tmp_path / "absent.toml", "docs/build-host.md"):
-        nightly.read(tmp_path / "absent.toml")
-
-
 def test_an_axis_changes_the_recipe_and_nothing_else() -> None:
     target = Target(name="x-sm70", recipe="linux-r2.1-cuda10.1", capabilities="7.0", python="3.7")
     found = nightly_targets.recipe_of(target)

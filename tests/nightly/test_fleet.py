@@ -18,7 +18,7 @@ from tests.workers.test_remote import LOCAL_SSH, a_host, slurm_that, ssh_that
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.documents.nightly import NightlyFile, Target
-from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.errors import HostError, SupplyError
 from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
@@ -40,6 +40,9 @@ class FakeFleet:
     builder: FakeBuilder
     width: int = 2
     asked: list[str] = field(default_factory=list)
+
+    def adopt(self, settle: Settle) -> None:
+        """Have nothing of a night that was cut off."""
 
     def build(
         self, given: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
@@ -109,22 +112,6 @@ def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
     target = Target(name="demo", recipe="demo")
     moment = host_with(tmp_path).clock()
     return BuildOrder("id", target, fingerprint, tmp_path / "work", moment, None, None)
-
-
-def test_a_worker_with_another_recipe_refuses_the_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
-    folder = make_folder(tmp_path / "order")
-    order = order_of(tmp_path, {"the recipe's [source]": "0"})
-    fleets.write(folder, order, pipeline_builder(tmp_path), carry=False)
-    with fails(HostError, "the recipe's [source]"):
-        fleets.carry_out(folder, SILENCE)
-
-
-def test_a_folder_without_an_order_is_refused(tmp_path: Path) -> None:
-    with fails(RecipeError, tmp_path):
-        fleets.carry_out(tmp_path, SILENCE)
 
 
 def test_an_order_whose_inputs_were_sent_is_built_offline(
@@ -337,13 +324,23 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     assert fleets.difference(folder) == "2 differences"
 
 
-def test_orders_that_a_cut_off_night_left_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ssh, "run", rebuilding({}, []))
-    left = make_folder(tmp_path / "orders/2026-01-01-demo")
-    ssh_fleet(tmp_path, "one").build([], {}, lambda *_: None)
-    assert not left.exists()
+def test_what_a_cut_off_night_left_is_adopted_once_if_it_is_complete(tmp_path: Path) -> None:
+    fleet = ssh_fleet(tmp_path, "one")
+    order = order_of(tmp_path, {"the recipe": "1"})
+    for name in ("2026-01-01-cut", "2026-01-01-placed", "2026-01-01-done"):
+        folder = tmp_path / "orders" / name
+        folder.mkdir(parents=True)
+        fleets.write(folder, replace(order, id=name), fleet.builder, carry=False)
+        if name != "2026-01-01-cut":
+            built(folder, id=name, wheel="", sha256="")
+    (tmp_path / "site/builds/2026-01-01-placed").mkdir(parents=True)
+    settled: list[tuple[BuildOrder, NightlyBuild]] = []
+    fleet.adopt(lambda order, made: settled.append((order, made())))
+    ((adopted, build),) = settled
+    assert (adopted.id, build.id) == ("2026-01-01-done", "2026-01-01-done")
+    assert adopted.fingerprint == order.fingerprint
+    assert (adopted.work / "a-1-py3-none-any.whl").is_file()
+    assert not (tmp_path / "orders").exists()
 
 
 def test_a_worker_removes_orders_whose_night_lost_it_a_week_ago(

@@ -21,7 +21,7 @@ from tfwright.nightly.pages import build as pages
 from tfwright.nightly.pages import charts, log
 from tfwright.nightly.pages import site as site_pages
 from tfwright.nightly.pages.charts import Curves, TimedAction, Timeline
-from tfwright.nightly.pages.log import redacted
+from tfwright.tools.redaction import redacted
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
 VOID = {"meta", "link", "br", "img", "path", "rect"}

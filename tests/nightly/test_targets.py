@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import change_text
 from tests.nightly.wheels import write_wheel
 from tests.upstream import commit, run_git
@@ -157,12 +156,6 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
 def made(folder: Path) -> Path:
     folder.mkdir()
     return folder
-
-
-def test_an_axis_that_the_recipe_does_not_take_is_refused_with_its_key() -> None:
-    wrong = Target(name="demo-py3", recipe="demo", python="three")
-    with fails(RecipeError, "demo-py3: host.python", "nightly.toml"):
-        targets.recipe_of(wrong)
 
 
 @pytest.fixture

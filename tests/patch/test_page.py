@@ -24,14 +24,6 @@ class Typed(io.StringIO):
         return True
 
 
-def test_without_a_terminal_the_options_for_an_incomplete_header_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    with fails(RecipeError, "--upstream", "--drop-when"):
-        page.ask_header(PatchHeader("it fails", " ", ""))
-
-
 def test_what_a_header_lacks_is_asked_for_until_it_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -70,12 +62,6 @@ def test_an_answer_with_control_characters_is_asked_for_again(
     monkeypatch.setattr("sys.stdin", Typed("\x1b[A\ny\n"))
     assert record.ask(QUESTION) == "y"
     assert "cannot be printed" in capsys.readouterr().err
-
-
-def test_the_end_of_the_input_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", Typed(""))
-    with fails(RecipeError, "TF_X", "invoke record"):
-        record.ask(QUESTION)
 
 
 def test_what_was_recorded_is_listed_by_its_place_in_the_recipe(

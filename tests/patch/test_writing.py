@@ -167,13 +167,6 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     patches.prepare(job, 1)
 
 
-def test_a_number_that_no_patch_has_is_answered_with_those_there_are(
-    path: Path, tmp_path: Path
-) -> None:
-    with fails(RecipeError, "7", "demo/0001"):
-        patches.prepare(job_of(path, tmp_path), 7)
-
-
 def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_next_to_it(
     path: Path, tmp_path: Path
 ) -> None:

@@ -389,17 +389,6 @@ def test_a_stamp_that_cannot_be_written_is_the_hosts_fault(
     assert caught.value.stage == "lay"
 
 
-def test_a_stage_behind_the_last_one_cannot_be_asked_for_again() -> None:
-    with fails(RecipeError, "hatch", "lay"):
-        engine.insist("lay", again="hatch")
-    engine.insist("hatch", again="lay")
-
-
-def test_a_wrong_name_of_the_stage_to_repeat_suggests_the_nearest() -> None:
-    with fails(RecipeError, "hatch"):
-        engine.insist("lay", again="hach")
-
-
 @pytest.mark.parametrize("text", ["x", "-3", "0", "1.5", "\u0663"])
 def test_what_is_no_number_of_jobs_is_refused(text: str) -> None:
     with fails(RecipeError, "number"):

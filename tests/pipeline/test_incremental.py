@@ -108,7 +108,7 @@ REST = {
     "host.cuda": "the demo has no CUDA; demo-cuda has",
     "host.cudnn": "the demo has no CUDA; demo-cuda has",
     "host.tensorrt": "the demo has no CUDA; demo-cuda has",
-    "host.image": "needs a container; tests/containers build in one",
+    "host.image": "needs a container; tests/tools/container builds in one",
     "fetch.substitutes": "the demo downloads no archive",
     "fetch.sources": "the demo downloads no archive",
     "toolkit.cuda": "the demo has no CUDA; demo-cuda has",

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import make_program
 
 from tfwright.documents.recipe import ROOT
-from tfwright.errors import RecipeError
-from tfwright.pipeline.engine import bazel_function, enter
+from tfwright.pipeline.engine import bazel_function
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools.process.command import Command
 
@@ -96,8 +94,3 @@ def test_without_a_tree_there_is_no_shell_and_the_error_says_how_to_get_one(
     shown = "\n".join(entered("pwd\n"))
     assert f"{job.places.tree} is not there yet" in shown
     assert f"invoke build --recipe {recipe_file} --until source" in shown
-
-
-def test_a_stage_that_runs_no_program_has_no_shell(job: RecipeJob) -> None:
-    with fails(RecipeError, "check", "configure"):
-        enter(job, "check")

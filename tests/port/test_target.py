@@ -139,13 +139,6 @@ def test_a_version_that_the_repository_lacks_is_named(job: RecipeJob) -> None:
         target.of(job, "v1.12.0-rc7")
 
 
-def test_a_bundled_tree_has_no_other_release(tmp_path: Path) -> None:
-    host_file = HostFile(build_out=tmp_path)
-    job = RecipeJob(recipe=recipes.read("demo"), host_file=host_file)
-    with fails(RecipeError, "invoke new --like"):
-        target.of(job, "v1.13.0")
-
-
 @pytest.mark.medium
 def test_no_word_of_the_old_release_stays_unseen(job: RecipeJob, tmp_path: Path) -> None:
     path, changed = ported(job, "v1.12.0-rc0", tmp_path)
@@ -156,11 +149,6 @@ def test_no_word_of_the_old_release_stays_unseen(job: RecipeJob, tmp_path: Path)
     (said,) = [key.says for key in target.enter(wanted, job.recipe, path)]
     assert said.startswith("lines 3 speak of 1.8")
     assert recipes.read(str(path)).summary == "TensorFlow 1.12 for CUDA 11.8"
-
-
-def test_a_name_that_no_branch_and_no_release_has_is_refused(job: RecipeJob) -> None:
-    with fails(SupplyError, "nothing-like-it"):
-        target.of(job, "nothing-like-it")
 
 
 @pytest.mark.medium

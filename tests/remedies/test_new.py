@@ -112,7 +112,7 @@ def test_a_gpu_gets_a_cuda_that_fits(
     remedy = shell.remedy(f"{command} --cuda 12.8", "CUDA", "--cuda")
     (match,) = commands(remedy)
     capsys.readouterr()
-    shell.succeeds(match)
+    assert shell.status(match) in {0, 3}
     pins = capsys.readouterr().out.partition("A new recipe would pin")[2]
     listed = find_text(r"CUDA +(\d+\.\d+)", pins)
     shell.succeeds(f"{command} --cuda {listed[1]}")

@@ -102,12 +102,6 @@ def test_a_host_file_is_corrected(shell: CommandLine, damage: bytes) -> None:
     shell.succeeds("invoke recipes")
 
 
-def test_two_builds_are_compared_as_is_shown(shell: CommandLine) -> None:
-    remedy = shell.remedy("invoke cache --why one", "invoke cache --why FIRST --why SECOND")
-    # Then it says which logs there are, and how to have some.
-    assert "logs = true" in shell.remedy(remedy.removeprefix("Name both: "))
-
-
 @pytest.mark.parametrize("wrong", ["recipies", "recipe", "docter"])
 def test_the_command_that_was_meant_is_typed(shell: CommandLine, wrong: str) -> None:
     meant, listing = commands(shell.remedy(f"invoke {wrong}"))

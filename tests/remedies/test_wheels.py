@@ -19,7 +19,7 @@ from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError
 from tfwright.pipeline import engine
 from tfwright.pipeline.results import SealedWheel
-from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.stage import Artefact, Results
 from tfwright.smoke import run
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.smoking import Request
@@ -164,8 +164,8 @@ def reproducible(make_sealed: Maker, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a wheel that each build gives again."""
     wheel = make_sealed()
 
-    def build(*_: object, **__: object) -> SealedWheel:
-        return SealedWheel(wheel=Artefact.of(wheel))
+    def build(*_: object, **__: object) -> Results:
+        return Results({SealedWheel: SealedWheel(wheel=Artefact.of(wheel))})
 
     monkeypatch.setattr(engine, "build", build)
     return wheel

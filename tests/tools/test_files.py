@@ -1,7 +1,6 @@
 """Files are replaced as a whole or not at all."""
 
 import errno
-import importlib.util
 import io
 import os
 import subprocess
@@ -10,12 +9,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import make_folder
 
 from tfwright.errors import HostError
 from tfwright.host.place import Place
-from tfwright.tools import disk, files, plotting
+from tfwright.tools import disk, files
 
 
 def test_a_block_that_fails_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
@@ -94,11 +92,6 @@ def test_a_limit_is_named_with_the_command_that_raises_it(limit: int, remedy: st
     assert remedy in caught.value.remedy
 
 
-def test_memory_that_ran_out_is_the_hosts_fault() -> None:
-    with pytest.raises(HostError, match="memory ran out"), disk.explained():
-        raise MemoryError
-
-
 def test_a_file_larger_than_the_limit_is_the_hosts_fault(tmp_path: Path) -> None:
     code = (
         "import resource, sys\n"
@@ -167,17 +160,6 @@ def test_a_reason_that_has_no_sentence_of_its_own_is_the_systems() -> None:
     assert fault.what == "/srv/x cannot be used: Protocol error"
 
 
-def test_a_working_directory_that_was_deleted_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = make_folder(tmp_path / "gone")
-    monkeypatch.chdir(gone)
-    disk.insist_on_working_directory()
-    gone.rmdir()
-    with fails(HostError, "cannot be used"):
-        disk.insist_on_working_directory()
-
-
 def test_a_limit_of_this_process_is_not_taken_for_a_missing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,12 +171,6 @@ def test_a_limit_of_this_process_is_not_taken_for_a_missing_file(
     monkeypatch.setattr(files, "content", refuse)
     with pytest.raises(OSError, match="Too many open files"):
         here.read("/etc/absent")
-
-
-def test_a_plot_without_its_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with fails(HostError, "matplotlib", "requirements-report.txt"):
-        plotting.require()
 
 
 @pytest.mark.parametrize(("size", "left"), [(3, b"de"), (5, b""), (9, b"")])

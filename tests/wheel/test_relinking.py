@@ -197,14 +197,6 @@ def test_a_signature_made_ad_hoc_is_made_true_again() -> None:
     assert pages(after)[0] != pages(before)[0]
 
 
-def test_a_signature_by_certificate_is_refused() -> None:
-    before = library(
-        [path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc(certificate=b"who signed")
-    )
-    with fails(WheelError, "a.so"):
-        rewritten(before)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -270,8 +262,3 @@ def test_a_record_that_was_false_before_is_not_made_true(tmp_path: Path) -> None
     made, changes = relinked(wheel(tmp_path, digest="sha256=AAAA"))
     assert record.faults(made) == [f"{NAME} is not as listed"]
     assert changes
-
-
-def test_a_damaged_library_is_named(tmp_path: Path) -> None:
-    with fails(WheelError, NAME):
-        relinked(wheel(tmp_path, SMALL[:60]))

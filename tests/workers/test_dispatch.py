@@ -41,11 +41,6 @@ def test_only_several_recipes_leave_this_host_unasked(
     assert builds.place_of(settings, "here", recipes) == "here"
 
 
-def test_an_unknown_place_is_refused_with_the_known_ones() -> None:
-    with fails(RecipeError, "cloud", *(f"--on {place}" for place in builds.PLACES)):
-        builds.place_of(HostFile(), "cloud", ["a"])
-
-
 def test_a_worker_is_started_with_the_options_that_were_typed() -> None:
     given = {"jobs": "3", "fresh": True, "cache": False, "offline": True}
     options = RemoteOptions.of({**DEFAULTS, **given})

@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import make_folder
 from tests.nightly.wheels import write_wheel
 
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
-from tfwright.errors import HostError, SupplyError, ToolError
+from tfwright.errors import HostError, SupplyError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
@@ -413,7 +412,7 @@ def test_a_task_that_failed_is_told_by_its_own_words(tmp_path: Path) -> None:
 
 def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given, room = table_of(tmp_path), tmp_path / "room"
-    programs = {"sbatch": "echo 17", "squeue": "echo 17", "scancel": f"echo $1 > {tmp_path}/ended"}
+    programs = {"sbatch": "echo 17", "squeue": "true", "scancel": f"echo $1 > {tmp_path}/ended"}
     for name, line in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
         (tmp_path / name).chmod(0o755)
@@ -426,9 +425,46 @@ def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(slurm, "_queued", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        slurm.run(given, room, [[OPTIONS.program("a")]], lambda _: None, print)
-    assert (tmp_path / "ended").read_text("utf-8") == "17\n"
+    with pytest.raises(KeyboardInterrupt), slurm.run_folder(room, print) as folder:
+        slurm.run(given, folder, [[OPTIONS.program("a")]], lambda _: None, print)
+    assert (tmp_path / "ended").read_text("utf-8") == f"--name={folder.name}\n"
+
+
+def test_tasks_of_a_killed_run_are_cancelled_and_those_of_another_run_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm_that(tmp_path, monkeypatch, scancel=f"echo $1 >> {tmp_path}/ended", squeue="true")
+    room = tmp_path / "room"
+    killed = room / "tfwright-killed"
+    killed.mkdir(parents=True)
+    (killed / slurm.RUNNING).touch()
+    said: list[str] = []
+    with slurm.run_folder(room, said.append) as one, slurm.run_folder(room, print) as two:
+        assert one != two
+        assert len(said) == 1
+        assert (tmp_path / "ended").read_text("utf-8") == "--name=tfwright-killed\n"
+    assert not list(room.glob(f"*/{slurm.RUNNING}"))
+
+
+def test_a_slurm_that_does_not_answer_is_asked_again_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm_that(tmp_path, monkeypatch, scancel="exit 1", squeue="exit 1")
+    killed = tmp_path / "room/tfwright-killed"
+    killed.mkdir(parents=True)
+    (killed / slurm.RUNNING).touch()
+    said: list[str] = []
+    with slurm.run_folder(tmp_path / "room", said.append):
+        assert "tfwright-killed" in said[0]
+    assert (killed / slurm.RUNNING).exists()
+
+
+def test_a_result_of_another_run_or_task_is_none(tmp_path: Path) -> None:
+    said = {"run": "tfwright-other", "task": 1, "status": 0, "seconds": 1}
+    (tmp_path / "1.json").write_text(json.dumps(said), "utf-8")
+    assert slurm._result(tmp_path, 1).status == slurm.LOST
+    (tmp_path / "1.json").write_text(json.dumps(said | {"run": tmp_path.name}), "utf-8")
+    assert slurm._result(tmp_path, 1).status == 0
 
 
 # In the place of ssh: a machine whose rsync ends like this.
@@ -568,7 +604,7 @@ def test_nodes_build_offline_what_this_host_has_fetched(
     fetched: list[str] = []
 
     def fetch(job: RecipeJob) -> None:
-        submitted = list(settings.build_out.glob("workers/slurm/*.json"))
+        submitted = list(settings.build_out.glob("workers/slurm/*/?.json"))
         assert len(submitted) == len(set(fetched) - {"demo-cuda"})
         fetched.append(job.name)
         if job.name == "demo-cuda":
@@ -577,7 +613,7 @@ def test_nodes_build_offline_what_this_host_has_fetched(
     monkeypatch.setattr(bundle, "fetched", fetch)
     # The first build runs while the inputs of the second one are fetched.
     ends = """\
-cd "$(dirname "$0")/out/workers/slurm"
+cd "$(dirname "$0")"/out/workers/slurm/tfwright-*
 for program in ?.program; do
     echo '{"status": 0, "seconds": 1}' > "${program%.program}.json"
 done
@@ -589,7 +625,7 @@ echo 17
     done = builds.by_slurm(settings, recipes, OPTIONS, lambda _: None, said.append)
     assert fetched == recipes
     assert [line.partition(":")[0] for line in said] == recipes
-    room = tmp_path / "out/workers/slurm"
+    (room,) = (tmp_path / "out/workers/slurm").iterdir()
     assert [path.read_text("utf-8") for path in sorted(room.glob("*.program"))] == [
         f"build --recipe {recipe} --wait --until=source --offline\n"
         for recipe in ("demo", "linux-custom-op")
@@ -598,15 +634,6 @@ echo 17
     refused = done[1]
     assert "Bazel could not be found" in refused.detail
     assert refused.remedy == "Copy it."
-
-
-def test_a_sbatch_that_names_no_job_is_quoted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given, room = table_of(tmp_path), tmp_path / "room"
-    slurm_that(tmp_path, monkeypatch, sbatch="echo sbatch: queued somehow")
-    with fails(ToolError, "sbatch: queued somehow"):
-        slurm.run(given, room, [[OPTIONS.program("a")]], lambda _: None, print)
 
 
 # The queue is a folder, with a file for each task.
@@ -672,7 +699,7 @@ esac
 def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submit = 'cd "$(dirname "$0")/workers/slurm"; echo n1 >> 0.nodes; echo x >> submitted; echo 17'
+    submit = 'cd "$(dirname "$0")"/workers/slurm/tfwright-*; echo n1 >> 0.nodes; echo x >> submitted; echo 17'
     forgets = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=forgets)
     settings = HostFile(build_out=tmp_path, slurm=table_of(tmp_path))
@@ -681,8 +708,8 @@ def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     hand_out.by_slurm(settings, done, OPTIONS.program, heard.append, print)
     assert done.assignments["a"].state == "lost"
     assert "each time before it left a result" in done.assignments["a"].detail
-    submitted = (tmp_path / "workers/slurm/submitted").read_text("utf-8").splitlines()
-    assert len(submitted) == slurm.ATTEMPTS
+    (submitted,) = (tmp_path / "workers/slurm").glob("*/submitted")
+    assert len(submitted.read_text("utf-8").splitlines()) == slurm.ATTEMPTS
     assert [given.recipe for given in heard] == ["a"]
 
 
@@ -705,17 +732,6 @@ exit 1
     slurm.run(given, room, [[OPTIONS.program("a")]], ended.append, print)
     assert [result.status for result in ended] == [0]
     assert (room / "submitted").read_text("utf-8") == "x\n"
-
-
-def test_without_slurm_in_the_host_file_nothing_is_submitted(tmp_path: Path) -> None:
-    with fails(HostError, "[slurm]"):
-        hand_out.by_slurm(
-            HostFile(build_out=tmp_path),
-            WorkSchedule([], (), {}),
-            OPTIONS.program,
-            lambda _: None,
-            print,
-        )
 
 
 def test_a_task_that_built_its_recipe_has_no_trouble(tmp_path: Path) -> None:

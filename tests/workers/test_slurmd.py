@@ -159,6 +159,46 @@ def test_slurm_gives_results_takes_back_what_was_cancelled_and_says_what_waits(
     assert results[1].nodes == ("n1", "n1")
 
 
+SLEEPERS = """\
+import pathlib, sys, time
+print("Failed in " + sys.argv[-1])
+pathlib.Path(sys.argv[-1] + ".started").touch()
+time.sleep(600 if "long" in sys.argv else 3)
+sys.exit(4 if "bad" in sys.argv else 0)
+"""
+RUN = """\
+import sys
+from pathlib import Path
+from tfwright.documents.host_file import SlurmTable
+from tfwright.tools.remote import slurm
+table = SlurmTable(directory=Path(sys.argv[1]) / "checkout", python=sys.executable)
+with slurm.run_folder(Path(sys.argv[1]) / "runs", print) as folder:
+    slurm.run(table, folder, [[sys.argv[2:]]], lambda task: print(
+        task.status, task.log.read_text("utf-8").strip()), print)
+"""
+
+
+def test_runs_side_by_side_keep_their_results_and_a_killed_one_leaves_no_task(room: Path) -> None:
+    (room / "checkout/tasks.py").write_text(SLEEPERS, "utf-8")
+
+    def started(*program: str) -> subprocess.Popen[str]:
+        argv = (sys.executable, "-c", RUN, str(room), *program)
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+
+    killed = started("long", "killed")
+    while not (room / "checkout/killed.started").exists():
+        time.sleep(0.2)
+    killed.kill()
+    killed.communicate()
+    assert told("squeue", "--noheader", "--format=%T") == "RUNNING"
+    runs = [started(*program) for program in (("good", "one"), ("bad", "two"))]
+    said = [run.communicate(timeout=120)[0] for run in runs]
+    assert sum("cancelled what a killed run left" in text for text in said) == 1
+    assert [text.splitlines()[-1] for text in said] == ["0 Failed in one", "4 Failed in two"]
+    assert told("squeue", "--noheader") == ""
+    assert not list(room.glob("runs/*/running"))
+
+
 def cancel(started: Path) -> None:
     """Cancel task 1 as soon as it runs."""
     while not started.exists():

@@ -13,9 +13,9 @@ from tfwright import __version__
 from tfwright.diagnosis.families import required
 from tfwright.diagnosis.log import message_of
 from tfwright.diagnosis.reader import Diagnosis, Excerpt, Match
-from tfwright.documents import account
 from tfwright.errors import RecipeError
 from tfwright.tools import files
+from tfwright.tools.redaction import redacted
 
 MARK = ">>> "
 """What stands before the winning line of a fixture."""
@@ -71,7 +71,7 @@ def lesson(found: Diagnosis, log: str) -> Lesson:
             remedy="Keep the whole output of a build with --verbose_failures.",
         )
     shown = [*first.before, MARK + first.what, *first.lines[1:]]
-    fixture = account.without_home("\n".join(shown)) + "\n"
+    fixture = redacted("\n".join(shown)) + "\n"
     if match and match.entry.sample:
         return Lesson(match.entry.id, "", fixture)
     message = message_of(first.what.removeprefix("… "))[:_LONGEST].strip()
@@ -175,4 +175,4 @@ def issue(excerpt: Excerpt, log: str) -> str:
         f"tfwright {__version__}, Python {platform.python_version()}, {platform.platform()}, "
         + " ".join(platform.libc_ver()),
     ]
-    return account.without_home("\n\n".join(parts)) + "\n"
+    return redacted("\n\n".join(parts)) + "\n"

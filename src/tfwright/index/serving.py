@@ -15,6 +15,8 @@ from tfwright.tools.process import file_lock
 from tfwright.tools.render import render
 
 LAST_PORT = 65535
+PORT, TLS_PORT = 8080, 443
+"""Where an index is served unless another port is named: without TLS, and with it."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,19 @@ def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:
                 remedy="Choose a path and a server name without quotes, blanks, backslashes, "
                 "$, #, ; and braces.",
             )
-    values = {"folder": found.folder, "port": port, "name": name, "packages": found.packages}
+    url = (found.nightly.url if found.nightly else "") or ""
+    tls = port == TLS_PORT or url.startswith("https://")
+    if tls and port == PORT:
+        port = TLS_PORT
+    values = {
+        "folder": found.folder,
+        "port": port,
+        "tls": tls,
+        "secure": f"https://{name}" + ("" if port == TLS_PORT else f":{port}"),
+        "name": name,
+        "packages": found.packages,
+        "safety": server.SAFETY["Content-Security-Policy"],
+    }
     return render("nginx.conf.j2", values)
 
 

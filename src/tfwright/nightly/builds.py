@@ -12,16 +12,16 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from tfwright.documents.recipe import Recipe
 from tfwright.printable import printable_lines
-from tfwright.tools import files
+from tfwright.tools import files, redaction
 from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.build_record import RecipeContent
 
@@ -33,6 +33,8 @@ KEEP = "keep"
 
 INPUTS, RECIPE, LOCK, PATCHES = "inputs", "recipe.json", "recipe.lock", "patches"
 """The folder of what a build was made from, and the names in it."""
+PRIVATE = "private"
+"""The folder, next to the site, of inputs that strangers may not read as they are."""
 
 Result = Literal["built", "failed", "blocked"]
 Verdict = Literal["good", "unchanged", "untested", "smoke failed", "failed", "blocked", "skipped"]
@@ -47,17 +49,17 @@ class _Frozen(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _printable(cls, values: object) -> object:
-        return _cleaned(values)
+        return _each_text(values, printable_lines)
 
 
-def _cleaned(value: object) -> object:
-    """Return a value whose texts can be printed."""
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 any JSON
+    """Return a value with each text in it changed."""
     if isinstance(value, str):
-        return printable_lines(value)
+        return change(value)
     if isinstance(value, dict):
-        return {name: _cleaned(inner) for name, inner in value.items()}
+        return {name: _each_text(inner, change) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_cleaned(inner) for inner in value]
+        return [_each_text(inner, change) for inner in value]
     return value
 
 
@@ -147,6 +149,15 @@ class NightlyBuild(_Frozen):
     unpublished: str = ""
     """Why a wheel is not in the index: its name is taken."""
 
+    def redacted(self) -> "NightlyBuild":
+        """Return the build as strangers may read it."""
+        # Not its names, which lead to files, nor what decides whether it is built again.
+        texts = {"changed", "commits", "broken", "smoke", "differences", "host", "unpublished"}
+        shown = _each_text(self.model_dump(include=texts), redaction.redacted)
+        if self.broken and self.broken.log:
+            shown["broken"]["log"] = self.broken.log
+        return self.model_validate({**self.model_dump(), **shown})
+
     @property
     def tested(self) -> Literal["passed", "smoke failed", "untested"]:
         """What the tests of the wheel gave, as the index shows it."""
@@ -200,7 +211,20 @@ def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]
 
 
 def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
-    """Complete a build's directory and put it in its place below `home`; return that place."""
+    """Complete a build's directory and put it in its place below `home`; return that place.
+
+    Secrets are taken out of its files, but for the wheel and what is signed with it.
+    """
+    inputs = work / INPUTS
+    for path in [path for path in work.rglob("*") if path.is_file()]:
+        if inputs not in path.parents and not (build.wheel and path.name.startswith(build.wheel)):
+            redaction.redact(path)
+    # `invoke bisect` builds from them again, so that not a byte of them can change.
+    if any(redaction.reveals(path) for path in inputs.rglob("*") if path.is_file()):
+        private = home.parent.parent / PRIVATE / build.id
+        files.remove(private)
+        private.mkdir(parents=True, mode=0o700)
+        inputs.rename(private / INPUTS)
     # A web server has to read what a build's tools may have kept to themselves.
     for folder, _, names in os.walk(work):
         Path(folder).chmod(0o755)
@@ -278,6 +302,8 @@ def keep_inputs(inputs: KeptInputs, build: Path) -> None:
 def read_inputs(build: Path) -> KeptInputs | None:
     """Return the inputs of a build; None if it has none, or none that this version can read."""
     folder = build / INPUTS
+    if not folder.is_dir():
+        folder = build.parents[2] / PRIVATE / build.name / INPUTS
     try:
         content = RecipeContent.model_validate_json(files.content(folder / RECIPE))
         recipe = build_record.recipe_of(content)

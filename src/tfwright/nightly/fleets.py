@@ -11,7 +11,9 @@ import datetime as dt
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -22,7 +24,7 @@ from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, RecipeError, ToolError
-from tfwright.nightly import night, notices, plan, targets
+from tfwright.nightly import builds, night, notices, plan, targets
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, Fleet, Settle
@@ -30,7 +32,7 @@ from tfwright.nightly.targets import FollowedCommit
 from tfwright.printable import printable_lines
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
-from tfwright.tools.remote import ssh
+from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.workers import hand_out, supply
 from tfwright.workers.schedule import Assignment, WorkSchedule
@@ -234,7 +236,8 @@ def take(folder: Path, work: Path) -> NightlyBuild:
             f"{build.wheel} {what}", remedy="Build it again; look at the disks of both machines."
         )
     files.remove(work)
-    result.rename(work)
+    # Not moved: if the night is killed now, the next start takes it again.
+    shutil.copytree(result, work, copy_function=files.link)
     return build
 
 
@@ -276,8 +279,6 @@ class NightFleet:
         self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
     ) -> None:
         """Build all orders; the order of a lost worker goes to another one."""
-        # One night runs at a time: what is there is of one that was cut off.
-        files.remove(self.builder.nightly.directory / ORDERS)
         left = {order.target.name: order for order in orders}
         schedule = WorkSchedule(tuple(left), self._reached(), seconds)
 
@@ -297,6 +298,33 @@ class NightFleet:
         # What still waited at the end had no worker left.
         for name, order in left.items():
             self.settle(order, schedule.assignments[name], settle)
+
+    def adopt(self, settle: Settle) -> None:
+        """Hand over what machines finished for a night that was cut off; cancel what they do."""
+        if self._slurm:
+            # Nothing runs in it: only what an earlier run left is looked at.
+            with slurm.run_folder(self.settings.build_out / "workers" / "slurm", self.note):
+                pass
+        folder = self.builder.nightly.directory / ORDERS
+        # One night runs at a time: what is there is of one that was cut off.
+        for built in sorted(folder.glob(f"*/{BUILT}")):
+            # What is in its place already was cut off after it.
+            if (self.builder.nightly.site / "builds" / built.parent.name).exists():
+                continue
+            # A document that cannot be read is of no use to anyone.
+            with suppress(OSError, ValidationError):
+                document = OrderDocument.model_validate_json(files.content(built.with_name(ORDER)))
+                order = BuildOrder(
+                    document.id,
+                    document.target,
+                    document.fingerprint,
+                    self.builder.nightly.directory / builds.WORK / document.id,
+                    document.started,
+                    document.last_good,
+                    Path(document.last_wheel) if document.last_wheel else None,
+                )
+                settle(order, partial(take, built.parent, order.work))
+        files.remove(folder)
 
     def reproduce(self, order: BuildOrder) -> str:
         """Build the last good wheel of an order again from nothing; say how it differs.

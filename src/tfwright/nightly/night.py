@@ -90,7 +90,7 @@ class BuildOrder:
     """Whether that wheel is to be built again, from nothing."""
 
 
-Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], None]
+Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], object]
 """Receives an order that came to its end, and what returns its build once its directory exists."""
 
 
@@ -105,6 +105,9 @@ class Fleet(Protocol):
         self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
     ) -> None:
         """Build all orders; `seconds` are what their targets took last time."""
+
+    def adopt(self, settle: Settle) -> None:
+        """Hand over what the machines finished for a night that was cut off; end what they do."""
 
     def reproduce(self, order: BuildOrder) -> str:
         """Build the last good wheel of an order again, as `Builder.reproduce` does."""
@@ -184,6 +187,9 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
     with _alone(host.directory, wait=wait), states.opened(host.directory) as state:
         begun = host.clock()
         night = Night(host, state)
+        if host.fleet:
+            host.fleet.adopt(night.conclude)
+        # Only now: what a killed night built is not due any more.
         planned = _planned(host, state, chosen, asked=now)
         due = night.settle_idle(planned, again=now and bool(only))
         night.build(due)
@@ -347,10 +353,7 @@ class Night:
             elif order := self._ready(item):
                 orders.append(order)
 
-        def settle(order: BuildOrder, made: Callable[[], NightlyBuild]) -> None:
-            self._conclude(order, made)
-
-        fleet.build(orders, self.state.last_seconds(), settle)
+        fleet.build(orders, self.state.last_seconds(), self.conclude)
 
     def _build_here(self, due: Sequence[PlannedTarget]) -> None:
         """Build one target after the other, as long as the night's budget lasts."""
@@ -362,7 +365,7 @@ class Night:
             if begun and item.seconds > left:
                 self._skip(item)
             elif order := self._ready(item):
-                build = self._conclude(order, functools.partial(self.host.builder.build, order))
+                build = self.conclude(order, functools.partial(self.host.builder.build, order))
                 left -= build.seconds
                 # One build always runs; a host that lacks something runs none.
                 begun = begun or build.result != "blocked"
@@ -419,7 +422,7 @@ class Night:
             self.host.note(f"short of room: {count} hidden builds deleted before their day")
         return count
 
-    def _conclude(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
+    def conclude(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
         """Put a build into its place, and keep the verdict; return it."""
         build = self._placed(order, made)
         self.state.add_build(build)
@@ -438,7 +441,7 @@ class Night:
             # Inside the try: a disk that is full already fails here.
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
-            build = site.unless_taken(host.site, _compared(made(), order))
+            build = site.unless_taken(host.site, _compared(made(), order)).redacted()
             from tfwright.nightly.pages import build as pages
 
             files.write(work / pages.PAGE, pages.page(build, work, order.last_good, host.builds))
@@ -470,7 +473,7 @@ class Night:
         seconds = (self.host.clock() - order.started).total_seconds()
         # The clock may have been set back meanwhile.
         build = unbuilt(order, broken, blocked=blocked, seconds=max(0.0, seconds))
-        return _compared(build, order)
+        return _compared(build, order).redacted()
 
     def reproduce(self, found: Sequence[PlannedTarget], left: float) -> tuple[str, str]:
         """Build an unchanged, pinned target again, in at most `left` seconds.

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +32,7 @@ from tfwright.tools import json_text, mail
 from tfwright.tools.http import webhook
 from tfwright.tools.mail import Letter, MailServer
 from tfwright.tools.process import pipes
+from tfwright.tools.redaction import redacted
 
 MOST_ATTEMPTS = 50
 """After so many nights a notice is given up; the page still shows what it was about."""
@@ -161,7 +162,8 @@ class Book:
                     " on conflict (thread) do update set closed = excluded.closed",
                     (notice.thread, notice.target, now, closed),
                 )
-                body = json.dumps(asdict(notice))
+                subject, text = redacted(notice.subject), redacted(notice.text)
+                body = json.dumps(asdict(replace(notice, subject=subject, text=text)))
                 for channel in self.channels:
                     transaction.execute(
                         "insert into notice (thread, body, created, channel) values (?, ?, ?, ?)",

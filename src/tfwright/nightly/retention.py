@@ -72,6 +72,7 @@ def sweep(state: State, site: Path) -> None:
     for identifier, wheel in state.deleted():
         if identifier in here:
             builds.discard(site / "builds" / identifier, site.parent / builds.WORK)
+            files.remove(site.parent / builds.PRIVATE / identifier)
         if wheel in wheels and wheel not in listed:
             for suffix in (*EXTRAS, ".metadata", ""):
                 files.remove(site / PACKAGES / f"{wheel}{suffix}")

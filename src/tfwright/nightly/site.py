@@ -6,8 +6,6 @@ alone. The pointers come last: they never name anything that is not there.
 
 import datetime as dt
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -24,6 +22,7 @@ from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import batch as batches
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
+from tfwright.tools.redaction import redacted
 
 LOCK = "publishing"
 """One process at a time makes the site."""
@@ -43,8 +42,10 @@ def publish(
         site = nightly.site
         kept = state.builds()
         _place_wheels(site, kept)
-        withdrawn = yanked(nightly.directory)
-        statuses = {name: (table.status, table.reason) for name, table in nightly.projects.items()}
+        withdrawn = {name: redacted(why) for name, why in yanked(nightly.directory).items()}
+        statuses = {
+            name: (table.status, redacted(table.reason)) for name, table in nightly.projects.items()
+        }
         update = write.refresh(site, _notes(kept, withdrawn, state), now, statuses=statuses)
         if pages and nightly.pages:
             from tfwright.nightly.pages import site as site_pages
@@ -156,18 +157,7 @@ def _place_wheels(site: Path, kept: Sequence[KeptBuild]) -> None:
         for suffix in (*EXTRAS, ""):
             described = source.with_name(source.name + suffix)
             if described.exists():
-                _link(described, folder / described.name)
-
-
-def _link(source: Path, target: Path) -> None:
-    """Give a file a second name; where the file system has no links, copy it."""
-    target.unlink(missing_ok=True)
-    # A wheel of half a gigabyte is not stored twice.
-    try:
-        os.link(source, target)
-    except OSError:
-        with files.replacing(target) as temporary:
-            shutil.copyfile(source, temporary)
+                files.link(described, folder / described.name)
 
 
 def _notes(

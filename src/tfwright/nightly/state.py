@@ -18,6 +18,7 @@ from tfwright.errors import HostError
 from tfwright.nightly.builds import NightlyBuild, Result, Verdict
 from tfwright.printable import printable_lines
 from tfwright.tools import databases, json_text
+from tfwright.tools.redaction import redacted
 
 FILE = "state.sqlite"
 VERSION = 1
@@ -157,7 +158,7 @@ class State:
         # The pages look up verdicts in tables: fail here, and not there, for a misspelt one.
         if verdict not in get_args(Verdict):
             raise ValueError(f"{verdict!r} is not a verdict")
-        values = (target, night, verdict, build, printable_lines(detail))
+        values = (target, night, verdict, build, printable_lines(redacted(detail)))
         self.write("insert or replace into verdict values (?, ?, ?, ?, ?)", *values)
 
     def judge_unchanged(self, names: Sequence[str], night: int) -> None:
@@ -263,7 +264,7 @@ class State:
 
     def check(self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str) -> None:
         """Keep that something was checked without a build."""
-        values = (target, kind, _text(now), passed, detail)
+        values = (target, kind, _text(now), passed, redacted(detail))
         self.write("insert or replace into checked values (?, ?, ?, ?, ?)", *values)
 
     def checks(self, kind: str) -> Mapping[str, CheckedOn]:

@@ -105,6 +105,18 @@ def move(source: Path, to: Path, mode: int = 0o444) -> None:
         source.unlink()
 
 
+def link(source: Path | str, target: Path | str) -> None:
+    """Give a file a second name; where the file system has no links, copy it."""
+    target = Path(target)
+    target.unlink(missing_ok=True)
+    # A wheel of half a gigabyte is not stored twice.
+    try:
+        os.link(source, target)
+    except OSError:
+        with replacing(target) as temporary:
+            shutil.copyfile(source, temporary)
+
+
 def remove(path: Path) -> None:
     """Remove a file, a link or a whole directory, even with read-only directories in it.
 

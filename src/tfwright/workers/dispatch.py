@@ -1,6 +1,8 @@
 """`invoke build` with several recipes: one after the other here, or on several machines."""
 
 import json
+import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -133,11 +135,15 @@ def on_workers(
     Raises HostError if the host file names no worker.
     """
     hosts = hand_out.hosts(settings)
+    folder = _folder(settings)
+    # Another run may build the same recipe on the same worker.
+    files.remove_old(folder / "logs", supply.LEFT_DAYS)
+    run = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
     def build(given: Assignment) -> RemoteBuild:
         recipe, host = given.recipe, hosts[given.worker]
         # A recipe may be named by a path, whose slashes would make directories.
-        log = _folder(settings) / "logs" / f"{recipe.replace('/', '_')}-{given.worker}.log"
+        log = folder / "logs" / run / f"{recipe.replace('/', '_')}-{given.worker}.log"
 
         def bring(done: RemoteBuild) -> None:
             if not done.failure and host.build_out and options.publishes:
@@ -191,11 +197,12 @@ def _collect(host: WorkerTable, done: RemoteBuild, settings: HostFile, recipe: s
             "its wheel last. Its log has what it printed.",
             evidence=Evidence(log=Path(done.log) if done.log else None),
         ) from fault
-    incoming = _folder(settings) / "incoming" / host.name
-    files.remove(incoming)
-    incoming.mkdir(parents=True)
+    arriving = _folder(settings) / "incoming"
+    files.remove_old(arriving, supply.LEFT_DAYS)
+    arriving.mkdir(parents=True, exist_ok=True)
+    incoming = Path(tempfile.mkdtemp(prefix=f"{host.name}-", dir=arriving))
     names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + envelope.SUFFIX]
-    log = _folder(settings) / "logs" / f"{wheel.name}-{host.name}.rsync.log"
+    log = Path(done.log).with_name(f"{wheel.name}-{host.name}.rsync.log")
     ssh.fetch(host, str(wheel.parent), incoming, log, names)
     verify(incoming / wheel.name)
     wheelhouse = settings.build_out / "wheelhouse"

@@ -13,7 +13,6 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.errors import HostError, RecipeError, TfwrightError, ToolError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import Note, SlurmResult
 from tfwright.tools.remote.ssh import RemoteBuild
@@ -113,9 +112,6 @@ def by_slurm(
     table = settings.slurm
     if table is None:
         raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
-    folder = settings.build_out / "workers" / "slurm"
-    # Results of an earlier job array would pass for those of this one.
-    files.remove(folder)
     order: list[str] = []
 
     def settle(given: Assignment) -> None:
@@ -136,28 +132,29 @@ def by_slurm(
     # Without inputs to be brought, all tasks are one array.
     recipes = list(schedule.assignments)
     batches = [[recipe] for recipe in recipes] if table.inputs else [recipes]
-    slurm.run(
-        table,
-        folder,
-        map(commands, batches),
-        lambda result: settle(ended(Assignment(order[result.number]), result)),
-        note,
-    )
+    with slurm.run_folder(settings.build_out / "workers" / "slurm", note) as folder:
+        slurm.run(
+            table,
+            folder,
+            map(commands, batches),
+            lambda result: settle(ended(Assignment(order[result.number]), result)),
+            note,
+        )
 
 
 def ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     *lost, worker = result.nodes or ("",)
     done = RemoteBuild(result.seconds, max(0, result.status), log=str(result.log))
-    told = "Ask Slurm why: sacct --name=tfwright, or the log of slurmctld."
+    folder = result.log.parent
+    told = f"Ask Slurm why: sacct --name={folder.name}, or the log of slurmctld."
     if result.status == slurm.LOST:
         failure = "Slurm ended the task each time before it left a result"
         if not result.nodes:
-            folder = result.log.parent
             failure = f"No task began, or the nodes do not see {folder}"
             told = (
                 "Share build_out with all nodes by this path; else ask Slurm why: sacct "
-                "--name=tfwright, or the log of slurmctld."
+                f"--name={folder.name}, or the log of slurmctld."
             )
             done = replace(done, log="")
         done = replace(done, failure=failure, remedy=told)

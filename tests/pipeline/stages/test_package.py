@@ -10,13 +10,7 @@ from tests.wheel.test_relinking import WANTED
 from tests.wheel.test_relinking import wheel as wheel_for_macos
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import (
-    TENSORFLOW_TARGET,
-    WHEEL_TARGET,
-    PackageTable,
-    Recipe,
-    insist_on_wheel,
-)
+from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable, Recipe
 from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
@@ -154,13 +148,6 @@ def test_the_wheel_target_makes_the_wheel_itself(
     assert Stage(package).steps(job, {}) == ()
 
 
-def test_a_target_that_makes_no_wheel_is_said_to_be_one(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.8", "//tensorflow/core:lib_proto_parsing")
-    job.places.build_out.mkdir()
-    with fails(RecipeError, "wheel"):
-        packaged(job, PackageTable())
-
-
 def test_the_plan_shows_the_very_command(tmp_path: Path) -> None:
     (step,) = Stage(package).steps(job_of(tmp_path, "1.12"), {})
     assert isinstance(step, Command)
@@ -221,8 +208,3 @@ def test_a_repository_names_the_program_that_makes_its_wheel_and_its_arguments(
     job.places.home.mkdir()
     made = packaged(job, table)
     assert made.wheel.path.name == "own-1.0-py3-none-any.whl"
-
-
-def test_a_target_without_a_wheel_is_refused_with_what_would_make_one() -> None:
-    with fails(RecipeError, "wheel", "package.program"):
-        insist_on_wheel("//tensorflow/core:lib_proto_parsing", PackageTable())

@@ -169,13 +169,6 @@ def test_an_interrupted_run_hears_bazel_out_before_it_ends(tmp_path: Path) -> No
     assert (tmp_path / "gone").exists()
 
 
-def test_a_bazel_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
-    bazel = client(tmp_path, "")
-    bazel.binary.unlink()
-    with fails(HostError, "executable"):
-        bazel.run(bazel.command("build"), tmp_path / "log", lambda _: None)
-
-
 def test_no_bazel_is_started_to_stop_one_that_does_not_run(tmp_path: Path) -> None:
     bazel = client(tmp_path, 'echo asked > "$(dirname "$0")/asked"')
     bazel.stop()

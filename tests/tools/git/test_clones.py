@@ -80,13 +80,6 @@ def test_what_is_here_is_asked_of_nobody(upstream: Path, wanted: Clone, tmp_path
     )
 
 
-def test_a_commit_that_the_origin_has_not_is_not_to_be_had(upstream: Path, tmp_path: Path) -> None:
-    with fails(SupplyError, "1" * 40):
-        clones.bring(
-            Clone(REMOTE, "1" * 40), tmp_path / "git", Origin.of(str(upstream)), offline=False
-        )
-
-
 @pytest.mark.medium
 def test_a_carried_commit_serves_as_one_that_was_fetched(
     upstream: Path, wanted: Clone, tmp_path: Path

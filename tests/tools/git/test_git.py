@@ -15,7 +15,6 @@ from tfwright.tools.git import program
 from tfwright.tools.git import repository as repositories
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.git.work_tree import WorkTree, repository_of
-from tfwright.tools.process.command import Command
 
 
 @pytest.fixture
@@ -102,18 +101,6 @@ def test_what_git_complains_about_is_the_error(tmp_path: Path) -> None:
     with fails(ToolError, "fatal: not a git repository") as caught:
         GitRepository(tmp_path).run("rev-parse", "HEAD")
     assert caught.value.evidence.status == 128
-
-
-def test_a_host_without_git_is_told_to_install_it(tmp_path: Path) -> None:
-    with fails(HostError, program.OLDEST) as caught:
-        program.run(Command(("git", "version"), tmp_path, {"PATH": str(tmp_path)}))
-    assert caught.value.remedy == "Install git 2.32 or newer."
-
-
-def test_a_git_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "OLDEST", "99.0")
-    with fails(HostError, "99.0"):
-        GitRepository(tmp_path).insist_on_version()
 
 
 def test_a_git_that_found_no_room_is_the_hosts_fault_though_it_does_not_say_so(
@@ -358,13 +345,6 @@ def test_an_older_git_that_gives_up_at_one_file_is_asked_for_each(
     monkeypatch.setattr(GitRepository, "_objects", of_before_2_44)
     found = GitRepository(upstream / ".git").blobs(["HEAD:configure", "HEAD:absent"])
     assert found == {"HEAD:configure": "#!/bin/sh\n"}
-
-
-def test_files_that_a_repository_lost_are_named_with_how_to_get_them_back(upstream: Path) -> None:
-    name = run_git("rev-parse", "HEAD:core/op.cc", cwd=upstream)
-    (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
-    with fails(ToolError, "1", "core/op.cc", "invoke vault --verify --repair"):
-        GitRepository(upstream / ".git").texts("HEAD", lambda path: path.endswith(".cc"))
 
 
 def test_a_damaged_object_does_not_count_as_a_repositorys_own(upstream: Path) -> None:

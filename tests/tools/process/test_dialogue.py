@@ -176,11 +176,6 @@ def test_the_end_is_reported_with_its_status(tmp_path: Path, script: str, status
     assert talk(bash(script, tmp_path), {})[0].status == status
 
 
-def test_a_program_that_is_not_there_is_a_fault_of_the_host(tmp_path: Path) -> None:
-    with fails(HostError, "executable"):
-        talk(Command((str(tmp_path / "configure"),), tmp_path, {}), {})
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -13,7 +13,7 @@ from tfwright.nightly import builds, pages
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages import charts, log
-from tfwright.nightly.pages.log import redacted
+from tfwright.tools.redaction import redacted
 from tfwright.tools.render import render
 
 PAGE = "index.html"
@@ -33,7 +33,9 @@ class FoundBuild:
     def html(self) -> str:
         """Return the build's page as it is made now."""
         home, against = self.folder.parent, self.build.against
-        return page(self.build, self.folder, builds.read(home / against) if against else None, home)
+        # An earlier tfwright may have kept it as it was.
+        build = self.build.redacted()
+        return page(build, self.folder, builds.read(home / against) if against else None, home)
 
     def markdown(self) -> str:
         """Return the report, without secrets, tokens and home paths."""

@@ -19,6 +19,7 @@ from tfwright.nightly.pages.charts import Sparkline
 from tfwright.nightly.state import CheckedOn, KeptBuild, NightVerdict, State
 from tfwright.nightly.status import TONES, Status, status_of
 from tfwright.tools import batch as batches
+from tfwright.tools.redaction import redacted
 from tfwright.tools.render import renderer
 
 RECIPES = "recipes"
@@ -239,7 +240,12 @@ def write(nightly: NightlyFile, state: State, now: dt.datetime, yanked: Mapping[
     site = nightly.site
     everything = views(nightly, state, yanked, now)
     listed = [view for view in everything if view.listed]
-    common = {"title": nightly.title, "url": nightly.url or "", "now": now, "words": pages}
+    common = {
+        "title": redacted(nightly.title),
+        "url": nightly.url or "",
+        "now": now,
+        "words": pages,
+    }
     with batches.below(site) as batch:
         for view in everything:
             name = view.target.name

@@ -3,6 +3,7 @@
 It serves one folder, read-only, to this machine. A web server such as nginx serves other machines.
 """
 
+import datetime as dt
 import email.utils
 import http.server
 import mimetypes
@@ -11,8 +12,9 @@ import re
 import socket
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -24,6 +26,9 @@ from tfwright.tools import files
 
 LOOPBACK = "127.0.0.1"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
+HTML_TYPES = ("application/vnd.pypi.simple.v1+html", "application/vnd.pypi.simple.latest+html")
+ALLOWED = ("GET", "HEAD")
+NOTHING: Mapping[str, str] = {}
 FOR_EVER = "public, max-age=31536000, immutable"
 """A name never gets other bytes, so a copy of a wheel holds for ever."""
 ASK_AGAIN = "no-cache"
@@ -61,12 +66,26 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     folder: Path
 
     def do_GET(self) -> None:
-        """Send a file."""
-        self._answer(body=True)
+        """Send a file, or for HEAD only what is said of it."""
+        # A body is not read: what follows on the connection would pass for the next request.
+        if {"Content-Length", "Transfer-Encoding"} & {name.title() for name in self.headers}:
+            self.close_connection = True
+        # RFC 9112, 3.2: without one, or with several, nobody knows which server is meant.
+        if self.request_version == "HTTP/1.1" and len(self.headers.get_all("Host", [])) != 1:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+        elif self.command in ALLOWED:
+            self._answer(body=self.command == "GET")
+        else:
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": ", ".join(ALLOWED)})
 
-    def do_HEAD(self) -> None:
-        """Send what GET would send, without the content."""
-        self._answer(body=False)
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_GET  # noqa: N815 names of http.server
+    do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = do_GET  # noqa: N815
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that cannot be read, and end the connection."""
+        del message, explain
+        self.close_connection = True
+        self._refuse(HTTPStatus(code))
 
     def log_message(self, *_: object) -> None:
         """Write no line for each request: a name in it may hold control characters."""
@@ -105,22 +124,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         size = state.st_size
         # A rebuilt page of the same length still gets another tag.
         tag = f'"{state.st_mtime_ns:x}-{size:x}"'
-        if self.headers.get("If-None-Match") == tag:
-            self._respond(HTTPStatus.NOT_MODIFIED, self._about(page) | {"ETag": tag})
+        changed = email.utils.format_datetime(clock.utc(state.st_mtime), usegmt=True)
+        headers = self._about(page) | {"ETag": tag, "Last-Modified": changed}
+        if status := precondition(self.headers, tag, changed):
+            self._respond(status, headers)
             return
         # If the file changed since the client began, it needs the whole new one.
-        same = self.headers.get("If-Range", tag) == tag
+        same = self.headers.get("If-Range", tag) in {tag, changed} and self.command == "GET"
         wanted = byte_range(self.headers.get("Range", "") if same else "", size)
         if wanted is None:
             headers = self._about(page) | {"Content-Range": f"bytes */{size}"}
             self._respond(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers)
             return
-        headers = self._about(page) | {
-            "ETag": tag,
-            "Content-Length": str(wanted.length),
-            "Last-Modified": email.utils.format_datetime(clock.utc(state.st_mtime), usegmt=True),
-            "Accept-Ranges": "bytes",
-        }
+        headers |= {"Content-Length": str(wanted.length), "Accept-Ranges": "bytes"}
         status = HTTPStatus.OK
         if wanted != ByteRange(0, size):
             status = HTTPStatus.PARTIAL_CONTENT
@@ -139,25 +155,32 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         kind = _type_of(page, self.folder)
         about = {"Cache-Control": FOR_EVER if packaged else ASK_AGAIN, "Content-Type": kind}
         # The same address gives HTML or JSON: a cache must keep both apart.
-        return about | SAFETY | ({} if packaged else {"Vary": "Accept"})
+        return about | ({} if packaged else {"Vary": "Accept"})
 
     def _respond(self, status: HTTPStatus, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in ({"Content-Length": "0"} | headers).items():
+        # A 304 stands for content whose length is not 0.
+        length = {} if status == HTTPStatus.NOT_MODIFIED else {"Content-Length": "0"}
+        ends = {"Connection": "close"} if self.close_connection else {}
+        for name, value in (SAFETY | length | ends | headers).items():
             self.send_header(name, value)
         self.end_headers()
 
-    def _refuse(self, status: HTTPStatus) -> None:
+    def _refuse(self, status: HTTPStatus, headers: Mapping[str, str] = NOTHING) -> None:
         """Send a short error."""
         text = f"{status.value} {status.phrase}\n".encode()
         kind = "text/plain; charset=utf-8"
-        self._respond(status, {"Content-Type": kind, "Content-Length": str(len(text))})
+        about = {"Content-Type": kind, "Content-Length": str(len(text))}
+        self._respond(status, {**about, **headers})
         if self.command != "HEAD":
             self.wfile.write(text)
 
 
 class _Server(http.server.ThreadingHTTPServer):
     """Answers each connection in a thread of its own."""
+
+    # A client that opens more than wait here is refused; uv opens 50, and several may run.
+    request_queue_size = 1024
 
     def handle_error(
         self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
@@ -185,6 +208,35 @@ def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTP
         yield server
 
 
+def precondition(asked: Message, tag: str, changed: str) -> HTTPStatus | None:
+    """Return the status that a request's conditions ask for; None where they let it pass.
+
+    In the order of RFC 9110, 13.2.2: a date counts only where no tag is given.
+    """
+    expected, known = asked.get("If-Match"), asked.get("If-None-Match")
+    if expected is not None:
+        # A weak tag never matches here.
+        if expected.strip() != "*" and tag not in re.findall(r'(?:W/)?"[^"]*"', expected):
+            return HTTPStatus.PRECONDITION_FAILED
+    elif _is_before(asked.get("If-Unmodified-Since"), changed):
+        return HTTPStatus.PRECONDITION_FAILED
+    if known is not None:
+        same = known.strip() == "*" or tag in re.findall(r'"[^"]*"', known)
+    else:
+        since = asked.get("If-Modified-Since")
+        same = _is_before(since, changed) is False
+    return HTTPStatus.NOT_MODIFIED if same else None
+
+
+def _is_before(date: str | None, changed: str) -> bool | None:
+    """Say whether a date lies before another one; None for what is not a date."""
+    try:
+        given = email.utils.parsedate_to_datetime(date or "")
+        return given.replace(tzinfo=dt.UTC) < email.utils.parsedate_to_datetime(changed)
+    except (ValueError, OverflowError):
+        return None
+
+
 def byte_range(asked: str, size: int) -> ByteRange | None:
     """Read a Range header: all of the file for none, or for one that is not understood.
 
@@ -192,7 +244,7 @@ def byte_range(asked: str, size: int) -> ByteRange | None:
     no byte of the range exists.
     """
     # At most 18 digits: Python refuses to convert numbers of thousands of them.
-    found = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", asked.strip())
+    found = re.fullmatch(r"(?i)bytes=(\d{0,18})-(\d{0,18})", asked.strip())
     if not found or not (found[1] or found[2]):
         return ByteRange(0, size)
     # "bytes=-500" asks for the last 500 bytes.
@@ -200,6 +252,9 @@ def byte_range(asked: str, size: int) -> ByteRange | None:
         length = min(int(found[2]), size)
         return ByteRange(size - length, length) if length else None
     start = int(found[1])
+    # Not a range at all, which is ignored.
+    if found[2] and int(found[2]) < start:
+        return ByteRange(0, size)
     last = min(int(found[2]), size - 1) if found[2] else size - 1
     return ByteRange(start, last - start + 1) if start <= last else None
 
@@ -225,14 +280,35 @@ def _page(path: Path, accepted: str) -> Path:
     if not path.is_dir():
         return path
     wanted = path / "index.json"
-    prefers_json = JSON_TYPE in accepted or "vnd.pypi.simple.latest+json" in accepted
-    return wanted if prefers_json and wanted.is_file() else path / "index.html"
+    return wanted if prefers_json(accepted) and wanted.is_file() else path / "index.html"
+
+
+def prefers_json(accepted: str) -> bool:
+    """Say whether an Accept header prefers the index as JSON to HTML, by RFC 9110, 12.5.1.
+
+    JSON wins a draw only where it is named: a browser and curl take anything.
+    """
+    weights = {}
+    for part in accepted.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        weight = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        weights[kind] = float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
+
+    def weight_of(*kinds: str) -> float:
+        named = [weights[kind] for kind in kinds if kind in weights]
+        ranges = (f"{kinds[0].partition('/')[0]}/*", "*/*")
+        return max(named) if named else next((weights[one] for one in ranges if one in weights), 0)
+
+    names = (JSON_TYPE, "application/vnd.pypi.simple.latest+json")
+    json, html = weight_of(*names), weight_of("text/html", *HTML_TYPES)
+    return json > html or (0 < json == html and any(name in weights for name in names))
 
 
 def _type_of(page: Path, folder: Path) -> str:
     top = page.relative_to(folder).parts[0]
     if page.name == "index.json" and top in {"simple", "r"}:
         return JSON_TYPE
-    known = TYPES.get(page.suffix) or mimetypes.guess_type(page.name)[0]
-    kind = known or "application/octet-stream"
+    guessed, packed = mimetypes.guess_type(page.name)
+    kind = TYPES.get(page.suffix) or ("application/gzip" if packed else guessed)
+    kind = kind or "application/octet-stream"
     return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind

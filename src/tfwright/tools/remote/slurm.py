@@ -6,17 +6,18 @@ that the first wheel does not wait for the last one.
 
 import os
 import shlex
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tfwright.documents.host_file import SlurmTable
-from tfwright.errors import ToolError
+from tfwright.errors import HostError, ToolError
 from tfwright.tools import files, json_text
-from tfwright.tools.process import runner
+from tfwright.tools.process import file_lock, runner
 from tfwright.tools.process.command import Command
 
 PASSED_ON = ("HOME", "PATH", "USER", "LOGNAME", "SLURM_CONF")
@@ -27,6 +28,14 @@ INTERVAL_SECONDS = 2.0
 ARRIVAL_SECONDS = 15.0
 """How long a result may take from the node's view of a shared directory to ours: NFS keeps what it
 knows of a directory for some seconds."""
+JOB = "tfwright"
+"""How the name of each job begins."""
+RUNNING = "running"
+"""The file in a run's folder that is locked while the run goes on, and goes with its last task."""
+ENDING_LOOKS = 45
+"""How often cancelled tasks are asked for, until they count as not to be ended."""
+KEPT_DAYS = 14
+"""How long the folder of a run, with its logs, is kept."""
 LOST = -1
 SCRIPT = """\
 #!/bin/sh
@@ -39,8 +48,8 @@ exec > {room}/"$number.log" 2>&1
 eval "set -- $(cat {room}/"$number.program")"
 {variables}{python} tasks.py "$@"
 status=$?
-printf '{{"status": %d, "seconds": %d}}\\n' "$status" "$(($(date +%s) - begun))" \\
-    > {room}/"$number.part"
+printf '{{"run": "{run}", "task": %d, "status": %d, "seconds": %d}}\\n' \\
+    "$number" "$status" "$(($(date +%s) - begun))" > {room}/"$number.part"
 mv {room}/"$number.part" {room}/"$number.json"
 """
 
@@ -65,6 +74,53 @@ Note = Callable[[str], None]
 """Receives a line on what Slurm does with the job, whenever that changes."""
 
 
+@contextmanager
+def run_folder(home: Path, note: Note) -> Iterator[Path]:
+    """Give an empty folder below `home` to one run, whose name is that of its Slurm jobs.
+
+    What killed runs left in the queue is cancelled first: it would write into the same places.
+    """
+    for left in sorted(home.glob(f"{JOB}-*/{RUNNING}")):
+        # Of a run that goes on, or of another user, whose tasks are not ours to cancel.
+        with suppress(HostError), file_lock.held(left, "cancelling a dead run's tasks"):
+            if _cancelled(left.parent):
+                note(f"Slurm: cancelled what a killed run left, {left.parent.name}")
+                left.unlink()
+            else:
+                note(f"Slurm does not answer: tasks of {left.parent.name} may still run")
+    files.remove_old(home, KEPT_DAYS)
+    home.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{JOB}-{time.strftime('%Y%m%d-%H%M%S')}-", dir=home))
+    folder.chmod(0o755)
+    with file_lock.held(folder / RUNNING, "building by Slurm"):
+        try:
+            yield folder
+        except BaseException:
+            # Slurm would go on without us. Where it does not answer, the next run cancels.
+            if _cancelled(folder):
+                (folder / RUNNING).unlink()
+            raise
+        (folder / RUNNING).unlink()
+
+
+def _cancelled(folder: Path) -> bool:
+    """Cancel the jobs of a run, and wait for their end; return whether Slurm knows none any more.
+
+    By name: a run may be killed between sbatch's answer and any note of the job's number.
+    """
+    # Two signals: Slurm sends the second one after KillWait, 30 seconds unless it is set.
+    name, log = f"--name={folder.name}", folder / "cancel.log"
+    for _ in range(ENDING_LOOKS):
+        for argv in (("scancel", name), ("squeue", "--noheader", name)):
+            command = Command(argv, folder, _environment())
+            if runner.attempt(command, log, remedy="Install Slurm."):
+                return False
+        if not log.read_text("utf-8", "replace").strip():
+            return True
+        time.sleep(INTERVAL_SECONDS)
+    return False
+
+
 def run(
     table: SlurmTable,
     folder: Path,
@@ -74,28 +130,21 @@ def run(
 ) -> None:
     """Run commands of tfwright, until each one ended; each batch of them is a job array.
 
-    `folder` is an empty directory that all nodes see. A batch is submitted before the next one is
-    asked for. With a limit, what is over it waits here.
+    `folder` is that of `run_folder`, and all nodes see it. A batch is submitted before the next one
+    is asked for. With a limit, what is over it waits here.
 
     A task that Slurm ended without a result (scancel, a time limit, a dead node that it does not
-    replace) is submitted again at once. On Ctrl-C all tasks are cancelled. Raises ToolError if
-    sbatch refuses the job.
+    replace) is submitted again at once. Raises ToolError if sbatch refuses the job.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tasks = _Tasks(table, folder)
     files.write(folder / "job.sh", script_of(table, folder), 0o755)
-    try:
-        for batch in batches:
-            tasks.add(batch)
-            tasks.look(hear, note)
-        while tasks.jobs or tasks.waiting:
-            time.sleep(INTERVAL_SECONDS)
-            tasks.look(hear, note)
-    except BaseException:
-        # Slurm would go on without us, and write into directories that the next start uses.
-        for job in set(tasks.jobs.values()):
-            runner.answer(Command(("scancel", job), folder, _environment()))
-        raise
+    for batch in batches:
+        tasks.add(batch)
+        tasks.look(hear, note)
+    while tasks.jobs or tasks.waiting:
+        time.sleep(INTERVAL_SECONDS)
+        tasks.look(hear, note)
 
 
 def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Command:
@@ -109,7 +158,7 @@ def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Comma
         "--parsable",
         "--requeue",
         f"--array={wanted}",
-        "--job-name=tfwright",
+        f"--job-name={folder.name}",
         f"--output={folder}/slurm-%a.out",
         # A task that is started again goes on in the same files.
         "--open-mode=append",
@@ -125,6 +174,7 @@ def script_of(table: SlurmTable, folder: Path) -> str:
     return SCRIPT.format(
         directory=shlex.quote(str(table.directory)),
         room=shlex.quote(str(folder)),
+        run=folder.name,
         variables=variables,
         python=shlex.quote(table.python),
     )
@@ -222,7 +272,10 @@ class _Tasks:
         """Pass on the result of a task; one that is lost has none."""
         result = _result(self.folder, number)
         if lost or result.status != LOST:
-            del self.jobs[number]
+            job = self.jobs.pop(number)
+            # The result may be that of an attempt which Slurm had lost.
+            if self.attempts[number] > 1:
+                runner.answer(Command(("scancel", f"{job}_{number}"), self.folder, _environment()))
             hear(result)
 
     def _note(self, tasks: Collection[str], note: Note) -> None:
@@ -264,8 +317,10 @@ def _result(folder: Path, number: int) -> SlurmResult:
     lost = SlurmResult(number, LOST, nodes, 0.0, log)
     try:
         said = json_text.parsed(files.content(folder / f"{number}.json"))
+        if (said.get("run", folder.name), said.get("task", number)) != (folder.name, number):
+            return lost
         return replace(lost, status=int(said["status"]), seconds=float(said["seconds"]))
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         # A task that was killed leaves no result, or a part of one.
         return lost
 

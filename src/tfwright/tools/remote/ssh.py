@@ -235,7 +235,7 @@ def failure(log: Path, status: int) -> str:
     for line in reversed(runner.last_lines(log, 200)):
         if line.startswith(SAID):
             return line.strip()
-    return f"exit status {status}: {_last(log, CLOSED)}"
+    return f"exit status {status}: {_last(log, CLOSED) or 'it printed nothing'}"
 
 
 def _last(log: Path, but: re.Pattern[str] = MARK) -> str:

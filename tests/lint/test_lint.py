@@ -3,13 +3,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import change_text, find_text
 from tests.remedies.following import CommandLine
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import RecipeError
 from tfwright.lint import recipes as linting
 from tfwright.pipeline.job import RecipeJob
 
@@ -333,14 +331,6 @@ def test_a_verification_in_the_future_is_found(outside: Path) -> None:
     (early,) = [finding for finding in found if finding.rule == "verified"]
     assert "2999-01-01 has not come yet" in early.what
     assert outside.read_text("utf-8").splitlines()[early.line - 1].startswith("on =")
-
-
-def test_a_revision_that_git_does_not_know_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    committed(tmp_path, monkeypatch)
-    with fails(RecipeError, "nosuch", "--changed"):
-        linting.change_since("nosuch")
 
 
 @pytest.mark.medium

@@ -4,7 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 
 from tfwright.errors import RecipeError
 from tfwright.image.images import Images
@@ -79,11 +78,6 @@ def test_a_base_that_can_move_is_refused_with_its_line(
 ) -> None:
     with pytest.raises(RecipeError, match=named):
         building.insist_on_pins(containerfile(tmp_path, *lines))
-
-
-def test_a_missing_containerfile_is_named(tmp_path: Path) -> None:
-    with fails(RecipeError, "cannot be read"):
-        building.insist_on_pins(tmp_path / "x.Containerfile")
 
 
 @pytest.mark.slow

@@ -40,11 +40,6 @@ def test_an_image_is_found_by_its_digest(root: Path, tmp_path: Path) -> None:
     assert image.kept(tmp_path, added.digest) == added
 
 
-def test_an_image_that_is_not_there_is_named_with_what_brings_it(tmp_path: Path) -> None:
-    with fails(SupplyError, "skopeo copy"):
-        image.kept(tmp_path, "sha256:" + "0" * 64)
-
-
 def test_a_bundle_carries_an_image_by_its_blobs(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path / "one")
     carried = {}

@@ -1,0 +1,132 @@
+"""What strangers may read: text without secrets, tokens, and paths that name a person or a host.
+
+Every text that leaves the build host goes through `redacted`: pages, feed, JSON, notices, reports,
+raw logs. A token is known by its form or by the name in front of it. No rule can know a secret
+that has neither.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, cast
+
+from tfwright.documents import account
+from tfwright.documents.recipe import ROOT
+from tfwright.tools import files
+
+ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
+"""Codes of a terminal: one in the middle of a token would hide it from every rule."""
+BEGIN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+END_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
+HIDDEN = "[removed]"
+SHORTEST_NAME = 4
+"""Characters of a user's name that is looked for; a shorter one is a part of many words."""
+COMMON_NAMES = frozenset({"root", "build", "user", "runner", "nobody"})
+# The name of a setting that holds a secret, as part of a longer name too: GITHUB_TOKEN, api-key.
+_SENSITIVE = (
+    r"[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
+    r"|credential|auth(?!or))[\w.-]*"
+)
+RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    # A private key in PEM, whole.
+    (
+        re.compile(
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+            re.DOTALL,
+        ),
+        HIDDEN,
+    ),
+    # https://user:password@host and https://token@host
+    (re.compile(r"(?<=://)[^/\s@'\"]+@"), f"{HIDDEN}@"),
+    # Authorization: Bearer ..., also as a curl argument
+    (
+        re.compile(r"(?i)((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\r\n'\"]+"),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
+    (re.compile(r"(?i)((?:set-)?cookie['\"]?\s*:\s*)[^\r\n]+"), rf"\1{HIDDEN}"),
+    # name=value, name: value, --name value, "name": "value"
+    (
+        re.compile(rf"(?i)(\b{_SENSITIVE}['\"]?\s*(?:=|:(?!//))\s*['\"]?)[^\s'\",;&)]+"),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(rf"(?i)(--{_SENSITIVE}\s+)[^\s-]\S*"), rf"\1{HIDDEN}"),
+    # Query parameters that sign a download: X-Amz-Signature, sig, Signature, key
+    (
+        re.compile(r"(?i)([?&][\w.-]*(?:sig|signature|key|credential)[\w.-]*=)[^&\s'\"]+"),
+        rf"\1{HIDDEN}",
+    ),
+    # Tokens that tell by their form: GitHub, GitLab, Slack, AWS, Google, npm, the Python index, JWT
+    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"), HIDDEN),
+    (re.compile(r"\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{30,}"), HIDDEN),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bpypi-[\w-]{40,}"), HIDDEN),
+    (re.compile(r"\bhooks\.slack\.com/services/\S+"), HIDDEN),
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
+)
+_HOME = re.compile(r"(/(?:home|Users|var/home)/)([^/\s'\":,;)\]]+)|/root(?![\w-])")
+_CANDIDATE = re.compile(
+    r"(?i)://[^/\s]*@|/(?:home|users|root)\b|passw|passphrase|secret|token|key|credential|auth|cookie"
+    r"|bearer|basic|sig|gh[pousr]_|github_pat|glpat|xox|npm_|akia|asia|aiza|pypi-|hooks\.slack|eyj"
+)
+"""What each rule needs. Most lines of a log have none of it, and a log has a million lines."""
+
+
+def redacted(text: str) -> str:
+    """Return text without what identifies a person or opens a door."""
+    # A recipe's and a patch's path says which one it is; where the checkout lies says nothing.
+    text = account.without_home(text.replace(f"{ROOT}/", ""))
+    if _CANDIDATE.search(text):
+        for pattern, instead in RULES:
+            text = pattern.sub(instead, text)
+        text = _HOME.sub("~", text)
+    user = account.name()
+    # A name such as root or build says nothing and stays.
+    if user.isdecimal() or len(user) < SHORTEST_NAME or user in COMMON_NAMES or user not in text:
+        return text
+    return re.sub(rf"\b{re.escape(user)}\b", "user", text)
+
+
+def redacted_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines of one text without secrets; each line of a private key is hidden."""
+    inside = False
+    for line in lines:
+        begins = BEGIN_KEY.search(line) is not None
+        end = line[len(line.rstrip("\r\n")) :]
+        plain = ANSI.sub("", line)
+        shown = HIDDEN + end if inside and not begins else redacted(plain)
+        yield line if shown == plain else shown
+        inside = (inside or begins) and not END_KEY.search(line)
+
+
+def redact(path: Path) -> None:
+    """Take secrets out of a file of text, packed or not; one that holds none keeps its bytes."""
+    if not reveals(path):
+        return
+    packed = path.suffix == ".gz"
+    with files.replacing(path) as temporary, _opened(temporary, "wt", packed=packed) as stream:
+        stream.writelines(new for _, new in _pairs(path, packed=packed))
+
+
+def reveals(path: Path) -> bool:
+    """Say whether a file of text, packed or not, holds what strangers may not read."""
+    return any(old != new for old, new in _pairs(path, packed=path.suffix == ".gz"))
+
+
+def _pairs(path: Path, *, packed: bool) -> Iterator[tuple[str, str]]:
+    """Yield each line of a file, and what may be read of it."""
+    with (
+        suppress(EOFError, gzip.BadGzipFile, zlib.error),
+        _opened(path, "rt", packed=packed) as one,
+        _opened(path, "rt", packed=packed) as two,
+    ):
+        yield from zip(one, redacted_lines(two), strict=False)
+
+
+def _opened(path: Path, mode: str, *, packed: bool) -> IO[str]:
+    opened = gzip.open if packed else open
+    # Whatever is not UTF-8 is written as it was read.
+    stream = opened(path, mode, encoding="utf-8", errors="surrogateescape", newline="\n")
+    return cast("IO[str]", stream)

@@ -1,0 +1,3 @@
+from tests.host.conftest import described, play
+
+__all__ = ["described", "play"]

@@ -1,0 +1,140 @@
+"""A secret gets into nothing that leaves the build host, from wherever it came."""
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import FakeBuilder, builder_of, changed_after_a_night, host_with
+
+from tfwright.documents.recipe import ROOT
+from tfwright.errors import HostError
+from tfwright.nightly import builds, night, site
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
+from tfwright.nightly.night import BuildHost, BuildOrder
+from tfwright.nightly.notices import Notice
+from tfwright.nightly.pages import build as pages
+from tfwright.tools import redaction
+
+TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n"
+CANARIES = (TOKEN, "MIIEowIBAAKCAQEA", "hunter2hunter2", f"{ROOT}/")
+
+
+@dataclass
+class Heard:
+    """A channel that keeps what it was given."""
+
+    name: str = "heard"
+    notices: list[Notice] = field(default_factory=list)
+
+    def send(self, notice: Notice) -> None:
+        self.notices.append(notice)
+
+
+def published(host: BuildHost) -> dict[str, str]:
+    """Return each text below the site, by its path."""
+    found = {}
+    for path in host.site.rglob("*"):
+        # What describes a wheel is signed with it.
+        if path.is_file() and ".whl" not in path.name:
+            content = path.read_bytes()
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            found[str(path)] = content.decode("utf-8", "replace")
+    return found
+
+
+def leaks(texts: dict[str, str]) -> list[str]:
+    return [f"{name}: {one}" for name, text in texts.items() for one in CANARIES if one in text]
+
+
+def leaking(builder: FakeBuilder) -> Callable[[BuildOrder], NightlyBuild]:
+    """Return the builder's `build`, which leaves secrets in all that it makes."""
+    plain = builder.build
+
+    def build(order: BuildOrder) -> NightlyBuild:
+        done, work = plain(order), order.work
+        said = f"\x1b[31m{TOKEN[:8]}\x1b[0m{TOKEN[8:]}\npassword=hunter2hunter2 {ROOT}/x\n{KEY}"
+        (work / "logs").mkdir()
+        (work / "logs/compile.log").write_text(said, "utf-8")
+        (work / "logs/profile.json.gz").write_bytes(gzip.compress(said.encode()))
+        (work / "failure.txt").write_text(said, "utf-8")
+        (work / "inputs/patches").mkdir(parents=True)
+        (work / "inputs/patches/1.patch").write_text(said, "utf-8")
+        changes: dict[str, object] = {
+            "smoke": (SmokeLine(program="imports", status="failed", detail=TOKEN),),
+            "commits": (CommitLine(commit="a" * 40, subject=f"Use {TOKEN}"),),
+            "differences": (f"x: {TOKEN}",),
+            "host": {"system": TOKEN},
+            "logs": ("logs/compile.log",),
+        }
+        return done.model_copy(update=changes)
+
+    return build
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("way", ["fails", "builds", "is blocked", "cannot be asked"])
+def test_a_secret_of_any_source_is_published_nowhere(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = Heard()
+    host = host_with(tmp_path, "a", "b", url="https://w.example/", title=f"Wheels {TOKEN}")
+    host = BuildHost(host.nightly, host.builder, host.clock, channels=(heard,))
+    builder = changed_after_a_night(host)
+    secret = f"{ROOT}/x: token={TOKEN}"
+    match way:
+        case "fails":
+            log = "logs/compile.log"
+            builder.broken["a"] = Breakage(
+                stage="compile", line=secret, cause=secret, remedy=secret, log=log, number=1
+            )
+        case "is blocked":
+            builder.lacking["a"] = secret
+        case "cannot be asked":
+            monkeypatch.setattr(builder, "fingerprint", refuses(secret))
+    monkeypatch.setattr(builder, "build", leaking(builder))
+    for _ in range(5):
+        night.run(host)
+        builder.clock.next_night()
+    with states.opened(host.directory) as state:
+        newest = [state.build(kept.id) for kept in state.builds("a")][-1]
+        wheel = state.builds("b")[0].wheel
+    site.yank(host.directory, wheel, f"it holds {TOKEN}")
+    site.refresh(host.nightly)
+    texts = published(host)
+    texts |= {notice.subject: repr(notice) for notice in heard.notices}
+    assert newest
+    texts["report"] = pages.markdown(newest, host.builds / newest.id)
+    assert leaks(texts) == []
+
+
+def refuses(what: str) -> Callable[[object], None]:
+    def fingerprint(_: object) -> None:
+        raise HostError(what, remedy="Mend it.")
+
+    return fingerprint
+
+
+def test_inputs_with_a_secret_are_kept_whole_outside_of_the_site(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    builder = builder_of(host)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(builder, "build", leaking(builder))
+        night.run(host)
+    (place,) = host.builds.iterdir()
+    assert not (place / builds.INPUTS).exists()
+    kept = host.directory / builds.PRIVATE / place.name / "inputs/patches/1.patch"
+    assert TOKEN[8:] in kept.read_text("utf-8")
+    assert kept.parents[2].stat().st_mode & 0o077 == 0
+
+
+def test_a_text_without_a_secret_keeps_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "compile.log"
+    path.write_bytes(b"\x1b[32mINFO:\x1b[0m caf\xe9\r\nno end")
+    before = path.stat()
+    redaction.redact(path)
+    assert path.read_bytes() == b"\x1b[32mINFO:\x1b[0m caf\xe9\r\nno end"
+    assert path.stat().st_ino == before.st_ino
