@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python benchmarks/configure_matrix.py MIRROR[@REVISION]... [--only 2.1] [--record F]
 
-Of a bare repository all tags v* count, with @REVISION that one commit. Each tree is configured once
+Of a bare repository all tags v* count, with @REVISION that tag or commit. Each tree is configured once
 for each set of answers of `tests/real/test_configure.py` that its release knows, typed and by the
 environment, on a real pty, with a simulated CUDA. Printed are, by release, the runs that agreed.
 A run that was recorded is not made again. TFWRIGHT_PYTHONS is as for that test.
@@ -103,7 +103,7 @@ def _cases(given: str) -> Iterator[Case]:
             [*git, "rev-parse", f"{tag}^{{commit}}"], check=True, capture_output=True
         )
         commit = named.stdout.decode().strip()
-        yield Case(mirror, commit, tag if not revision else _stated(mirror, commit))
+        yield Case(mirror, commit, tag if tag.startswith("v") else _stated(mirror, commit))
 
 
 def _stated(mirror: str, commit: str) -> str:

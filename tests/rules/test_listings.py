@@ -89,12 +89,9 @@ def test_the_version_in_force_chooses_the_list_and_its_cuda_the_wheel_of_nccl() 
     found = read(REDIST)
     assert found.unreadable == ()
     assert found.repositories == ()
-    assert taken(found, Environment(CUDA)) == {
-        "cuda_redist_json_dict": ONE,
-        "cuda_12_nccl_wheel_dict": THREE,
-    }
+    assert taken(found, Environment(CUDA)) == {"cuda_redist_json": ONE, "cuda_nccl": THREE}
     arm = taken(found, Environment(CUDA, machine="aarch64"))
-    assert arm["cuda_12_nccl_wheel_dict"] == FOUR
+    assert arm["cuda_nccl"] == FOUR
 
 
 def test_a_list_that_is_here_names_the_archives_of_the_platform_that_rules_make_something_of() -> (

@@ -550,6 +550,6 @@ def test_a_list_of_files_that_was_brought_names_more_which_are_brought_as_well(
     environment = Environment({"HERMETIC_CUDA_VERSION": "12.8.0"})
     suppliers = Suppliers(giver, no_clone, environment=environment)
     reached = reach.bring(rules, {}, None, store, suppliers)
-    assert giver.asked == [["cuda_redist_json_dict"], ["cuda_cublas"]]
+    assert giver.asked == [["cuda_redist_json"], ["cuda_cublas"]]
     assert store.holds(files.sha256(archive))
     assert reached.rules.unreadable == ()

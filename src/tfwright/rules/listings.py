@@ -17,14 +17,15 @@ from tfwright.rules.recognisers import NAME, digest_of, urls_of
 from tfwright.rules.starlark.language import UnknownError
 from tfwright.tools import json_text
 
-VARIABLES = (
-    (re.compile(r"CUDA_REDIST_JSON_DICT"), "HERMETIC_CUDA_VERSION"),
-    (re.compile(r"CUDNN_REDIST_JSON_DICT"), "HERMETIC_CUDNN_VERSION"),
-    (re.compile(r"NVSHMEM_REDIST_JSON_DICT"), "HERMETIC_NVSHMEM_VERSION"),
-    (re.compile(r"CUDA_(?P<major>\d+)_NCCL_WHEEL_DICT"), "HERMETIC_NCCL_VERSION"),
-    (re.compile(r"TOOL_VERSIONS"), "HERMETIC_PYTHON_VERSION"),
+TABLES = (
+    ("CUDA_REDIST_JSON_DICT", "HERMETIC_CUDA_VERSION", "cuda_redist_json"),
+    ("CUDNN_REDIST_JSON_DICT", "HERMETIC_CUDNN_VERSION", "cudnn_redist_json"),
+    ("NVSHMEM_REDIST_JSON_DICT", "HERMETIC_NVSHMEM_VERSION", "nvshmem_redist_json"),
+    (r"CUDA_(?P<major>\d+)_NCCL_WHEEL_DICT", "HERMETIC_NCCL_VERSION", "cuda_nccl"),
+    ("TOOL_VERSIONS", "HERMETIC_PYTHON_VERSION", "python"),
 )
-"""The constants of which a file is taken, and the variable that names its version."""
+"""The constants of which a file is taken, the variable that names its version, and the repository
+that is made of it."""
 PLATFORMS = {
     "x86_64": ("linux-x86_64", "x86_64-unknown-linux-gnu"),
     "aarch64": ("linux-sbsa", "aarch64-unknown-linux-gnu"),
@@ -109,16 +110,16 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
     added = Rules((), ())
     tables = dict.fromkeys(entry.table for entry in found.listed)
     for table in tables:
-        for pattern, variable in VARIABLES:
+        for pattern, variable, name in TABLES:
             version = environment.variables.get(variable, "")
-            match = pattern.fullmatch(table)
+            match = re.fullmatch(pattern, table)
             if not match or variable not in environment.variables.keys() - environment.local:
                 continue
             cuda = environment.variables.get("HERMETIC_CUDA_VERSION", "")
             if match.groupdict().get("major", cuda.partition(".")[0]) != cuda.partition(".")[0]:
                 continue
             entries = [entry for entry in found.listed if entry.table == table]
-            added += _taken(entries, variable, version, environment, found, text_of)
+            added += _taken(name, entries, variable, version, environment, found, text_of)
     if url := environment.variables.get(PYTHON_URL):
         with suppress(UnknownError):
             sha256 = digest_of(environment.variables.get("HERMETIC_PYTHON_SHA256"))
@@ -134,6 +135,7 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
 
 
 def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    name: str,
     entries: Sequence[Listed],
     variable: str,
     version: str,
@@ -158,7 +160,8 @@ def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
         urls, sha256 = urls_of(entry.url), digest_of(entry.sha256)
     except UnknownError as fault:
         return Rules((), (Unreadable(entry.file, entry.line, str(fault)),))
-    name = entry.table.lower()
+    if entry.platform and name == "python":
+        name = f"python_{entry.platform}"
     file = Repository(name, "dictionary", entry.file, entry.line, urls, sha256, by_url=True)
     if not entry.table.endswith("_JSON_DICT"):
         return Rules((file,), ())
