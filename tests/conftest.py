@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from tests.making import make_program
+from tests.making import make_file, make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
 
@@ -67,9 +67,7 @@ version = "0.26.1"
 @pytest.fixture
 def recipe_file(tmp_path: Path) -> Path:
     """Write a small valid recipe."""
-    path = tmp_path / "small.toml"
-    path.write_text(MINIMAL, "utf-8")
-    return path
+    return make_file(tmp_path / "small.toml", MINIMAL)
 
 
 @pytest.fixture
@@ -152,8 +150,7 @@ def a_record(recipe: Recipe) -> BuildRecord:
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
     """Return a command line with a host file of its own."""
-    path = tmp_path / "host.toml"
-    path.write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
+    path = make_file(tmp_path / "host.toml", f'build_out = "{tmp_path}/build_out"\n')
     # A command sets it for itself.
     before = os.umask(0o022)
     yield CommandLine(path, monkeypatch)

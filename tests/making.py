@@ -1,4 +1,4 @@
-"""Folders, programs and texts that tests make, change and look through, each in one line."""
+"""Folders, files and texts that tests make, change and look through, each in one line."""
 
 import re
 from pathlib import Path
@@ -10,10 +10,16 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def make_file(path: Path, content: str | bytes) -> Path:
+    """Write a file, with the folders above it; return its path."""
+    make_folder(path.parent)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
 def make_program(path: Path, text: str) -> Path:
     """Write a program that can be run; return its path."""
-    path.write_text(text, "utf-8")
-    path.chmod(0o755)
+    make_file(path, text).chmod(0o755)
     return path
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from tests.making import make_file
 
 from tfwright import bootstrap
 from tfwright.errors import HostError, SupplyError
@@ -48,8 +49,7 @@ def test_a_checkout_that_cannot_be_set_up_blames_the_host(
 
 
 def test_a_damaged_bundle_has_the_status_of_an_input(tmp_path: Path) -> None:
-    bundle = tmp_path / "r.tar"
-    bundle.write_bytes(b"x" * 1024)
+    bundle = make_file(tmp_path / "r.tar", b"x" * 1024)
     with pytest.raises(SystemExit) as caught:
         bootstrap._extract_packages(str(bundle), tmp_path)
     assert caught.value.code == SupplyError.exit_status

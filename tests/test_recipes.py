@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
@@ -69,8 +70,8 @@ def _table(name: str) -> type[Table]:
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
 def test_our_nccl_header_compiles_and_every_call_says_that_there_is_no_nccl(tmp_path: Path) -> None:
     (tmp_path / "cuda_runtime.h").write_text("typedef struct CUstream_st* cudaStream_t;\n", "utf-8")
-    source = tmp_path / "program.cc"
-    source.write_text(
+    source = make_file(
+        tmp_path / "program.cc",
         '#include <cstdio>\n#include "nccl.h"\n'
         "int main() {\n"
         "  ncclComm_t comm = nullptr; int device = 0; ncclUniqueId id; cudaStream_t stream = "
@@ -83,7 +84,6 @@ def test_our_nccl_header_compiles_and_every_call_says_that_there_is_no_nccl(tmp_
         "  ncclCommDestroy(comm);\n"
         "  for (ncclResult_t result : results) std::puts(ncclGetErrorString(result));\n"
         "}\n",
-        "utf-8",
     )
     program = tmp_path / "program"
     subprocess.run(

@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.making import make_file
+
 from tfwright.tools.git import demo
 from tfwright.tools.git.repository import GitRepository
 
@@ -46,9 +48,7 @@ def commit(folder: Path, contents: Mapping[str, str] | None = None, message: str
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (contents or {}).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        make_file(folder / name, text)
     if not (folder / ".git").exists():
         run_git("init", "--quiet", "--initial-branch=main", cwd=folder)
     run_git("add", "--all", cwd=folder)

@@ -190,7 +190,7 @@ def explain(fault: "TfwrightError", recipe: str, resume: str, *, as_json: bool =
 
     fault.recipe = fault.recipe or (recipe and shell_word(recipe))
     # Without a stage nothing was begun, so the same command would only fail again.
-    resume = resume if fault.stage else ""
+    resume = resume if fault.stage and not fault.lasting else ""
     console.explain(fault, resume, page.tell_cause)
     if as_json:
         print_json(fault_data(fault, resume))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.attack.program import Ended, Program
+from tests.making import make_file
 
 from tfwright.tools import files
 
@@ -83,8 +84,7 @@ class ManyArchives:
             name: hashlib.sha256(content).hexdigest() for name, content in self.contents.items()
         }
         mirror, commit = self._repository(folder / "upstream")
-        recipe = folder / "many.toml"
-        recipe.write_text(RECIPE.format(commit=commit), "utf-8")
+        recipe = make_file(folder / "many.toml", RECIPE.format(commit=commit))
         self.fetch = ("fetch", "--recipe", str(recipe))
         mirrors = f'[mirrors]\n"https://example.invalid/many.git" = "{mirror}"\n'
         self.program = Program(folder, mirrors)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.making import make_file
 from tests.records import record_of
 
 from tfwright.documents import recipe
@@ -55,8 +56,7 @@ def files(folder: Path, pattern: str) -> Callable[[], list[bytes]]:
 def written(content: bytes, name: str) -> Iterator[Path]:
     """Write content to a file of a name."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        path.write_bytes(content)
+        path = make_file(Path(folder) / name, content)
         yield path
 
 

@@ -12,6 +12,7 @@ from tests.attack import targets
 from tests.attack.campaign import Attack
 from tests.attack.mutation import WORDS, damaged
 from tests.attack.program import Ended
+from tests.making import make_file
 from tests.tools.http.test_hostile import CONTENT, LIES, WELL, Hosts, bring, says
 
 from tfwright.documents.recipe import RECIPES, ROOT
@@ -23,8 +24,7 @@ CONTROLS = ("\x1b", "\x07", "\u202e", "\r")
 
 def invoke(folder: Path, *words: str) -> Ended:
     """Run a command with a build directory of its own."""
-    host_file = folder / "host.toml"
-    host_file.write_text(f'build_out = "{folder}/out"\n', "utf-8")
+    host_file = make_file(folder / "host.toml", f'build_out = "{folder}/out"\n')
     done = subprocess.run(
         [sys.executable, "-m", "invoke", *words],
         cwd=ROOT,
@@ -74,8 +74,7 @@ def test_hostile_recipes_by_plan(tmp_path: Path, attack: Attack) -> None:
         kind, content = damaged(sample, luck)
         folder = tmp_path / str(number)
         (folder / "given").mkdir(parents=True)
-        path = folder / "given/mine.toml"
-        path.write_bytes(content)
+        path = make_file(folder / "given/mine.toml", content)
         ended = invoke(folder, "plan", "--recipe", str(path))
         wrong = faults(ended, folder)
         attack.tried(kind, f"case {number}: {wrong}" if wrong else "")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 from tests.remedies.following import CommandLine, write_recipe
 from tests.upstream import commit
 
@@ -54,8 +55,7 @@ def changed(tmp_path: Path) -> Changed:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(recipe.PATCHES / patch, target)
         for text in texts:
-            extra = folder / "patches" / f"{text}.patch"
-            extra.write_text(f"{name} {text}")
+            make_file(folder / "patches" / f"{text}.patch", f"{name} {text}")
         table = base.source.model_copy(update=source).located(folder)
         locked = folder / "lock" if lock else None
         if locked:
@@ -152,8 +152,7 @@ class FakeEngine:
 @pytest.fixture
 def wanted(tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch) -> Bisection:
     """Return a bisection over seven commits."""
-    host = tmp_path / "host.toml"
-    host.write_text(f'build_out = "{tmp_path}/out"\n')
+    host = make_file(tmp_path / "host.toml", f'build_out = "{tmp_path}/out"\n')
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(host))
     monkeypatch.setattr(
         "tfwright.nightly.targets.fingerprint", lambda job: job.recipe.source.commit
@@ -499,8 +498,7 @@ MISSING = "x.cc:1:10: fatal error: no/such/header.h: No such file or directory"
 def test_a_trial_that_fails_otherwise_says_nothing_of_the_change(
     wanted: Bisection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, logged: str, line: str
 ) -> None:
-    log = tmp_path / "source.log"
-    log.write_text(f"{logged}\n", "utf-8")
+    log = make_file(tmp_path / "source.log", f"{logged}\n")
 
     def fail(_: RecipeJob) -> None:
         fault = ToolError("it failed", remedy="x", evidence=Evidence(log=log))

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.making import make_file
 
 from tfwright.build import page
 from tfwright.doctor.findings import Finding
@@ -81,8 +82,7 @@ def test_a_plan_in_json_has_every_value_in_its_own_kind() -> None:
 def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
     job: RecipeJob, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    wheel = tmp_path / "x.whl"
-    wheel.write_bytes(b"wheel")
+    wheel = make_file(tmp_path / "x.whl", b"wheel")
     made = Artefact.of(wheel)
     page.announce(job)
     page.conclude(job, RawWheel(wheel=made))
@@ -94,8 +94,7 @@ def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
 def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
     job: RecipeJob, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    wheel = tmp_path / "x.whl"
-    wheel.write_bytes(b"wheel")
+    wheel = make_file(tmp_path / "x.whl", b"wheel")
     made = RawWheel(wheel=Artefact.of(wheel))
     page.conclude(replace(job, until="package"), made)
     said = capsys.readouterr()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.build import verified
 from tfwright.documents import recipe as recipes
@@ -54,8 +55,7 @@ def test_a_changed_pin_makes_it_stale(copied: Path) -> None:
 
 
 def test_a_lock_that_came_later_makes_it_stale(copied: Path) -> None:
-    lock = copied.with_suffix(".lock")
-    lock.write_text("", "utf-8")
+    lock = make_file(copied.with_suffix(".lock"), "")
     assert verified.stale(recipes.read(str(copied)), lock) == "lock changed"
 
 
@@ -113,8 +113,7 @@ def test_what_was_edited_during_the_build_is_not_verified(copied: Path) -> None:
     """The parts are taken before the build, which may take hours."""
     recipe = recipes.read(str(copied))
     before = verified.parts(recipe, None)
-    lock = copied.with_suffix(".lock")
-    lock.write_text("", "utf-8")
+    lock = make_file(copied.with_suffix(".lock"), "")
     verified.write(copied, before, until="publish", by="Ada")
     assert verified.stale(recipes.read(str(copied)), lock) == "lock changed"
 

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 from tests.upstream import commit, run_git
 
 from tfwright.bundle import packing as bundle
@@ -47,14 +48,11 @@ version = "0.26.1"
 @pytest.fixture
 def document(tree: Path, tmp_path: Path) -> Path:
     """Write a recipe of that commit, with a patch next to it."""
-    patch = tmp_path / "mine/patches/main/0001-two.patch"
-    patch.parent.mkdir(parents=True)
-    patch.write_text("a patch", "utf-8")
-    path = tmp_path / "mine/small.toml"
-    path.write_text(
-        OWN.format(tree=tree.as_uri(), commit=run_git("rev-parse", "HEAD", cwd=tree)), "utf-8"
+    make_file(tmp_path / "mine/patches/main/0001-two.patch", "a patch")
+    return make_file(
+        tmp_path / "mine/small.toml",
+        OWN.format(tree=tree.as_uri(), commit=run_git("rev-parse", "HEAD", cwd=tree)),
     )
-    return path
 
 
 @pytest.fixture

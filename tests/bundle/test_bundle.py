@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.remedies.following import CommandLine
 from tests.upstream import commit
 
@@ -59,9 +59,9 @@ def recipe_of(folder: Path, bazel: bytes | None = BAZEL, pin: str = PIN) -> Path
     pinned = f'sha256.linux-x86_64 = "{SOURCE_BAZEL}"'
     own = hashlib.sha256(bazel).hexdigest() if bazel else ""
     text = text.replace(pinned, pinned.replace(SOURCE_BAZEL, own) if own else "")
-    path = folder / "demo.toml"
-    path.write_text(text.replace("[verify]\n", f'[verify]\nrequirements = ["{pin}"]\n'), "utf-8")
-    return path
+    return make_file(
+        folder / "demo.toml", text.replace("[verify]\n", f'[verify]\nrequirements = ["{pin}"]\n')
+    )
 
 
 def made(
@@ -83,8 +83,7 @@ def made(
         ("package", PACKAGE, b"six"),
         *more,
     ):
-        path = folder / f"{kind}-{name.replace('/', '-')}"
-        path.write_bytes(content)
+        path = make_file(folder / f"{kind}-{name.replace('/', '-')}", content)
         # The kind is a literal, which the loop forgets.
         contents.append(Content.of(kind, path, name))  # type: ignore[arg-type]
     manifest = Manifest(
@@ -320,9 +319,7 @@ def test_a_bundle_with_two_locks_is_refused(tmp_path: Path, build_out: Path) -> 
 def test_a_faulty_lock_of_the_checkout_is_named_where_it_is(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
-    lock = checkout / "recipes/demo.lock"
-    lock.parent.mkdir(parents=True)
-    lock.write_text("nonsense = 1\n", "utf-8")
+    lock = make_file(checkout / "recipes/demo.lock", "nonsense = 1\n")
     with pytest.raises(RecipeError, match=f"^{lock}") as caught:
         unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert "where the bundle was made" not in caught.value.remedy
@@ -401,9 +398,7 @@ def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
 def test_what_a_killed_unpacking_left_is_removed_by_the_next_fetch_and_by_the_vault(
     build_out: Path,
 ) -> None:
-    left = build_out / bundle.UNPACKING / "0"
-    left.parent.mkdir(parents=True)
-    left.write_bytes(b"large")
+    left = make_file(build_out / bundle.UNPACKING / "0", b"large")
     bundle.discard_leftovers(build_out)
     assert not left.parent.exists()
 
@@ -627,9 +622,7 @@ def test_packages_of_cuda_are_packed_only_when_the_user_says_so(
     assert [each.files for each in without.absent] == [{"nvidia_cudnn-8-py3-none-any.whl": sha256}]
     with fails(SupplyError, "cudnn", f"invoke toolkit --recipe {document}"):
         packing.pack(job, document, file, [], with_toolkit=True)
-    kept = sources.store(job.places.vault).path(sha256)
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(content)
+    make_file(sources.store(job.places.vault).path(sha256), content)
     whole = packing.pack(job, document, file, [], with_toolkit=True)
     assert members(whole, "toolkit") == [sha256]
     assert whole.absent == ()

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from tests.cache.backend import Backend
 from tests.cache.builds import ACTION, OTHER, Build, overwrite, sha256
+from tests.making import make_file
 
 from tfwright.documents.host_file import CacheTable
 from tfwright.documents.recipe import CompileTable, ConfigureTable
@@ -249,8 +250,7 @@ def test_a_compiler_is_part_of_the_toolchain_wherever_it_is_named(
         return Toolchain(dict.fromkeys(compilers, ""))
 
     monkeypatch.setattr(toolchain, "of_host", of_host)
-    bazelrc = tmp_path / "bazelrc"
-    bazelrc.write_text(place.get("bazelrc", ""))
+    bazelrc = make_file(tmp_path / "bazelrc", place.get("bazelrc", ""))
     choice = CompilerChoice(
         CompileTable.model_validate(place.get("compiling", {})),
         ConfigureTable.model_validate(place.get("answering", {})),

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.tools.cache import store
 
@@ -13,9 +14,7 @@ from tfwright.tools.cache import store
 def folder(tmp_path: Path) -> Path:
     """Make a cache of three files of 100 bytes, used one, two and three days ago."""
     for days in (1, 2, 3):
-        path = tmp_path / "cache" / f"{days:02}" / "blob"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"x" * 100)
+        path = make_file(tmp_path / "cache" / f"{days:02}" / "blob", b"x" * 100)
         used = time.time() - days * 86400
         os.utime(path, (used, used))
     return tmp_path / "cache"
@@ -49,8 +48,7 @@ def test_what_was_used_just_now_belongs_to_a_build_and_stays(folder: Path) -> No
 
 
 def test_what_a_link_leads_to_is_neither_counted_nor_removed(folder: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.write_bytes(b"x" * 5000)
+    elsewhere = make_file(tmp_path / "elsewhere", b"x" * 5000)
     (folder / "link").symlink_to(elsewhere)
     assert size(folder) == 300
     assert trim(folder, 0) == 0

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.making import make_program
+from tests.making import make_file, make_program
 
 from tfwright.tools.cache import toolchain
 from tfwright.tools.cache.toolchain import Toolchain
@@ -22,8 +22,7 @@ def include(tmp_path: Path) -> Path:
 
 
 def write(header: Path, text: str = "int a;") -> None:
-    header.parent.mkdir(parents=True, exist_ok=True)
-    header.write_text(text)
+    make_file(header, text)
 
 
 def compiler(tmp_path: Path, include: Path) -> Path:

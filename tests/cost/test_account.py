@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.cost import account as pages
 from tfwright.documents import recipe
@@ -50,8 +51,7 @@ def test_a_page_shows_what_changed_against_the_build_before(job: RecipeJob, tmp_
 
 def test_a_profile_of_another_machine_can_be_compared_with(job: RecipeJob, tmp_path: Path) -> None:
     built(job, kernel=1.0)
-    other = tmp_path / "other.json.gz"
-    other.write_bytes(cost.profiles(job)[0].read_bytes())
+    other = make_file(tmp_path / "other.json.gz", cost.profiles(job)[0].read_bytes())
     page = pages.write(job, "", str(other))
     assert page.changed == ()
     assert page.other == "other.json.gz"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.making import make_program
+from tests.making import make_file, make_program
 
 from tfwright import tools
 from tfwright.configure import bazelrc, rendering
@@ -67,9 +67,7 @@ class Site:
             "lib/libcudnn.7.dylib",
         ]
         for name in names:
-            path = self.toolkit / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"")
+            make_file(self.toolkit / name, b"")
 
     def answers(self, **changed: bool | str) -> dict[str, bool | str]:
         """Return the demo recipe's answers, with changes."""

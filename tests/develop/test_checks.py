@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_program
+from tests.making import make_file, make_program
 from tests.remedies.following import CommandLine
 
 from tfwright.develop import checks as develop
@@ -35,8 +35,7 @@ def test_a_tool_that_is_not_installed_is_named_with_what_installs_it(
 
 
 def test_a_tool_that_finds_fault_is_an_error_with_its_status(calls: Path) -> None:
-    ruff = calls.parent / "bin/ruff"
-    ruff.write_text("#!/bin/sh\nexit 3\n", "utf-8")
+    make_file(calls.parent / "bin/ruff", "#!/bin/sh\nexit 3\n")
     with fails(ToolError, "status 3") as found:
         develop.check_code()
     assert found.value.evidence.status == 3
@@ -62,8 +61,7 @@ def project(calls: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float, st
     def make(share: float, reasons: str) -> None:
         summary = SUMMARY | {"percent_branches_covered": share}
         files = {"src/tfwright/printable.py": {"summary": summary}}
-        report = calls.parent / "report.json"
-        report.write_text(json.dumps({"files": files}), "utf-8")
+        report = make_file(calls.parent / "report.json", json.dumps({"files": files}))
         with (calls.parent / "bin/coverage").open("a", encoding="utf-8") as tool:
             tool.write(f'[ "$1" != json ] || cp {report} "$4"\n')
         (calls.parent / "pyproject.toml").write_text(

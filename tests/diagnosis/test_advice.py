@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from tests.diagnosis.reading import explaining
 from tests.diagnosis.test_tables import known_tables, places_of
+from tests.making import make_file
 
+from tfwright import tasks
 from tfwright.diagnosis import reader, tables
 from tfwright.diagnosis.families import Family, everything
 from tfwright.diagnosis.page import tell_match
@@ -163,8 +165,7 @@ def test_a_line_takes_nothing_that_a_shell_reads_otherwise(value: str) -> None:
 
 
 def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
-    log = tmp_path / "compile.log"
-    log.write_text("/usr/bin/env: 'python': No such file or directory\n")
+    log = make_file(tmp_path / "compile.log", "/usr/bin/env: 'python': No such file or directory\n")
 
     record = reader.record(log, 0, killed=False, died=False)
     assert record.match is not None
@@ -178,3 +179,39 @@ def test_lines_to_copy_are_shown_whole(capsys: pytest.CaptureFixture[str], tmp_p
     shown = capsys.readouterr().err
     assert "    type:      apt-get install patch\n" in shown
     assert '    recipe:    [host] programs = ["patch"]\n' in shown
+
+
+def sentences() -> list[str]:
+    texts = [text for family in everything() for text in (family.cause, family.remedy)]
+    texts += [text for family in everything() for text in family.commands]
+    return texts + [text for rows in tables._tables().values() for _, text in rows]
+
+
+def test_no_sentence_names_a_command_or_an_option_that_does_not_exist() -> None:
+    commands = tasks.collection().task_names
+    known = {"--help", "--json"}
+    faults = []
+    for text in sentences():
+        for command, rest in re.findall(r"`?\binvoke ([a-z-]+)([^`;.,]*)", text):
+            task = tasks.collection()[command] if command in commands else None
+            flags = {flag for arg in task.get_arguments() for flag in arg.names} if task else set()
+            options = set(re.findall(r"--([a-z-]+)", rest)) - {flag[2:] for flag in known}
+            if task is None or options - {flag.replace("_", "-") for flag in flags}:
+                faults.append(text)
+    assert faults == []
+
+
+def test_no_sentence_names_a_key_of_a_table_that_it_does_not_have() -> None:
+    faults = []
+    for text in sentences():
+        for key, table in re.findall(r"`(\w+)` (?:of|in)(?: a recipe's)? \[(\w+)\]", text):
+            if table not in Recipe.model_fields or key not in fields_of(table):
+                faults.append(text)
+        named = set(re.findall(r"`(\w+)` (?:of|in) the host file", text))
+        faults += [text] if named - HostFile.model_fields.keys() else []
+    assert faults == []
+
+
+def fields_of(table: str) -> set[str]:
+    model = Recipe.model_fields[table].annotation
+    return set(getattr(model, "model_fields", {}))

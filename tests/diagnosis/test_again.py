@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.diagnosis import page, reader
 from tfwright.diagnosis.facts import Facts
@@ -22,9 +23,7 @@ external/grpc/log_linux.cc:43:13: error: ambiguating new declaration of 'long in
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     """Return a log of two attempts that failed for different reasons."""
-    path = tmp_path / "compile.log"
-    path.write_text(TIMEOUT + GETTID, "utf-8")
-    return path
+    return make_file(tmp_path / "compile.log", TIMEOUT + GETTID)
 
 
 def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
@@ -63,21 +62,19 @@ def test_a_log_without_a_record_is_read_as_a_whole(
 def test_what_leaves_no_line_is_known_from_the_outside(
     tmp_path: Path, seen: str, name: str
 ) -> None:
-    log = tmp_path / "a.log"
-    log.write_text("[1 / 2] Compiling a.cc\n", "utf-8")
+    log = make_file(tmp_path / "a.log", "[1 / 2] Compiling a.cc\n")
     match = reader.record(log, 0, killed=seen == "killed", died=seen == "died").match
     assert match is not None
     assert match.entry.id == name
 
 
 def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text(
+    log = make_file(
+        tmp_path / "a.log",
         "Starting local Bazel server and connecting to it...\n"
         "... still trying to connect to local Bazel server after 110 seconds ...\n"
         "FATAL: couldn't connect to server (2566) after 120 seconds.\n"
         "Killed non-responsive server process (pid=2566)\n",
-        "utf-8",
     )
     # Bazel then ends with the status that it has when its server died.
     match = reader.record(log, 0, killed=False, died=True).match
@@ -86,14 +83,14 @@ def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_pa
 
 
 def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text("", "utf-8")
+    log = make_file(tmp_path / "a.log", "")
     assert reader.record(log, 0, killed=False, died=False) == reader.FailureRecord(None, None)
 
 
 def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text("ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n", "utf-8")
+    log = make_file(
+        tmp_path / "a.log", "ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n"
+    )
     old, new = (
         reader.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
         for version in ("0.15.0", "0.26.1")
@@ -105,8 +102,7 @@ def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) 
 
 
 def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text("/usr/bin/ld: error: a.o: file too short\n", "utf-8")
+    log = make_file(tmp_path / "a.log", "/usr/bin/ld: error: a.o: file too short\n")
     damaged = reader.record(log, 0, killed=False, died=False)
     log.write_text("g++: error: a.o: No space left on device\n", "utf-8")
     full = reader.record(log, 0, killed=False, died=False)

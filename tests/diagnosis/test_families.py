@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.diagnosis.test_tables import known_tables, places_of
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.diagnosis import families
 from tfwright.diagnosis.families import Family, everything, grammars, refinements
@@ -36,7 +37,13 @@ def test_every_family_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("family", refinements(), ids=name)
 def test_a_sample_is_read_by_its_own_refinement_first(family: Family) -> None:
-    first = next(other for other in refinements() if other.regex.search(family.sample))
+    # A refinement that only other lines of the log decide about may stand before it.
+    first = next(
+        other
+        for other in refinements()
+        if other.regex.search(family.sample)
+        and (other is family or not {"musl", "modules"} & set(other.needs))
+    )
     assert first.id == family.id
 
 
@@ -82,8 +89,7 @@ def test_a_pattern_that_could_be_slow_or_needs_no_text_is_refused(pattern: str) 
 
 
 def test_a_faulty_file_is_refused_by_name_and_line(tmp_path: Path) -> None:
-    path = tmp_path / "host.toml"
-    path.write_text('[[family]]\nid = "x"\n', "utf-8")
+    path = make_file(tmp_path / "host.toml", '[[family]]\nid = "x"\n')
     with fails(RecipeError, path.name):
         load(path, families._Families)
 

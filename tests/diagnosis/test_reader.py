@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.diagnosis.reading import diagnose, root_of
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.diagnosis import learn, page, reader
 from tfwright.diagnosis import log as log_reading
@@ -208,7 +209,10 @@ def test_what_went_well_has_no_error_however_it_looks(log: Path) -> None:
 
 @pytest.mark.parametrize("family", refinements(), ids=lambda family: family.id)
 def test_every_sample_is_found_in_a_log(family: Family) -> None:
-    found = diagnose(f"[1 / 2] Compiling a.cc\n{family.sample}\n")
+    # What a family needs that its own line cannot show.
+    shown = {"musl": "Alpine Linux", "modules": "module load TensorFlow"}
+    around = "".join(f"{shown[need]}\n" for need in family.needs if need in shown)
+    found = diagnose(f"[1 / 2] Compiling a.cc\n{around}{family.sample}\n")
     assert family.id in [match.entry.id for match in (*found.matches, *found.harmless)]
 
 
@@ -223,8 +227,7 @@ def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> Non
 
 
 def test_a_packed_log_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "compile.log.gz"
-    path.write_bytes(gzip.compress(BAZEL.encode()))
+    path = make_file(tmp_path / "compile.log.gz", gzip.compress(BAZEL.encode()))
     assert names(reader.diagnose(str(path)))[0] == "compile-gettid"
 
 
@@ -269,8 +272,7 @@ def test_a_long_log_reports_how_far_it_was_read(
             self.last = progress
 
     monkeypatch.setattr(log_reading, "LONG", 1000)
-    path = tmp_path / "a.log"
-    path.write_text("x\n" * 5000, "utf-8")
+    path = make_file(tmp_path / "a.log", "x\n" * 5000)
     listening = Listening()
     reader.diagnose(str(path), listening)
     assert listening.last == Progress(10_000, 10_000, "B")

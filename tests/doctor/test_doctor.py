@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import make_file
 
 from tfwright.doctor import inventory, requirements
 from tfwright.documents import recipe as recipes
@@ -28,8 +29,7 @@ def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no path of this checkout decide what is found."""
-    file = tmp_path / "host.toml"
-    file.write_text(f'build_out = "{tmp_path / "build_out"}"\n', "utf-8")
+    file = make_file(tmp_path / "host.toml", f'build_out = "{tmp_path / "build_out"}"\n')
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
 
 

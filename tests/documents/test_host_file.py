@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
@@ -31,8 +32,7 @@ def test_a_host_file_that_is_named_must_be_there(
 def test_a_relative_path_is_refused_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "host.toml"
-    file.write_text('jobs = 2\nbuild_out = "here"\n', "utf-8")
+    file = make_file(tmp_path / "host.toml", 'jobs = 2\nbuild_out = "here"\n')
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
     with fails(RecipeError, "host.toml:2", "build_out"):
         host_file.read()
@@ -42,8 +42,7 @@ def test_a_relative_path_is_refused_with_its_line(
     "line", ["cache.size = inf", "cache.size = 1e300", "cache.size = nan", f"jobs = {10**20}"]
 )
 def test_a_number_that_no_machine_has_is_refused(line: str, tmp_path: Path) -> None:
-    file = tmp_path / "host.toml"
-    file.write_text(f"{line}\n")
+    file = make_file(tmp_path / "host.toml", f"{line}\n")
     with fails(RecipeError, "host.toml:1", "docs/host.md"):
         load(file, HostFile)
 
@@ -88,8 +87,7 @@ def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(pattern: str, m
 def test_a_place_that_cannot_be_asked_is_refused_with_its_line(
     line: str, why: str, tmp_path: Path
 ) -> None:
-    file = tmp_path / "host.toml"
-    file.write_text(f"# mine\n{line}\n")
+    file = make_file(tmp_path / "host.toml", f"# mine\n{line}\n")
     with pytest.raises(RecipeError, match=rf"host\.toml:2: .*{why}"):
         load(file, HostFile)
 
@@ -103,8 +101,7 @@ def test_a_pattern_that_matches_in_too_many_ways_is_refused() -> None:
 
 
 def test_a_text_is_not_taken_for_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "host.toml"
-    path.write_text('[cache]\nenabled = "no"\n', "utf-8")
+    path = make_file(tmp_path / "host.toml", '[cache]\nenabled = "no"\n')
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(path))
     with fails(RecipeError, "quotes"):
         host_file.read()
@@ -116,8 +113,7 @@ def test_a_text_is_not_taken_for_yes(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_key_of_the_cache_that_is_gone_is_refused_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, remedy: str
 ) -> None:
-    path = tmp_path / "host.toml"
-    path.write_text(f"[cache]\n{line}\n", "utf-8")
+    path = make_file(tmp_path / "host.toml", f"[cache]\n{line}\n")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(path))
     with fails(RecipeError, line.partition(" ")[0], remedy):
         host_file.read()

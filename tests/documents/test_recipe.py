@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents import recipe
 from tfwright.documents.release import Release
@@ -159,8 +160,7 @@ def test_a_wrong_name_suggests_the_nearest() -> None:
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "binary.toml"
-    path.write_bytes(b"\xff\xfe\x00")
+    path = make_file(tmp_path / "binary.toml", b"\xff\xfe\x00")
     with fails(RecipeError, "not UTF-8"):
         recipe.read(str(path))
 

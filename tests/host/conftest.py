@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.making import make_program
+from tests.making import make_file, make_program
 
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
@@ -39,9 +39,7 @@ def lay_out(root: Path, description: Description) -> Host:
     for path, answers in description.get("programs", {}).items():
         write_program(root / path.lstrip("/"), answers)
     for path, text in description.get("files", {}).items():
-        file = root / path.lstrip("/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
+        make_file(root / path.lstrip("/"), text)
     return Host(Place(root, description.get("env", {})))
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import make_file
 
 from tfwright.host import compatibility, machine, nvidia, probes, toolchain, versions
 from tfwright.host.place import HERE, NOTHING, Place, Seen
@@ -45,9 +46,7 @@ def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
         header: "#define NCCL_MAJOR 2\n#define NCCL_MINOR 16\n#define NCCL_PATCH 5",
     }
     for name, text in files.items():
-        path = Path(f"{of_image}{name}")
-        path.parent.mkdir(parents=True)
-        path.write_text(text, "utf-8")
+        make_file(Path(f"{of_image}{name}"), text)
     before = probes.here().release
     assert HERE.exists(of_image)
     assert not HERE.exists(toolkit)
@@ -230,9 +229,7 @@ def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() ->
 def test_the_conditions_of_cudas_own_header_count_before_its_words(
     tmp_path: Path, text: str, gcc: str, clang: str
 ) -> None:
-    header = tmp_path / "opt/cuda/include/crt/host_config.h"
-    header.parent.mkdir(parents=True)
-    header.write_text(text, "utf-8")
+    make_file(tmp_path / "opt/cuda/include/crt/host_config.h", text)
     found = nvidia.ceiling(Place(tmp_path), Path("/opt/cuda"))
     assert (found.gcc, found.clang) == (gcc, clang)
 

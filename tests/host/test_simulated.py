@@ -558,3 +558,24 @@ def test_a_host_made_for_its_recipe_has_nothing_wrong(
     name: str, described: Reader, play: Player
 ) -> None:
     assert examined(changed(described(name), MENDED.get(name, {})), play) == []
+
+
+def test_a_full_temporary_directory_is_named_with_another_one_to_choose(
+    described: Reader, play: Player
+) -> None:
+    host = described("cuda13")
+    full = "Filesystem 1024-blocks Used Available Capacity Mounted on\ntmpfs 1024 1024 0 100% /tmp"
+    programs = {"/usr/bin/df": {**host["programs"]["/usr/bin/df"], "-Pk /tmp": full}}
+    files = {"/tmp/x": "", "/proc/mounts": "tmpfs /tmp tmpfs rw 0 0"}  # noqa: S108 played
+    findings = examined(changed(host, {"programs": programs, "files": files}), play)
+    (found,) = [finding for finding in findings if "/tmp" in finding.found]  # noqa: S108 played
+    assert found.blocks == "compile"
+    assert "TMPDIR=/PATH invoke build" in found.remedy
+
+
+def test_a_proxy_without_a_scheme_is_named_with_one(described: Reader, play: Player) -> None:
+    host = described("cuda13")
+    findings = examined(changed(host, {"env": {"https_proxy": "proxy.example:3128"}}), play)
+    (found,) = [finding for finding in findings if "proxy" in finding.found]
+    assert found.remedy == "export https_proxy=http://proxy.example:3128"
+    assert not found.blocks

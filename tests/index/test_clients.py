@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.host_file import HostFile
@@ -151,8 +151,7 @@ def test_an_exact_pin_with_a_local_version_is_installed(client: Client, url: str
 def test_a_hash_is_required_and_compared(client: Client, url: str, site: Path) -> None:
     wheel = site / "packages/demo-1.0-py2.py3-none-any.whl"
     right = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    wanted = client.folder / "requirements.txt"
-    wanted.write_text(f"demo==1.0 --hash=sha256:{'0' * 64}\n")
+    wanted = make_file(client.folder / "requirements.txt", f"demo==1.0 --hash=sha256:{'0' * 64}\n")
     assert client.install(url, "--require-hashes", "-r", str(wanted)).returncode != 0
     wanted.write_text(f"demo==1.0 --hash=sha256:{right}\n")
     ended = client.install(url, "--require-hashes", "-r", str(wanted))

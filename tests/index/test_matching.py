@@ -1,6 +1,9 @@
 """Which wheel of an index fits a machine."""
 
+import sqlite3
+import struct
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ from tests.failing import fails
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import SupplyError
-from tfwright.index import matching, write
+from tfwright.index import matching, wheels, write
 from tfwright.match.ranking import Wish
 from tfwright.tools.http import server
 
@@ -138,3 +141,48 @@ def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
 def test_only_web_addresses_are_asked() -> None:
     with fails(SupplyError, "http"):
         matching.asked("file:///etc", Wish())
+
+
+NATIVE = "cp36-cp36m-macosx_10_13_x86_64"
+LIBRARY = b"\xcf\xfa\xed\xfe" + struct.pack(
+    "<6I4x4I", 0x01000007, 0, 6, 1, 16, 0, 0x24, 16, 10 << 16 | 13 << 8, 0
+)
+
+
+def test_a_wheel_is_inspected_when_it_enters_the_index_and_not_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_wheel(tmp_path / "packages", tag=NATIVE, files={"demo/a.dylib": LIBRARY})
+    (first,) = write.refresh(tmp_path).wheels
+    assert dict(first.needs) == {"macos": "10.13"}
+    monkeypatch.delattr("tfwright.index.write.inspection")
+    assert write.refresh(tmp_path).wheels == (first,)
+
+
+def test_a_wheel_of_an_earlier_catalog_is_inspected_once_and_keeps_its_time(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "packages", tag=NATIVE, files={"demo/a.dylib": LIBRARY})
+    (before,) = write.refresh(tmp_path).wheels
+    with closing(sqlite3.connect(tmp_path / "packages" / wheels.FILE)) as database, database:
+        database.execute(
+            "update wheel set described = "
+            "json_set(json_remove(described, '$.inspected'), '$.needs', json('[]'))"
+        )
+    assert write.refresh(tmp_path).wheels == (before,)
+
+
+def test_a_wheel_that_was_not_read_is_unknown_and_does_not_fit(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "packages", tag=NATIVE, files={"demo/a.dylib": LIBRARY})
+    write.refresh(tmp_path)
+    text = (tmp_path / matching.FILE).read_bytes().replace(b'{"macos":"10.13"}', b"{}")
+    (found,) = matching.ranked(text, Wish(system="Darwin", cpu="avx"))
+    assert found.differs
+    assert "unknown" in found.differs[0]
+
+
+def test_a_strange_value_in_one_wheel_does_not_keep_clients_from_the_others(tmp_path: Path) -> None:
+    info = b"build_info = {'cuda_version': '12\\n$(reboot)'}\n"
+    files = {"demo/a.dylib": LIBRARY, "tensorflow/python/platform/build_info.py": info}
+    write_wheel(tmp_path / "packages", tag=NATIVE, files=files)
+    write.refresh(tmp_path)
+    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), Wish())
+    assert found.entry.needs == {"macos": "10.13"}

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.upstream import run_git
 
 from tfwright.configure.prompt import Prompt
@@ -95,8 +95,7 @@ def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_pa
 
 
 def test_a_copy_is_not_verified(tmp_path: Path) -> None:
-    original = tmp_path / "demo.toml"
-    original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
+    original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
     made = new.copy(original, "mine")
     assert recipes.read(str(made.path)).verified is None
     with fails(RecipeError, ".toml"):
@@ -180,12 +179,10 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     upstream = Path(host_file.mirrors[new.URL].removeprefix("file://"))
-    setup = upstream / "tensorflow/tools/pip_package/setup.py"
-    setup.parent.mkdir(parents=True)
-    setup.write_text(
+    make_file(
+        upstream / "tensorflow/tools/pip_package/setup.py",
         "_VERSION = '2.4.0'\nREQUIRED_PACKAGES = [\n"
         "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3']\n",
-        "utf-8",
     )
     run_git("add", ".", cwd=upstream)
     run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
@@ -274,8 +271,7 @@ def test_an_interrupted_interview_keeps_what_was_answered(
 
 @pytest.mark.parametrize("name", ["../mine", "with space", "", "vault", "-x"])
 def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -> None:
-    original = tmp_path / "demo.toml"
-    original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
+    original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
     with pytest.raises(RecipeError, match=r"must be a file|is a directory of"):
         new.copy(original, name)
     assert list(tmp_path.iterdir()) == [original]
@@ -293,8 +289,28 @@ def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
 def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
     tmp_path: Path, text: bytes
 ) -> None:
-    original = tmp_path / "broken.toml"
-    original.write_bytes(text)
+    original = make_file(tmp_path / "broken.toml", text)
     with fails(RecipeError, "broken.toml"):
         new.copy(original, "mine")
     assert list(tmp_path.iterdir()) == [original]
+
+
+def test_a_jetson_is_another_machine_whose_driver_and_cuda_are_its_own(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", machine="aarch64", gpu="8.7", python="3.8")
+    made = new.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
+    recipe = recipes.read(str(made.path))
+    assert recipe.host.machine == "aarch64"
+    assert recipe.host.driver is None
+    assert "x86" not in str(recipe.configure.answers["CC_OPT_FLAGS"])
+    assert any("JetPack" in line for line in made.open)
+
+
+def test_what_was_asked_for_is_what_the_wheel_is_held_to(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", gpu="8.6", python="3.8", cpu="avx")
+    made = new.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
+    verify = recipes.read(str(made.path)).verify
+    assert (verify.architectures, verify.cpu) == (("sm_86",), "avx")

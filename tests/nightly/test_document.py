@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents import nightly
 from tfwright.documents.nightly import NightlyFile, Target
@@ -12,8 +13,7 @@ from tfwright.nightly import targets as nightly_targets
 
 
 def read(tmp_path: Path, text: str) -> NightlyFile:
-    file = tmp_path / "nightly.toml"
-    file.write_text(f'directory = "/srv/x"\n{text}')
+    file = make_file(tmp_path / "nightly.toml", f'directory = "/srv/x"\n{text}')
     return nightly.read(file)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder, make_program
+from tests.making import make_file, make_folder, make_program
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.workers.test_remote import LOCAL_SSH, a_host, slurm_that, ssh_that
 
@@ -548,9 +548,7 @@ def test_the_lock_file_of_an_axis_goes_with_its_order(
 ) -> None:
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(tmp_path / "nightly.toml"))
     target = Target(name="demo-py3.12", recipe="demo", python="3.12")
-    lock = targets.lock_of(target)
-    lock.parent.mkdir()
-    lock.write_text("pins", "utf-8")
+    make_file(targets.lock_of(target), "pins")
     order = replace(order_of(tmp_path, {}), target=target)
     folder = make_folder(tmp_path / "order")
     fleets.write(folder, order, pipeline_builder(tmp_path), carry=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
@@ -153,8 +154,7 @@ def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("t0ken\n")
+    token = make_file(tmp_path / "token", "t0ken\n")
     token.chmod(0o600)
     with hook(200) as (url, heard):
         WebhookChannel(WebhookTable(url=url, token_file=token), 1).send(NOTICE)
@@ -203,8 +203,7 @@ def test_an_address_that_makes_no_sense_is_a_supply_error(host: str) -> None:
 def test_a_token_is_not_replaced_by_what_netrc_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    netrc = tmp_path / "netrc"
-    netrc.write_text("machine 127.0.0.1 login me password mine\n")
+    netrc = make_file(tmp_path / "netrc", "machine 127.0.0.1 login me password mine\n")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
     with hook(200) as (url, heard):
@@ -216,8 +215,7 @@ def test_beside_systemd_credentials_a_file_has_to_be_private_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "credentials"))
-    secret = tmp_path / "secret"
-    secret.write_text("x")
+    secret = make_file(tmp_path / "secret", "x")
     secret.chmod(0o644)
     with fails(HostError, secret):
         notices.secret(secret)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents.host_file import CacheTable, HostFile
 from tfwright.documents.nightly import NightlyFile
@@ -45,8 +46,7 @@ def bytes_below(folder: Path) -> int:
 
 
 def old_file(path: Path, size: int) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(bytes(size))
+    make_file(path, bytes(size))
     os.utime(path, (LONG_AGO, LONG_AGO))
     return path
 

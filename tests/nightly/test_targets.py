@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.making import change_text
+from tests.making import change_text, make_file
 from tests.nightly.wheels import write_wheel
 from tests.upstream import commit, run_git
 
@@ -188,8 +188,7 @@ def test_a_changed_lock_file_and_a_python_that_is_gone_start_a_build(
 ) -> None:
     settings = HostFile(build_out=tmp_path / "out")
     given = Target(name="small", recipe=str(recipe_file))
-    lock = recipe_file.with_suffix(".lock")
-    lock.write_text("one", "utf-8")
+    lock = make_file(recipe_file.with_suffix(".lock"), "one")
     before = targets.fingerprint(targets.job_of(given, settings))
     lock.write_text("two", "utf-8")
     change_text(recipe_file, 'python = "any"', 'python = "2.4"')

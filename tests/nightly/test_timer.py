@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_program
+from tests.making import make_file, make_program
 
 from tfwright.documents import account
 from tfwright.errors import HostError, RecipeError
@@ -179,8 +179,7 @@ AddProgram = Callable[[str, str], Path]
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the user, the build host's file and the system's programs lie in a folder."""
     (tmp_path / "bin").mkdir()
-    document = tmp_path / "nightly.toml"
-    document.write_text(f'directory = "{tmp_path}/nights"\n', "utf-8")
+    document = make_file(tmp_path / "nightly.toml", f'directory = "{tmp_path}/nights"\n')
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(document))
     (tmp_path / "host.toml").write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
@@ -259,8 +258,7 @@ def test_a_timer_that_is_gone_already_is_removed_without_an_error(
 
 
 def test_a_crontab_keeps_the_lines_of_others(host: Path, add_program: AddProgram) -> None:
-    table = host / "table"
-    table.write_text("5 4 * * * backup\n", "utf-8")
+    table = make_file(host / "table", "5 4 * * * backup\n")
     given = f'if [ "$1" = - ]; then cat > {table}; else cat {table}; fi'
     add_program("crontab", given)
     timer.install(timer.planned("cron", "02:00", remove=False))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -67,9 +68,7 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
 def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
     job: RecipeJob, path: Path, tmp_path: Path
 ) -> None:
-    other = tmp_path / "patches/demo/0002-edited.patch"
-    other.parent.mkdir(parents=True)
-    other.write_text("of another recipe", "utf-8")
+    other = make_file(tmp_path / "patches/demo/0002-edited.patch", "of another recipe")
     edit(job.places.tree, "#include", "// Edited.\n#include")
     assert patches.make(job, path, "edited", HEADER).path.name == ("0003-edited.patch")
     assert other.read_text("utf-8") == "of another recipe"
@@ -129,8 +128,7 @@ def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
 ) -> None:
     own, text = own_first_patch(path, tmp_path)
     own.write_text(text.replace("\n-", "\n-not there "), "utf-8")
-    second = own.with_name("0002-second.patch")
-    second.write_text(text, "utf-8")
+    second = make_file(own.with_name("0002-second.patch"), text)
     folder = tmp_path / "patches"
     listed = [str(patch.relative_to(folder)) for patch in (own, second)]
     toml_editing.put_list(path, ("source", "patches"), listed)
@@ -143,12 +141,10 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     path: Path, tmp_path: Path
 ) -> None:
     (name,) = recipes.read(str(path)).source.patches
-    second = tmp_path / "patches/demo/0002-second.patch"
-    second.parent.mkdir(parents=True)
-    second.write_text(
+    second = make_file(
+        tmp_path / "patches/demo/0002-second.patch",
         f"{patches.as_text(HEADER)}\ndiff --git a/new.txt b/new.txt\nnew file mode 100644\n"
         "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n",
-        "utf-8",
     )
     listed = [name, "demo/0002-second.patch"]
     toml_editing.put_list(path, ("source", "patches"), listed)

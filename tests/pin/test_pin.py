@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
@@ -238,9 +238,7 @@ def toolkit_recipe(recipe_path: Path, tmp_path: Path) -> Path:
     """Write a recipe that leaves open only the checksums of three packages."""
     text = recipe_path.read_text("utf-8")
     text = text[: text.index("# Why zlib.")] + TOOLKIT.format(tree="a" * 64)
-    path = tmp_path / "toolkit.toml"
-    path.write_text(text, "utf-8")
-    return path
+    return make_file(tmp_path / "toolkit.toml", text)
 
 
 def of_package(name: str) -> str:

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents.recipe import CompileTable
 from tfwright.errors import HostError, RecipeError, ToolError, invoke
@@ -43,8 +44,7 @@ SURROUNDINGS = {"the nest": "twigs"}
 
 def lay(job: RecipeJob, table: CompileTable) -> Egg:
     RUNS.append("lay")
-    path = job.places.own / "egg"
-    path.write_text("egg", "utf-8")
+    path = make_file(job.places.own / "egg", "egg")
     return Egg(shell=Artefact.of(path), kind=table.target.rpartition(":")[2])
 
 
@@ -52,8 +52,7 @@ def hatch(job: RecipeJob, egg: Egg) -> Bird:
     RUNS.append("hatch")
     if egg.kind == "stone":
         raise ToolError("A stone does not hatch", remedy="Take an egg.")
-    path = job.places.own / "bird"
-    path.write_text(egg.shell.path.read_text("utf-8") + " hatched", "utf-8")
+    path = make_file(job.places.own / "bird", egg.shell.path.read_text("utf-8") + " hatched")
     return Bird(feathers=Artefact.of(path))
 
 
@@ -176,16 +175,13 @@ def test_the_home_of_programs_holds_neither_settings_nor_an_unpacked_bazel_when_
         home / ".config/pip/pip.conf",
         home / ".cache/bazel/install/library",
     ):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("", "utf-8")
+        make_file(path, "")
     engine.build(nest)
     assert [path.name for path in home.iterdir()] == [".gitconfig"]
 
 
 def test_a_home_that_is_a_link_is_left_as_it_is(nest: RecipeJob, tmp_path: Path) -> None:
-    mine = tmp_path / "mine/.cache/letter"
-    mine.parent.mkdir(parents=True)
-    mine.write_text("", "utf-8")
+    mine = make_file(tmp_path / "mine/.cache/letter", "")
     nest.places.own.mkdir(parents=True)
     nest.places.home.symlink_to(tmp_path / "mine")
     engine.build(nest)
@@ -323,8 +319,7 @@ def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
     nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look(job: Job) -> Bird:
-        path = job.places.own / "bird"
-        path.write_bytes(pipes.collect(LOOK).printed)
+        path = make_file(job.places.own / "bird", pipes.collect(LOOK).printed)
         return Bird(feathers=Artefact.of(path))
 
     monkeypatch.setattr(engine, "PIPELINE", (Stage(module("hatch", look)),))

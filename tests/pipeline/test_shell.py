@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import make_program
+from tests.making import make_file, make_program
 
 from tfwright.documents.recipe import ROOT
 from tfwright.pipeline.engine import bazel_function
@@ -59,8 +59,7 @@ def test_the_shell_of_a_stage_without_bazel_has_no_such_function(tmp_path: Path)
 @pytest.fixture
 def entered(job: RecipeJob, recipe_file: Path, tmp_path: Path) -> Callable[[str], list[str]]:
     """Return what types a line into the shell of a recipe's stage package."""
-    host_file = tmp_path / "host.toml"
-    host_file.write_text(f'build_out = "{job.places.build_out}"\n', "utf-8")
+    host_file = make_file(tmp_path / "host.toml", f'build_out = "{job.places.build_out}"\n')
     command = ("shell", "--recipe", str(recipe_file), "--stage", "package")
 
     def typed(line: str) -> list[str]:

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
@@ -97,12 +98,10 @@ diff --git a/core/op.cc b/core/op.cc
 
 def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     """Commit a tree of a release with these archives, tag it, and return the commit."""
-    setup = repository / "tensorflow/tools/pip_package/setup.py"
-    setup.parent.mkdir(parents=True, exist_ok=True)
-    setup.write_text(
+    make_file(
+        repository / "tensorflow/tools/pip_package/setup.py",
         f"_VERSION = '{version}'\nREQUIRED_PACKAGES = [\n"
         f"    'six >= 1.10',\n    'tensorboard >= {version}, < 1.99',\n]\n",
-        "utf-8",
     )
     for folder in ("docs", "core/old") if version == "1.8.0" else ():
         (repository / folder).mkdir(parents=True)

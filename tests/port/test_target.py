@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
@@ -49,9 +50,7 @@ by = "Ada"
 def job(tmp_path: Path) -> RecipeJob:
     """Return a recipe of a repository with tags and branches of some releases."""
     repository = tmp_path / "upstream"
-    setup = repository / "tensorflow/tools/pip_package/setup.py"
-    setup.parent.mkdir(parents=True)
-    setup.write_text("_VERSION = '1.14.0'\n", "utf-8")
+    make_file(repository / "tensorflow/tools/pip_package/setup.py", "_VERSION = '1.14.0'\n")
     run_git("init", "--quiet", "--initial-branch=master", cwd=repository)
     run_git("add", ".", cwd=repository)
     run_git("commit", "--quiet", "-m", "x", cwd=repository)
@@ -60,8 +59,7 @@ def job(tmp_path: Path) -> RecipeJob:
     for name in ("r1.12", "r1.15.5+nv22.12"):
         run_git("branch", name, cwd=repository)
     text = RECIPE.format(repository=repository, commit=run_git("rev-parse", "HEAD", cwd=repository))
-    path = tmp_path / "linux-r1.8-cpu.toml"
-    path.write_text(text, "utf-8")
+    path = make_file(tmp_path / "linux-r1.8-cpu.toml", text)
     return RecipeJob(
         recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
     )

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents.recipe import RECIPES, ROOT
 
@@ -22,9 +23,7 @@ def recipe_with(flags: str, folder: Path) -> Path:
     """Write the demo recipe with other flags of Bazel."""
     text = (RECIPES / "demo.toml").read_text("utf-8").partition("[verified]")[0]
     text = text.replace('flags = ["--config=opt"]', f"flags = {flags}")
-    path = folder / "debug.toml"
-    path.write_text(text.replace("size = 1_000_000", "size = 20_000_000"), "utf-8")
-    return path
+    return make_file(folder / "debug.toml", text.replace("size = 1_000_000", "size = 20_000_000"))
 
 
 def ran(*argv: str, cwd: Path, **env: str) -> str:
@@ -53,8 +52,7 @@ def test_a_breakpoint_by_file_and_line_stops_in_the_wheel_and_shows_the_source(
 ) -> None:
     if not shutil.which("gdb"):
         pytest.skip("gdb is not installed")
-    settings = tmp_path / "host.toml"
-    settings.write_text(f'build_out = "{tmp_path}/out"\n', "utf-8")
+    settings = make_file(tmp_path / "host.toml", f'build_out = "{tmp_path}/out"\n')
     build = ("-m", "invoke", "build", "--until", "seal", "--recipe")
     path = str(recipe_with(flags, tmp_path))
     ran(sys.executable, *build, path, cwd=ROOT, TFWRIGHT_HOST_FILE=str(settings))

@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents.recipe import RECIPES, ROOT
 from tfwright.tools import files
@@ -23,11 +24,10 @@ BAZELS = {
 def recipe(version: str, folder: Path) -> Path:
     """Write the demo recipe with another Bazel."""
     text = (RECIPES / "demo.toml").read_text("utf-8")
-    path = folder / "demo.toml"
-    path.write_text(
-        text.replace("0.26.1", version).replace(BAZELS["0.26.1"], BAZELS[version]), "utf-8"
+    return make_file(
+        folder / "demo.toml",
+        text.replace("0.26.1", version).replace(BAZELS["0.26.1"], BAZELS[version]),
     )
-    return path
 
 
 def build(folder: Path, version: str, umask: int, **env: str) -> Path:

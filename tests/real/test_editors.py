@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import RECIPES, ROOT
@@ -44,8 +45,7 @@ def test_taplo_finds_nothing_in_the_bundled_recipes() -> None:
 
 @pytest.mark.parametrize(("page", "document"), [("host.md", "host"), ("build-host.md", "nightly")])
 def test_taplo_finds_nothing_in_the_examples(page: str, document: str, tmp_path: Path) -> None:
-    file = tmp_path / "example.toml"
-    file.write_text(examples(page, document), "utf-8")
+    file = make_file(tmp_path / "example.toml", examples(page, document))
     assert lint(file) == ""
 
 
@@ -63,6 +63,5 @@ def test_taplo_finds_what_lint_finds(before: str, after: str, found: str, tmp_pa
     text = recipes.find("demo").read_text("utf-8")
     assert before in text
     (tmp_path / "schema").symlink_to(RECIPES / "schema")
-    file = tmp_path / "demo.toml"
-    file.write_text(text.replace(before, after, 1), "utf-8")
+    file = make_file(tmp_path / "demo.toml", text.replace(before, after, 1))
     assert found in lint(file)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import CompileTable, ConfigureTable, NcclTable
@@ -153,9 +154,7 @@ def project(job: RecipeJob, tmp_path: Path, upstream: Path) -> RecipeJob:
         "BUILD": BUILD,
         "tools/bazel.rc": "",
     }.items():
-        path = made.places.tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, "utf-8")
+        make_file(made.places.tree / name, content)
     made.places.home.mkdir()
     return made
 

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
@@ -52,9 +53,7 @@ def test_a_recipes_patches_apply_in_order_to_the_pinned_commit(name: str, tmp_pa
     mirror, patches = (mirror_of(source.commit), [PATCHES / patch for patch in source.patches])
     git("init", "--quiet", cwd=tmp_path)
     for file in sorted(set().union(*map(touched, patches))):
-        path = tmp_path / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(git("show", f"{source.commit}:{file}", cwd=mirror), "utf-8")
+        make_file(tmp_path / file, git("show", f"{source.commit}:{file}", cwd=mirror))
     for patch in patches:
         git("apply", "--check", "--whitespace=error-all", str(patch), cwd=tmp_path)
         git("apply", str(patch), cwd=tmp_path)

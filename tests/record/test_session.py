@@ -2,6 +2,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -25,8 +26,7 @@ class Heard(Silence):
 @pytest.mark.slow
 def test_each_stage_before_configure_runs_once_before_the_questions(tmp_path: Path) -> None:
     heard = Heard()
-    path = tmp_path / "mine.toml"
-    path.write_bytes(recipes.find("demo").read_bytes())
+    path = make_file(tmp_path / "mine.toml", recipes.find("demo").read_bytes())
     job = RecipeJob(
         recipe=recipes.read(str(path)),
         host_file=HostFile(build_out=tmp_path / "build_out"),

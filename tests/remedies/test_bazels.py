@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import find_text
+from tests.making import find_text, make_file
 from tests.remedies.following import commands, failing
 from tests.tools.bazel import test_binary, test_client
 from tests.tools.bazel.test_binary import PLATFORM, VERSION, Obtain, digest, fake, program, publish
@@ -22,11 +22,6 @@ from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools.bazel import client, events
 
 elsewhere, releases, obtain = (test_binary.elsewhere, test_binary.releases, test_binary.obtain)
-
-
-@pytest.fixture
-def notes() -> list[str]:
-    return []
 
 
 @pytest.mark.parametrize("right", ["the release", "the recipe"])
@@ -128,8 +123,7 @@ def test_a_bazel_that_does_not_run_here_gives_way_to_one_of_the_host_file(
     fault = failing(lambda: client.options(wrong, tmp_path), ToolError)
     assert any("GLIBC_2.99" in line for line in fault.evidence.lines)
     table = find_text(r"another binary in the host file: (\[bazels\])", fault.remedy)
-    path = tmp_path / "host.toml"
-    path.write_text(f'{table[1]}\n"{VERSION}" = "{right}"\n', "utf-8")
+    path = make_file(tmp_path / "host.toml", f'{table[1]}\n"{VERSION}" = "{right}"\n')
     named = load(path, HostFile).bazels[VERSION]
     assert client.options(named, tmp_path).startup
 
@@ -138,8 +132,7 @@ EVENT = '{"id": {"targetCompleted": {}}, "completed": {"outputGroup": []}}\n'
 
 
 def test_a_list_of_outputs_that_is_cut_off_is_whole_after_another_build(tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    path.write_text(EVENT[:20], "utf-8")
+    path = make_file(tmp_path / "events", EVENT[:20])
     failing(lambda: events.outputs(path), ToolError, "build")
     path.write_text(EVENT, "utf-8")
     assert events.outputs(path) == ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_program
+from tests.making import find_text, make_file, make_program
 from tests.pipeline.stages.test_configure import (
     ANSWERS,
     END,
@@ -87,9 +87,7 @@ def test_a_patch_replaces_windows_line_ends(shell: CommandLine, tmp_path: Path) 
     run_git("diff", f"--output={tmp_path}/diff", "HEAD", cwd=upstream)
     diff = (tmp_path / "diff").read_bytes()
     head = "Why: a text\nUpstream: a text\nDrop when: a text.\n"
-    patch = recipe.parent / "patches/main/0001-why.patch"
-    patch.parent.mkdir(parents=True)
-    patch.write_bytes(head.encode() + b"\n" + diff)
+    make_file(recipe.parent / "patches/main/0001-why.patch", head.encode() + b"\n" + diff)
     line = 'patches = ["main/0001-why.patch"]'
     add(recipe, line, after='release = "1.12"')
     shell.succeeds(f"invoke build --recipe {recipe} --until source")
@@ -346,8 +344,7 @@ def test_a_venv_that_does_not_run_is_made_again_by_the_command(
         stores, log = job.places.stores, tmp_path / "log"
         return venv.venv(interpreter, (), stores, offline=False, log=log)
 
-    own = fetched()
-    own.write_text("#!/bin/sh\nexit 1\n", "utf-8")
+    own = make_file(fetched(), "#!/bin/sh\nexit 1\n")
     fault = failing(lambda: configure.site_packages(job, own), ToolError)
     (command,) = commands(fault.remedy)
     words = command.split()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.limits import largest_file
-from tests.making import find_text, make_folder
+from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright.documents.recipe import ROOT
@@ -38,8 +38,7 @@ def test_a_full_disk_gets_room_or_build_out_a_larger_one(
     fault = failing(lambda: write(Path("/dev/full")), HostError)
     if way == "command":
         # A Bazel that no recipe pins any more, from long ago.
-        old = tmp_path / "old"
-        old.write_bytes(b"x")
+        old = make_file(tmp_path / "old", b"x")
         vault = tmp_path / "build_out/vault"
         kept = binary.put(old, "0.1.0", binary.here(), vault, "here").path
         for path in (kept, kept.with_name("about.json"), kept.parent):

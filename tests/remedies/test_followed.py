@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_folder
+from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import failing
 from tests.upstream import commit
 
@@ -165,8 +165,7 @@ def held(lock: Path) -> None:
 
 
 def test_a_host_file_with_a_wrong_key_takes_one_of_those_that_are_listed(tmp_path: Path) -> None:
-    path = tmp_path / "host.toml"
-    path.write_text('drop_folder = "/x"\n', "utf-8")
+    path = make_file(tmp_path / "host.toml", 'drop_folder = "/x"\n')
     fault = failing(lambda: load(path, HostFile), RecipeError)
     names = fault.remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
     assert "drop" in names
@@ -206,9 +205,7 @@ def job(recipe: Recipe, tmp_path: Path) -> RecipeJob:
 
 
 def dep(tmp_path: Path) -> Path:
-    path = tmp_path / "dep.zip"
-    path.write_bytes(b"PK\x05\x06" + bytes(18))
-    return path
+    return make_file(tmp_path / "dep.zip", b"PK\x05\x06" + bytes(18))
 
 
 def fetched(job: RecipeJob) -> Inputs:

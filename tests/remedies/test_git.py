@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_folder
+from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import CommandLine, commands, failing, write_recipe
 from tests.tools.git import test_hostile as hostile
 from tests.upstream import commit, run_git
@@ -58,8 +58,7 @@ def head(repository: Path) -> str:
 def mirrored(remedy: str, url: str, place: Path, folder: Path) -> Origin:
     """Name a mirror as a remedy says; return who is asked then."""
     assert "in the host file: [mirrors]" in remedy
-    path = folder / "host.toml"
-    path.write_text(f'[mirrors]\n"{url}" = "{place}"\n', "utf-8")
+    path = make_file(folder / "host.toml", f'[mirrors]\n"{url}" = "{place}"\n')
     return Origin.of(load(path, HostFile).mirror_of(url) or url)
 
 
@@ -161,9 +160,10 @@ def test_a_commit_off_the_branch_of_an_old_server_is_corrected_or_mirrored(
     shutil.copytree(upstream, tmp_path / "whole")
     run_git("reset", "-q", "--hard", "HEAD~1", cwd=upstream)
     run_git("config", "uploadpack.allowAnySHA1InWant", "false", cwd=upstream)
-    old = tmp_path / "gitconfig"
+    old = make_file(
+        tmp_path / "gitconfig", f"{program.CONFIG.read_text()}[protocol]\n\tversion = 0\n"
+    )
     # Servers of before 2018 give the tips of branches, and nothing else.
-    old.write_text(f"{program.CONFIG.read_text()}[protocol]\n\tversion = 0\n")
     monkeypatch.setattr(program, "CONFIG", old)
     pin = Pin(f"file://{upstream}", "main", pinned)
     fault = failing(lambda: brought(pin, store), SupplyError, "branch", way)
@@ -232,8 +232,7 @@ def test_a_commit_without_a_date_gives_way_to_another(
     shell: CommandLine, upstream: Path, tmp_path: Path
 ) -> None:
     content = run_git("cat-file", "commit", "HEAD", cwd=upstream)
-    undated = tmp_path / "undated"
-    undated.write_text(re.sub(r"> \d+ ", "> 9999999999999 ", content), "utf-8")
+    undated = make_file(tmp_path / "undated", re.sub(r"> \d+ ", "> 9999999999999 ", content))
     write = ("hash-object", "-w", "-t", "commit", "--literally", undated)
     wrong = run_git(*write, cwd=upstream)
     run_git("update-ref", "refs/heads/undated", wrong, cwd=upstream)

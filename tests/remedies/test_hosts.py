@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_program
+from tests.making import find_text, make_file, make_program
 from tests.remedies.following import CommandLine, failing
 from tests.tools.bazel.test_binary import VERSION, fake
 
@@ -90,8 +90,7 @@ def test_a_bazel_is_named_in_the_host_file_as_is_shown(tmp_path: Path) -> None:
     fault = failing(lambda: obtain(None), SupplyError)
     line = re.search(r"\[bazels\] (\S+ = )'/path/to/bazel'", fault.remedy)
     assert line, fault.remedy
-    brought = tmp_path / "brought"
-    brought.write_bytes(fake())
+    brought = make_file(tmp_path / "brought", fake())
     brought.chmod(0o755)
     table = tomllib.loads(f"{line[1]}'{brought}'")
     assert obtain(Path(table[VERSION])).read_bytes() == fake()

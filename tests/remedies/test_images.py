@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import find_text
+from tests.making import find_text, make_file
 from tests.remedies.following import CommandLine, add, commands, failing
 
 from tfwright.documents.host_file import Engine, HostFile
@@ -148,8 +148,7 @@ def test_podman_is_installed_to_build_an_image(
     shell: CommandLine, programs: Callable[..., None], tmp_path: Path
 ) -> None:
     programs(docker="exit 0")
-    path = tmp_path / "small.Containerfile"
-    path.write_text("FROM scratch\n", "utf-8")
+    path = make_file(tmp_path / "small.Containerfile", "FROM scratch\n")
     command = f"invoke image --containerfile {path}"
     shell.remedy(command, "install")
     # Docker is here already, and would be of no use.
@@ -225,8 +224,7 @@ def test_what_podman_says_of_an_image_that_it_built_is_mended(
     kept: KeptImage, tmp_path: Path
 ) -> None:
     (tmp_path / "layout").symlink_to(kept.layout)
-    path = tmp_path / "small.Containerfile"
-    path.write_text("FROM scratch\n", "utf-8")
+    path = make_file(tmp_path / "small.Containerfile", "FROM scratch\n")
 
     def build() -> str:
         log = tmp_path / "log"

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_folder
+from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 
@@ -231,8 +231,7 @@ def test_a_patch_that_is_in_the_way_of_a_port_is_deleted_or_renamed(
 ) -> None:
     patch, target = tmp_path / "r1.8/a.patch", tmp_path / "r1.12/a.patch"
     for path in (patch, target):
-        path.parent.mkdir()
-        path.write_text("Why: a text\n", "utf-8")
+        make_file(path, "Why: a text\n")
 
     def port() -> None:
         patches.copy(patch, target, "0" * 40)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text, make_program
+from tests.making import change_text, find_text, make_file, make_program
 from tests.nightly.fake import builder_of, host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
@@ -198,8 +198,7 @@ def test_a_wheel_is_yanked_by_the_name_in_the_index(
 def test_a_damaged_list_of_yanks_is_corrected_or_deleted(
     shell: CommandLine, of_demo: Path, published: str, way: str
 ) -> None:
-    file = of_demo / site.YANKED
-    file.write_text("[]", "utf-8")
+    file = make_file(of_demo / site.YANKED, "[]")
     assert way in shell.remedy("invoke index").casefold()
     if way == "correct":
         file.write_text(json.dumps({published: "x"}), "utf-8")
@@ -236,8 +235,10 @@ def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(tmp_path: Pat
     write_wheel(folder, body="answer = 43\n")
     (fault,) = write.refresh(tmp_path / "site").refused
     shown = find_text(r'local = "\S+"', fault.remedy)
-    path = tmp_path / "nightly.toml"
-    path.write_text(f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\n{shown[0]}\n', "utf-8")
+    path = make_file(
+        tmp_path / "nightly.toml",
+        f'directory = "{tmp_path}"\n[[recipe]]\nname = "demo"\n{shown[0]}\n',
+    )
     (entry,) = load(path, NightlyFile).recipe
     (folder / "demo-1.0-py3-none-any.whl").unlink()
     write_wheel(folder, version=f"1.0+{entry.local}", body="answer = 43\n")
@@ -247,8 +248,10 @@ def test_a_name_that_is_taken_gets_the_local_version_that_is_shown(tmp_path: Pat
 def test_a_catalog_that_cannot_be_read_is_deleted(
     shell: CommandLine, of_demo: Path, published: str
 ) -> None:
-    file = of_demo / "site/packages" / wheels.FILE
-    file.write_bytes(b"no database, but long enough to be looked at " * 99)
+    file = make_file(
+        of_demo / "site/packages" / wheels.FILE,
+        b"no database, but long enough to be looked at " * 99,
+    )
     shell.remedy("invoke index", file)
     file.unlink()
     shell.succeeds("invoke index")
@@ -258,8 +261,7 @@ def test_a_catalog_that_cannot_be_read_is_deleted(
 def test_a_state_that_cannot_be_used_is_moved_away(
     shell: CommandLine, of_demo: Path, published: str
 ) -> None:
-    file = of_demo / states.FILE
-    file.write_bytes(b"no database, but long enough to be looked at " * 99)
+    file = make_file(of_demo / states.FILE, b"no database, but long enough to be looked at " * 99)
     shell.remedy("invoke index", file)
     file.rename(of_demo / "old")
     host = host_with(of_demo, "demo")
@@ -294,9 +296,7 @@ def test_an_index_is_asked_at_the_address_that_is_described(
 
 
 def test_a_secret_that_others_can_read_is_closed_by_the_command(tmp_path: Path) -> None:
-    path = tmp_path / "my secrets/token"
-    path.parent.mkdir()
-    path.write_text("token", "utf-8")
+    path = make_file(tmp_path / "my secrets/token", "token")
     path.chmod(0o644)
     fault = failing(lambda: notices.secret(path), HostError)
     (command,) = re.findall(r"'(chmod .*)'", fault.remedy)
@@ -305,8 +305,7 @@ def test_a_secret_that_others_can_read_is_closed_by_the_command(tmp_path: Path) 
 
 
 def test_a_short_secret_of_the_cache_is_deleted(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.write_text("short", "utf-8")
+    path = make_file(tmp_path / "secret", "short")
     failing(lambda: seal.secret(path), HostError, "Delete")
     path.unlink()
     assert len(seal.secret(path)) >= seal.SIZE
@@ -351,8 +350,7 @@ def test_other_machines_are_added_as_the_page_shows(
         for shown in examples
         if shown.lstrip().startswith(f"[{place}]") or shown.lstrip().startswith(f"[[{place}]]")
     ]
-    path = tmp_path / "written.toml"
-    path.write_text(example, "utf-8")
+    path = make_file(tmp_path / "written.toml", example)
     assert getattr(load(path, HostFile), place)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_folder
+from tests.making import find_text, make_file, make_folder
 from tests.nightly import test_fleet, test_timer
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
@@ -139,8 +139,7 @@ def test_a_secret_that_cannot_be_read_is_put_where_it_is_named(tmp_path: Path, w
             place.chmod(0o600)
         fault = failing(lambda: notices.secret(tmp_path / "token"), RecipeError)
         assert fault.remedy == "Correct the path in nightly.toml, or the file."
-    right = tmp_path / ("token" if way == "file" else "right")
-    right.write_text("secret", "utf-8")
+    right = make_file(tmp_path / ("token" if way == "file" else "right"), "secret")
     right.chmod(0o600)
     assert notices.secret(right) == "secret"
 

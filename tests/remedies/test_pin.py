@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, make_folder, make_program
+from tests.making import change_text, make_file, make_folder, make_program
 from tests.remedies.following import CommandLine, add, commands, failing
 from tests.upstream import commit, run_git
 
@@ -50,9 +50,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(resolving, "closure", resolve)
     monkeypatch.setattr(pinning, "_pin_bazel", lambda *_: "")
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE})
-    path = tmp_path / "small.toml"
-    path.write_text(RECIPE.format(folder=tmp_path, commit=pinned), "utf-8")
-    return path
+    return make_file(tmp_path / "small.toml", RECIPE.format(folder=tmp_path, commit=pinned))
 
 
 WORKSPACE = f"""\

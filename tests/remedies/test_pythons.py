@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pip
 import pytest
-from tests.making import change_text, find_text, make_program
+from tests.making import change_text, find_text, make_file, make_program
 from tests.remedies.following import commands, failing
 from tests.tools.python.test_packages import small_wheel
 from tests.tools.python.test_resolving import Venv, offer
@@ -167,8 +167,7 @@ def test_the_target_python_is_named_in_the_host_file(python: Path, tmp_path: Pat
     fault = failing(lambda: version(wrong), HostError)
     table = find_text(r"host file: (\[pythons\])", fault.remedy)
     line = ".".join(platform.python_version_tuple()[:2])
-    path = tmp_path / "host.toml"
-    path.write_text(f'{table[1]}\n"{line}" = "{python}"\n', "utf-8")
+    path = make_file(tmp_path / "host.toml", f'{table[1]}\n"{line}" = "{python}"\n')
     found = pythons.find(line, load(path, HostFile))
     assert found == python
     assert version(found).startswith(f"{line}.")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.host.conftest import lay_out, write_program
 from tests.host.test_requirements import BUILD_OUT, PROGRAMS, varied, with_cuda
-from tests.making import find_text, make_folder
+from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import commands
 
 from tfwright.doctor import gpu, images, requirements
@@ -38,9 +38,7 @@ class Trial:
     host_file: HostFile = field(default_factory=lambda: HostFile(build_out=BUILD_OUT))
 
     def file(self, path: str, text: str) -> None:
-        place = self.root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
+        make_file(self.root / path.lstrip("/"), text)
 
     def program(self, path: str, answers: Mapping[str, str]) -> None:
         write_program(self.root / path.lstrip("/"), answers)

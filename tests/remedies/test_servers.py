@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.remedies.following import failing
 from tests.tools import test_registry
 from tests.tools.test_registry import package
@@ -68,8 +68,7 @@ def test_a_member_of_a_package_is_corrected(
 def test_a_client_that_fails_is_asked_for_its_servers(
     clients: Path, tmp_path: Path, extract: Callable[..., None], fault: str
 ) -> None:
-    config = tmp_path / "npmrc"
-    config.write_text("http://127.0.0.1:9/", "utf-8")
+    config = make_file(tmp_path / "npmrc", "http://127.0.0.1:9/")
     npm = f"""\
 case "$1" in
 config) cat {config};;

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.remedies.following import CommandLine, failing
 
 from tfwright.errors import HostError
@@ -51,8 +51,7 @@ def test_a_key_with_a_passphrase_gets_a_copy_without(folder: Path, keys: Maker) 
 
 
 def test_a_key_is_made_by_the_command_that_is_shown(folder: Path) -> None:
-    path = folder / "key.pem"
-    path.write_text("no key", "utf-8")
+    path = make_file(folder / "key.pem", "no key")
     fault = failing(lambda: signing.signer(path), HostError)
     path.unlink()
     subprocess.run(["sh", "-c", shown(fault.remedy)], cwd=folder, check=True)

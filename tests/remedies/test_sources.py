@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.making import find_text
+from tests.making import find_text, make_file
 from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
@@ -145,9 +145,7 @@ def test_a_patch_begins_with_the_lines_that_are_shown(
 ) -> None:
     (upstream / "op.cc").write_text("1\nedited\n", "utf-8")
     diff = run_git("diff", "HEAD", cwd=upstream)
-    patch = recipe.parent / "patches/main/0001-why.patch"
-    patch.parent.mkdir(parents=True)
-    patch.write_text(f"{diff}\n", "utf-8")
+    patch = make_file(recipe.parent / "patches/main/0001-why.patch", f"{diff}\n")
     add(recipe, 'patches = ["main/0001-why.patch"]', after=RELEASE)
     (finding,) = [found for found in linting.lint(str(recipe)) if found.rule == "patch"]
     found = re.findall(r"'((?:Why|Upstream|Drop when): \.\.\.)'", finding.remedy)
@@ -158,9 +156,7 @@ def test_a_patch_begins_with_the_lines_that_are_shown(
 
 
 def test_an_asset_is_a_new_file(shell: CommandLine, recipe: Path, build: str) -> None:
-    asset = recipe.parent / "patches/main/asset"
-    asset.parent.mkdir(parents=True)
-    asset.write_text("x", "utf-8")
+    make_file(recipe.parent / "patches/main/asset", "x")
     lines = '[source.assets]\n"{}" = "main/asset"\n'
     before = recipe.read_text("utf-8")
     add(recipe, lines.format("op.cc"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from packaging.tags import platform_tags
-from tests.making import find_text, make_folder, make_program
+from tests.making import find_text, make_file, make_folder, make_program
 from tests.nightly.wheels import write_wheel
 from tests.pipeline.stages import test_check, test_nccl
 from tests.pipeline.stages.test_package import job_of, packaged, script
@@ -187,8 +187,7 @@ def test_the_advice_under_each_finding_is_followed(shell: CommandLine, tmp_path:
     text = recipe.read_text("utf-8").replace('"any"', '"3.2"')
     recipe.write_text(text, "utf-8")
     odd = tmp_path / "my out"
-    host_file = shell.host_file
-    host_file.write_text(f'build_out = "{odd}"\n', "utf-8")
+    host_file = make_file(shell.host_file, f'build_out = "{odd}"\n')
     command = f"invoke build --recipe {recipe} --until source"
     shell.remedy(command, "finding")
     assert shell.fault
@@ -498,9 +497,7 @@ def test_a_memory_that_was_too_small_is_made_larger(
     job: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "gcc: fatal error: Killed signal terminated program cc1plus"
-    log = job.log("compile")
-    log.parent.mkdir(parents=True)
-    log.write_text(KILLED.format(said), "utf-8")
+    log = make_file(job.log("compile"), KILLED.format(said))
     failed = reader.record(log, 0, killed=True, died=False)
     outcome = BazelRun(1, (KILLED.format(said),), 0)
     command = Command(("bazel",), Path("/"))

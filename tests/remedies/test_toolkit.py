@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.making import find_text
+from tests.making import find_text, make_file
 from tests.remedies.following import CommandLine, add, write_recipe
 from tests.toolkit.test_providing import CUDAS, CUDNN_WHEEL, CUDNNS
 from tests.upstream import commit
@@ -25,9 +25,7 @@ def recipe(tmp_path: Path) -> Path:
 @pytest.fixture
 def cudnn(tmp_path: Path) -> Path:
     """Return an archive of cuDNN 7.6, as NVIDIA packs it."""
-    path = tmp_path / "cudnn.tgz"
-    path.write_bytes(CUDNNS["7, Linux"])
-    return path
+    return make_file(tmp_path / "cudnn.tgz", CUDNNS["7, Linux"])
 
 
 def sha256(content: bytes) -> str:

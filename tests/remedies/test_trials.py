@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cost.test_account import built
 from tests.cost.test_account import job as cost_job
-from tests.making import find_text, make_program
+from tests.making import find_text, make_file, make_program
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
 
@@ -220,8 +220,7 @@ def test_a_worker_that_prints_something_else_is_updated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = write_wheel(tmp_path / "worker")
-    log = tmp_path / "log"
-    log.write_text("the wheel is here\n", "utf-8")
+    log = make_file(tmp_path / "log", "the wheel is here\n")
     settings = HostFile(
         build_out=tmp_path / "out",
         workers=(WorkerTable(name="one", address="one.example", directory="/srv"),),
@@ -272,8 +271,7 @@ def test_the_findings_of_a_tool_are_corrected(
 def test_a_module_gets_tests_or_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    project = tmp_path / "pyproject.toml"
-    project.write_text("[tool.tfwright.uncovered]\n", "utf-8")
+    project = make_file(tmp_path / "pyproject.toml", "[tool.tfwright.uncovered]\n")
     monkeypatch.setattr(develop, "ROOT", tmp_path)
     covered = 50.0
 

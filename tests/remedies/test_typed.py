@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text
+from tests.making import change_text, find_text, make_file
 from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright import tasks
@@ -80,8 +80,7 @@ def test_an_index_is_made_of_a_folder(shell: CommandLine, tmp_path: Path) -> Non
 def test_a_lesson_is_learned_from_the_log_of_a_failed_build(
     shell: CommandLine, tmp_path: Path
 ) -> None:
-    log = tmp_path / "log"
-    log.write_text("INFO: all is well\n", "utf-8")
+    log = make_file(tmp_path / "log", "INFO: all is well\n")
     command = f"invoke diagnose --learn {log}"
     assert "Name the log of a failed build" in shell.remedy(command)
     log.write_text("ERROR: /x/BUILD:3:1: frobnicator went away\n", "utf-8")
@@ -134,8 +133,7 @@ def test_a_log_is_named_as_is_said(
     shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     text = b"x.cc:1:10: fatal error: y.h: No such file or directory\n"
-    log = tmp_path / "log"
-    log.write_bytes(gzip.compress(text)[:-9])
+    log = make_file(tmp_path / "log", gzip.compress(text)[:-9])
     shell.remedy(f"invoke diagnose {log}", way)
     log.write_bytes(gzip.compress(text) if way == "gzip" else text)
     if way == "-":
@@ -175,8 +173,7 @@ def refusal(shell: CommandLine, command: str) -> str:
 
 
 def test_of_two_options_one_is_given_at_a_time(shell: CommandLine, tmp_path: Path) -> None:
-    log = tmp_path / "small.log"
-    log.write_text("", "utf-8")
+    make_file(tmp_path / "small.log", "")
     shell.remedy("invoke vault --gc --links", "time")
     shell.succeeds("invoke vault --gc")
     shell.succeeds("invoke vault --verify")
@@ -246,8 +243,7 @@ def test_a_line_of_a_recipe_is_corrected(recipe_file: Path, line: str) -> None:
 
 
 def test_the_right_file_is_named(shell: CommandLine, tmp_path: Path) -> None:
-    wrong = tmp_path / "small.toml"
-    wrong.write_bytes(bytes(toml.LARGEST + 1))
+    wrong = make_file(tmp_path / "small.toml", bytes(toml.LARGEST + 1))
     shell.remedy(f"invoke plan --recipe {wrong}", "right")
     shell.succeeds("invoke plan --recipe demo --until source")
 

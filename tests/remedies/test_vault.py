@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.bundle import test_bundle as bundles
-from tests.making import find_text, make_folder
+from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import CommandLine, commands, failing
 from tests.toolkit import test_providing as toolkits
 from tests.toolkit import test_tree
@@ -397,8 +397,7 @@ def test_a_worker_of_another_platform_gets_no_inputs(
 
 def test_an_older_worker_says_something_else_and_is_updated(offered: Path, tmp_path: Path) -> None:
     manifest = bundle.read_folder(offered)
-    log = tmp_path / "log"
-    log.write_text("No idea what '--lacking' is!\n", "utf-8")
+    log = make_file(tmp_path / "log", "No idea what '--lacking' is!\n")
     old = RemoteBuild(0.0, printed=log.read_text(), log=str(log))
     fault = failing(lambda: supply.lacking_of(old, manifest), HostError)
     named = find_text(r"Read what it printed: (\S+);", fault.remedy)
@@ -512,8 +511,7 @@ def test_packages_are_locked_on_the_system_that_is_named(
     changes = {"requirements": ("six==1.11.0",), "system": "Linux"}
     host = job.recipe.host.model_copy(update=changes)
     wanting = replace(job, recipe=job.recipe.model_copy(update={"host": host}))
-    package = tmp_path / "six-1.11.0-py2.py3-none-any.whl"
-    package.write_bytes(b"six")
+    package = make_file(tmp_path / "six-1.11.0-py2.py3-none-any.whl", b"six")
 
     def bring(*given: object) -> list[Path]:
         to = given[2]

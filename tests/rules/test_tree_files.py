@@ -183,3 +183,15 @@ def test_the_release_of_a_tree_is_read_off_the_file_that_states_it() -> None:
 def test_another_project_states_its_version_as_it_likes(tmp_path: Path, recipe: Recipe) -> None:
     pinned = commit(tmp_path, "9.9.9")
     tree_files.insist_on_release(tmp_path / ".git", pinned, source(recipe, interface="own"))
+
+
+def test_a_nightly_package_that_no_release_stands_beside_is_named() -> None:
+    setup = """
+REQUIRED_PACKAGES = [
+    'keras-nightly >= 3.10.0.dev',
+    'tb-nightly ~= 2.20.0.a',
+    'tensorboard >= 2.19',
+    'numpy >= 1.26',
+]
+"""
+    assert [item.name for item in tree_files.nightlies(setup, "3.12")] == ["keras-nightly"]

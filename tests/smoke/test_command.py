@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 from tests.remedies.following import CommandLine
 from tests.smoke.test_page import report
 
@@ -40,8 +41,7 @@ def test_a_wheel_that_fails_has_its_report_before_its_error(
 ) -> None:
     # The venv of a real trial takes longer than all that is shown of it.
     wheel = make_wheel()
-    log = wheel.with_name("cnn.log")
-    log.write_text("no such symbol", "utf-8")
+    log = make_file(wheel.with_name("cnn.log"), "no such symbol")
     *others, cnn = report().outcomes[:3]
     outcomes = (*others, replace(cnn, log=str(log)))
     failed = replace(report(wheel.name), outcomes=outcomes)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
+from tests.making import make_file
 
 from tfwright.smoke import PROGRAMS
 from tfwright.smoke import run as trying
@@ -20,8 +21,7 @@ def run(tmp_path: Path) -> Callable[..., TrialOutcome]:
     """Return a function that tries a program with the given text."""
 
     def run(text: str, seconds: float = 30) -> TrialOutcome:
-        program = tmp_path / "program.py"
-        program.write_text(f"import os, signal, sys, time\n{text}\n", "utf-8")
+        program = make_file(tmp_path / "program.py", f"import os, signal, sys, time\n{text}\n")
         return trying.run(
             "program",
             Command((sys.executable, str(program)), tmp_path, dict(os.environ)),

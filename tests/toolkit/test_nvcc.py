@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.making import make_folder, make_program
+from tests.making import make_file, make_folder, make_program
 from tests.toolkit.parts import part_of
 
 from tfwright.toolkit import nvcc, tree
@@ -81,9 +81,9 @@ def test_a_module_is_named_by_its_source_and_not_by_its_temporary_file(
     toolkit: Path, tmp_path: Path
 ) -> None:
     def named(temporary: str, content: str) -> str:
-        preprocessed = tmp_path / f"{temporary}.cpp1.ii"
-        preprocessed.write_text(
-            f'# 1 "/tmp/{temporary}"\nlog("/{temporary}/include/util.cuh"); {content}\n'
+        preprocessed = make_file(
+            tmp_path / f"{temporary}.cpp1.ii",
+            f'# 1 "/tmp/{temporary}"\nlog("/{temporary}/include/util.cuh"); {content}\n',
         )
         written = tmp_path / "module_id"
         seen = called(

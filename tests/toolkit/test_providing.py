@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.configure import answers
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda, probes
@@ -163,8 +165,7 @@ def installer(job: RecipeJob, *, accepted: bool = True) -> Installer:
 def install(
     job: RecipeJob, folder: Path, name: str, content: bytes, sha256: str | None = None
 ) -> tuple[Path, InstalledPart]:
-    archive = folder / f"downloaded-{name}"
-    archive.write_bytes(content)
+    archive = make_file(folder / f"downloaded-{name}", content)
     digest = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
     made = installer(job).install(Download(KINDS[name], archive, digest))
     return made.root, made.part
@@ -235,8 +236,7 @@ def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: RecipeJob) -
 def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_shown(
     job: RecipeJob, tmp_path: Path
 ) -> None:
-    archive = tmp_path / "cuda.run"
-    archive.write_bytes(CUDAS["10.1, whole"])
+    archive = make_file(tmp_path / "cuda.run", CUDAS["10.1, whole"])
     with fails(HostError, "--licence-accepted") as caught:
         installer(job, accepted=False).install(
             Download(KINDS["cuda"], archive, files.sha256(archive))
@@ -557,8 +557,7 @@ def test_a_stated_difference_is_shown_and_accepted(job: RecipeJob, tmp_path: Pat
 def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
     job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wheel_file = tmp_path / CUDNN_WHEEL
-    wheel_file.write_bytes(CUDNNS["wheel"])
+    make_file(tmp_path / CUDNN_WHEEL, CUDNNS["wheel"])
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     pin = {CUDNN_WHEEL: hashlib.sha256(CUDNNS["wheel"]).hexdigest()}
@@ -607,9 +606,15 @@ def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_lin
     job: RecipeJob, tmp_path: Path
 ) -> None:
     content = CUDNNS["8, Linux"]
-    archive = tmp_path / "cudnn-8.tar.xz"
-    archive.write_bytes(content)
+    archive = make_file(tmp_path / "cudnn-8.tar.xz", content)
     pin = {f"https://example.com/{archive.name}": hashlib.sha256(content).hexdigest()}
     job = pinned(job, cudnn={"archives": pin})
     made = installer(job).install(Download(KINDS["cudnn"], archive, ""))
     assert made.part.version == "7.6.5"
+
+
+def test_a_recipe_whose_cuda_bazel_downloads_needs_no_toolkit() -> None:
+    recipe = recipes.read("linux-r2.20-cuda12.8-sm120")
+    with fails(RecipeError, "2.18", "12.8") as caught:
+        toolkit.insist(recipe, [])
+    assert "Give what" not in caught.value.remedy

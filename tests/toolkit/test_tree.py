@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.toolkit.parts import part_of
 
 from tfwright.errors import SupplyError
@@ -111,8 +111,7 @@ def test_what_users_add_is_theirs(unpacked: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"bin/nvcc": 1}', b"[" * 9999])
 def test_a_damaged_list_of_what_was_seen_only_costs_a_look(unpacked: Path, content: bytes) -> None:
-    seen = unpacked.with_name(f"{unpacked.name}.seen.json")
-    seen.write_bytes(content)
+    make_file(unpacked.with_name(f"{unpacked.name}.seen.json"), content)
     tree.insist(unpacked, "mine")
     assert tree.changed(unpacked, recorded(unpacked)) == []
 

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.errors import HostError
 from tfwright.tools import databases, disk
@@ -66,8 +67,7 @@ def test_a_refusal_on_a_disk_without_room_is_a_full_disk(
 
 
 def test_a_damaged_database_is_not_the_disks_fault(tmp_path: Path) -> None:
-    file = tmp_path / "state.sqlite"
-    file.write_bytes(b"no database" * 100)
+    file = make_file(tmp_path / "state.sqlite", b"no database" * 100)
     with closing(sqlite3.connect(file)) as database:
         fault = refused(database, "SELECT * FROM a")
     assert databases.failure(fault, file) is None

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.errors import HostError
 from tfwright.host.place import Place
@@ -72,8 +72,7 @@ def test_a_named_pipe_is_reported_and_not_waited_for(tmp_path: Path) -> None:
 def test_the_end_of_a_log_has_whole_lines_where_there_are_some(
     tmp_path: Path, text: str, shown: str
 ) -> None:
-    log = tmp_path / "log"
-    log.write_text(text, "utf-8")
+    log = make_file(tmp_path / "log", text)
     assert files.tail(log, 10) == shown
 
 
@@ -122,8 +121,7 @@ def test_a_file_moves_to_another_disk(tmp_path: Path) -> None:
     memory = Path("/dev/shm")  # noqa: S108 a disk that most systems have
     if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second disk")
-    source = tmp_path / "source"
-    source.write_bytes(b"content")
+    source = make_file(tmp_path / "source", b"content")
     with tempfile.TemporaryDirectory(dir=memory) as other:
         files.move(source, Path(other, "deep/place"), 0o555)
         assert Path(other, "deep/place").read_bytes() == b"content"

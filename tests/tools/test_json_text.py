@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents import opening
 from tfwright.tools import files, json_text
@@ -25,8 +26,7 @@ DAMAGED = [
 
 @pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
 def test_a_damaged_file_of_ours_is_taken_for_a_missing_one(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "kept.json"
-    path.write_bytes(content)
+    path = make_file(tmp_path / "kept.json", content)
     assert json_text.record(path) == {}
 
 
@@ -65,8 +65,7 @@ def test_what_bazel_said_is_asked_again_where_its_file_is_damaged(
 def test_the_texts_of_a_bazel_are_read_again_where_they_are_damaged(
     content: bytes, tmp_path: Path
 ) -> None:
-    binary = tmp_path / "bazel"
-    binary.write_text("#!/bin/sh\n")
+    binary = make_file(tmp_path / "bazel", "#!/bin/sh\n")
     (tmp_path / "workspaces.json").write_bytes(content)
     # A script is no archive, and so has none.
     assert workspaces.workspaces(binary) == {}

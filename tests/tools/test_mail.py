@@ -14,6 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from tests.making import make_file
 
 from tfwright.errors import SupplyError
 from tfwright.tools import mail
@@ -36,12 +37,11 @@ def certificate(tmp_path: Path) -> Path:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, None)
     )
-    file = tmp_path / "server.pem"
-    file.write_bytes(
+    return make_file(
+        tmp_path / "server.pem",
         made.public_bytes(Encoding.PEM)
-        + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
     )
-    return file
 
 
 class _Smtp(socketserver.StreamRequestHandler):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.errors import HostError, WheelError
 from tfwright.tools import signing
@@ -26,8 +27,7 @@ def pair(request: pytest.FixtureRequest, keys: Callable[..., Pair]) -> Pair:
 
 def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) -> None:
     private, public = pair
-    file = tmp_path / "envelope"
-    file.write_bytes(signing.sign(b'{"a": 1}', KIND, private))
+    file = make_file(tmp_path / "envelope", signing.sign(b'{"a": 1}', KIND, private))
     assert signing.verified(file, KIND, public) == (
         b'{"a": 1}',
         signing.signer(private).public_key.keyid,
@@ -36,8 +36,7 @@ def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) 
 
 
 def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_path: Path) -> None:
-    file = tmp_path / "envelope"
-    file.write_bytes(signing.sign(b"{}", KIND, pair[0]))
+    file = make_file(tmp_path / "envelope", signing.sign(b"{}", KIND, pair[0]))
     with fails(WheelError, "signature") as caught:
         signing.verified(file, KIND, keys("other")[1])
     assert [line.split(":")[0] for line in caught.value.evidence.lines] == [
@@ -48,9 +47,9 @@ def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_
 
 @pytest.mark.parametrize("field", ["payload", "payloadType"])
 def test_a_changed_envelope_does_not_verify(pair: Pair, tmp_path: Path, field: str) -> None:
-    file = tmp_path / "envelope"
-    file.write_text(
-        json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}), "utf-8"
+    file = make_file(
+        tmp_path / "envelope",
+        json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}),
     )
     with fails(WheelError, "signature"):
         signing.verified(file, KIND, pair[1])
@@ -71,8 +70,7 @@ def test_a_changed_envelope_does_not_verify(pair: Pair, tmp_path: Path, field: s
 def test_what_is_no_envelope_is_an_error_and_no_crash(
     keys: Callable[..., Pair], tmp_path: Path, content: bytes
 ) -> None:
-    file = tmp_path / "envelope"
-    file.write_bytes(content)
+    file = make_file(tmp_path / "envelope", content)
     with pytest.raises(WheelError, match=r"not a DSSE envelope|no valid signature"):
         signing.verified(file, KIND, keys()[1])
 

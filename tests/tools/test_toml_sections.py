@@ -2,6 +2,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.tools import toml_editing
 
@@ -27,9 +28,7 @@ digests = { a = "b" }
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    place = tmp_path / "x.toml"
-    place.write_text(TEXT, "utf-8")
-    return place
+    return make_file(tmp_path / "x.toml", TEXT)
 
 
 def test_the_comment_of_the_next_table_stays_when_a_table_is_replaced(path: Path) -> None:
@@ -79,8 +78,7 @@ name = "x"
 
 
 def test_a_table_that_is_replaced_leaves_the_comment_of_the_next_one(tmp_path: Path) -> None:
-    path = tmp_path / "x.toml"
-    path.write_text(NEXT, "utf-8")
+    path = make_file(tmp_path / "x.toml", NEXT)
     toml_editing.put_table(path, "verified", {"by": "b"})
     text = path.read_text("utf-8")
     assert text == NEXT.replace('by = "a"  # who', 'by = "b"')
@@ -92,8 +90,7 @@ def test_a_table_that_is_removed_leaves_the_comment_of_the_next_one() -> None:
 
 
 def test_a_table_in_several_pieces_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    path = tmp_path / "x.toml"
-    path.write_text("[a]\nb = 1\n[a.c]\nd = 1\n[e]\n", "utf-8")
+    path = make_file(tmp_path / "x.toml", "[a]\nb = 1\n[a.c]\nd = 1\n[e]\n")
     toml_editing.put_table(path, "a", {"b": 2})
     assert tomllib.loads(path.read_text("utf-8")) == {"a": {"b": 2}, "e": {}}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import unpacking
@@ -239,8 +239,7 @@ def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_hos
 ) -> None:
     data = packaged({"./usr/bin/nvcc": b"x"}, ("./usr/bin/nvcc.profile", "/etc/nvcc.profile"))
     members = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": data}
-    archive = tmp_path / "cuda.deb"
-    archive.write_bytes(ar(members))
+    archive = make_file(tmp_path / "cuda.deb", ar(members))
     unpacking.unpack(archive, into)
     assert [path.name for path in into.rglob("*") if path.is_file()] == ["nvcc"]
     assert not list(into.rglob("nvcc.profile"))
@@ -249,8 +248,9 @@ def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_hos
 def test_a_debian_package_that_zstd_compressed_is_unpacked(tmp_path: Path, into: Path) -> None:
     plain = lzma.decompress(packaged({"./usr/bin/nvcc": b"x" * 100_000}))
     data = zstandard.ZstdCompressor().compress(plain)
-    archive = tmp_path / "cuda.deb"
-    archive.write_bytes(ar({"debian-binary": b"2.0\n", "data.tar.zst": data}))
+    archive = make_file(
+        tmp_path / "cuda.deb", ar({"debian-binary": b"2.0\n", "data.tar.zst": data})
+    )
     unpacking.unpack(archive, into)
     assert (into / "usr/bin/nvcc").read_bytes() == b"x" * 100_000
 
@@ -263,8 +263,7 @@ def test_a_debian_package_that_zstd_compressed_is_unpacked(tmp_path: Path, into:
 def test_a_debian_package_that_cannot_be_read_is_refused(
     tmp_path: Path, into: Path, members: dict[str, bytes]
 ) -> None:
-    archive = tmp_path / "cuda.deb"
-    archive.write_bytes(ar(members))
+    archive = make_file(tmp_path / "cuda.deb", ar(members))
     with fails(SupplyError, archive):
         unpacking.unpack(archive, into)
 
@@ -340,8 +339,7 @@ def reads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_tar_that_would_never_be_read_to_its_end_is_refused(
     tmp_path: Path, into: Path, damage: str
 ) -> None:
-    archive = tmp_path / "a"
-    archive.write_bytes(LOOPS[damage] + bytes(4096))
+    archive = make_file(tmp_path / "a", LOOPS[damage] + bytes(4096))
 
     def ending() -> AbstractContextManager[object]:
         # Newer Pythons take such a header for the end of the archive.

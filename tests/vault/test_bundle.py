@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.progress import SILENCE, Progress
@@ -374,8 +374,7 @@ def test_a_header_that_changes_the_next_one_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_manifest_of_gigabytes_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "forged.tar"
-    path.write_bytes(bundle._header(bundle.MANIFEST, 2**31))
+    path = make_file(tmp_path / "forged.tar", bundle._header(bundle.MANIFEST, 2**31))
     with path.open("r+b") as stream:
         stream.truncate(2**31 + 4096)
     with fails(SupplyError, "manifest.json"):

@@ -51,11 +51,6 @@ def address() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def states(
     address: str, store: Store, *names: str, deep: bool, host_file: HostFile | None = None
 ) -> list[str]:

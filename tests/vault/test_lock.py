@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
@@ -83,8 +84,7 @@ def fault(tmp_path: Path, made: Lock, old: str, new: str) -> RecipeError:
     """Put a fault into a written lock and return what reading it says."""
     text = lock.write(made)
     assert old in text
-    path = tmp_path / "x.lock"
-    path.write_text(text.replace(old, new, 1), "utf-8")
+    path = make_file(tmp_path / "x.lock", text.replace(old, new, 1))
     with pytest.raises(RecipeError) as caught:
         lock.read(path)
     return caught.value
@@ -199,8 +199,7 @@ def test_what_no_digest_holds_is_listed_with_place_and_reason(made: Lock) -> Non
 
 
 def test_a_written_lock_is_read_as_it_was(tmp_path: Path, made: Lock) -> None:
-    path = tmp_path / "x.lock"
-    path.write_text(lock.write(made), "utf-8")
+    path = make_file(tmp_path / "x.lock", lock.write(made))
     assert lock.read(path) == made
     assert lock.write(lock.read(path)) == path.read_text("utf-8")
 

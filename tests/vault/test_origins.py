@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -48,11 +48,6 @@ NOWHERE = "http://127.0.0.1:9"
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
 
 
 @pytest.fixture
@@ -175,9 +170,7 @@ def test_a_mirror_that_lacks_a_left_out_file_can_still_be_packed(
 def test_a_dropped_file_is_found_by_its_digest_whatever_its_name_and_copied(
     store: Store, tmp_path: Path
 ) -> None:
-    dropped = tmp_path / "drop/by hand/some name"
-    dropped.parent.mkdir(parents=True)
-    dropped.write_bytes(b"given")
+    dropped = make_file(tmp_path / "drop/by hand/some name", b"given")
     wanted = WantedArchive("a", digest(b"given"), ())
     assert obtain(wanted, store, HostFile(drop=tmp_path / "drop"), offline=True).ways == {
         wanted.sha256: DROP

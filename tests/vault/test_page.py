@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.terminal.answer import plain
 from tfwright.vault import page
@@ -39,8 +39,7 @@ def archive(digit: str, *, needed: bool | None = None) -> LockedArchive:
 def entry(folder: Path, kind: str, name: str, size: int) -> VaultEntry:
     """Return an entry with one file, which was put there days ago."""
     place = make_folder(folder / name)
-    file = place / "content"
-    file.write_bytes(b"x" * size)
+    file = make_file(place / "content", b"x" * size)
     for path in (file, place):
         os.utime(path, (1e9, 1e9))
     return VaultEntry(kind, name, place, frozenset({name}))

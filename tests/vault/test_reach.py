@@ -67,11 +67,6 @@ def tarred(path: Path, member: str = "outer-1/rules/defs.bzl") -> Path:
     return path
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def no_clone(wanted: Clone) -> Path:
     pytest.fail(f"{wanted} was asked for")
 

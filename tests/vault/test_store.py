@@ -3,18 +3,13 @@
 import hashlib
 from pathlib import Path
 
-import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.errors import SupplyError
 from tfwright.vault.store import Store
 
 SHA256 = hashlib.sha256(b"content").hexdigest()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
 
 
 def admitted(store: Store) -> Path:
@@ -56,8 +51,6 @@ def test_a_file_that_was_damaged_is_found_and_not_believed(store: Store) -> None
 
 
 def test_a_part_of_a_download_is_not_tidied_away(store: Store) -> None:
-    part = store.path(SHA256).with_name("partial")
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"con")
+    part = make_file(store.path(SHA256).with_name("partial"), b"con")
     store.tidy(SHA256)
     assert part.exists()

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError
@@ -77,8 +77,7 @@ def test_looking_takes_nothing(build_out: Path, locked: tuple[Recipe, Path]) -> 
 def test_as_long_as_the_archives_of_one_recipe_are_unknown_no_archive_goes(
     build_out: Path, locked: tuple[Recipe, Path], tmp_path: Path
 ) -> None:
-    other = tmp_path / "other.toml"
-    other.write_text("another recipe", "utf-8")
+    other = make_file(tmp_path / "other.toml", "another recipe")
     idle, unlocked = (archive(build_out, "idle"), locked[0].model_copy(update={"name": "other"}))
     seen = usage.look(build_out, [locked, (unlocked, other)])
     assert (seen.unknown, [thing.file for thing in seen.undecided]) == (["other"], [idle])
@@ -235,3 +234,13 @@ def test_a_named_pipe_among_the_records_is_an_error_and_no_wait(
     os.mkfifo(place)
     with pytest.raises(OSError, match="named pipe"):
         taken(build_out, locked)
+
+
+def test_packages_of_toolkits_are_counted_and_never_taken(build_out: Path) -> None:
+    store = Store(build_out / "vault/toolkit")
+    with store.admitting(sha256("cuda"), "a test") as path:
+        path.write_text("cuda", "utf-8")
+    aged(store.path(sha256("cuda")))
+    (entry,) = usage.look(build_out, ()).entries
+    assert (entry.kind, entry.size) == (usage.TOOLKIT, 4)
+    assert taken(build_out) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.limits import largest_file
+from tests.making import make_file
 from tests.toolkit.parts import part_of
 from tests.upstream import commit, run_git
 
@@ -64,13 +65,15 @@ def test_a_venv_as_it_was_installed_is_sound(build_out: Path, venv: Path) -> Non
 @pytest.mark.parametrize("harm", ["edit", "remove", "add a module", "add a .pth"])
 def test_a_change_in_a_venv_is_noticed_and_repaired(build_out: Path, venv: Path, harm: str) -> None:
     site = venv / "lib/python3.11/site-packages"
-    changed = {
-        "edit": site / "wheel/__init__.py",
-        "remove": site / "wheel/__init__.py",
-        "add a module": site / "sitecustomize.py",
-        "add a .pth": site / "evil.pth",
-    }[harm]
-    changed.write_text("VERSION = 2\n", "utf-8")
+    changed = make_file(
+        {
+            "edit": site / "wheel/__init__.py",
+            "remove": site / "wheel/__init__.py",
+            "add a module": site / "sitecustomize.py",
+            "add a .pth": site / "evil.pth",
+        }[harm],
+        "VERSION = 2\n",
+    )
     if harm == "remove":
         changed.unlink()
     told = damaged(build_out)
@@ -93,9 +96,10 @@ def mirror(build_out: Path, tmp_path: Path) -> Path:
 
 
 def test_an_object_that_is_a_file_of_its_own_is_hashed(build_out: Path, mirror: Path) -> None:
-    loose = mirror / "objects/ab/cdef0123456789abcdef0123456789abcdef01"
-    loose.parent.mkdir()
-    loose.write_bytes(zlib.compress(bytes("blob 5", "ascii") + bytes(1) + b"other"))
+    make_file(
+        mirror / "objects/ab/cdef0123456789abcdef0123456789abcdef01",
+        zlib.compress(bytes("blob 5", "ascii") + bytes(1) + b"other"),
+    )
     told = damaged(build_out).evidence.lines[0]
     assert "object abcdef0123456789abcdef0123456789abcdef01" in told
 
@@ -149,8 +153,7 @@ def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(build_out:
 def test_a_damaged_record_of_a_bazel_stops_nothing(
     build_out: Path, tmp_path: Path, content: str
 ) -> None:
-    found = tmp_path / "found"
-    found.write_text("a Bazel", "utf-8")
+    found = make_file(tmp_path / "found", "a Bazel")
     kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     kept.path.with_name("about.json").write_text(content, "utf-8")
     assert bazels.stored("0.26.1", {}, (build_out / "vault",)) is None
@@ -160,8 +163,7 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
 
 
 def test_damaged_options_of_a_bazel_are_noticed(build_out: Path, tmp_path: Path) -> None:
-    found = tmp_path / "found"
-    found.write_text("a Bazel", "utf-8")
+    found = make_file(tmp_path / "found", "a Bazel")
     kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     kept.path.with_name("options.json").write_text("{", "utf-8")
     assert "options.json cannot be read" in damaged(build_out).evidence.lines[0]

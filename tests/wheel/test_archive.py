@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive
@@ -92,8 +93,7 @@ def test_a_wheel_that_unpacks_to_too_much_is_refused_before_it_is_read(
 
 
 def test_a_file_that_is_no_zip_archive_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "bad.whl"
-    path.write_bytes(b"<html>not found</html>")
+    path = make_file(tmp_path / "bad.whl", b"<html>not found</html>")
     with fails(WheelError, path), archive.opened(path):
         pass
 

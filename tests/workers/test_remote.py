@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.nightly.wheels import write_wheel
 
 from tfwright.bundle import packing as bundle
@@ -337,8 +337,7 @@ def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(tmp_path: P
     given, room = table_of(tmp_path), tmp_path / "room"
     second = OPTIONS.program("second $x")
     (room / "1.program").write_text(shlex.join(second) + "\n", "utf-8")
-    script = room / "job.sh"
-    script.write_text(slurm.script_of(given, room), "utf-8")
+    script = make_file(room / "job.sh", slurm.script_of(given, room))
     env = {"SLURM_ARRAY_TASK_ID": "1", "SLURMD_NODENAME": "n1", "PATH": "/usr/bin:/bin"}
     subprocess.run(("/bin/sh", script), env=env, check=True)
     result = json.loads((room / "1.json").read_text("utf-8"))
@@ -402,8 +401,7 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
 
 
 def test_a_task_that_failed_is_told_by_its_own_words(tmp_path: Path) -> None:
-    log = tmp_path / "0.log"
-    log.write_text("Failed in source: no commit\n  do: fetch\n", "utf-8")
+    log = make_file(tmp_path / "0.log", "Failed in source: no commit\n  do: fetch\n")
     ended = hand_out.ended(Assignment("a"), SlurmResult(0, 4, ("n1", "n2"), 9.0, log))
     assert (ended.state, ended.worker, ended.lost) == ("failed", "n2", ("n1",))
     assert ended.detail == "Failed in source: no commit"
@@ -502,8 +500,7 @@ def test_a_recipe_that_cannot_be_read_loses_no_worker(
 ) -> None:
     monkeypatch.setattr(supply, "send", lambda *_: None)
     ssh_that(tmp_path, "exit 0", monkeypatch)
-    bad = tmp_path / "bad.toml"
-    bad.write_text("[source]\nurl = 1\n", "utf-8")
+    bad = make_file(tmp_path / "bad.toml", "[source]\nurl = 1\n")
     settings = worker_that_asks(tmp_path)
     recipes = [str(bad), "demo"]
     first, second = builds.on_workers(settings, recipes, OPTIONS, lambda _: None)
@@ -760,8 +757,7 @@ def finished(folder: Path) -> Path:
     """Return a wheel as a worker has it, with its provenance next to it."""
     wheel = write_wheel(folder)
     said = {"subject": [{"digest": {"sha256": files.sha256(wheel)}}]}
-    provenance = wheel.with_name(wheel.name + statement.SUFFIX)
-    provenance.write_text(json.dumps(said), "utf-8")
+    make_file(wheel.with_name(wheel.name + statement.SUFFIX), json.dumps(said))
     return wheel
 
 

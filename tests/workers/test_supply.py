@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.remedies.following import CommandLine
 from tests.toolkit.test_providing import CUDNN_WHEEL, CUDNNS
 from tests.upstream import commit
@@ -304,8 +304,7 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
     checkout, requirements = tmp_path / "checkout", ROOT / "requirements.txt"
     (checkout / ".venv").mkdir(parents=True)
     if ready:
-        known = checkout / ".venv/tfwright-requirements"
-        known.write_text(files.sha256(requirements), "utf-8")
+        make_file(checkout / ".venv/tfwright-requirements", files.sha256(requirements))
     # It lacks nothing, and shows what it was sent so far.
     (checkout / "tasks.py").write_text(
         "import pathlib, shutil, sys\n"

@@ -1,5 +1,6 @@
 """One run of a tree's ./configure: the programs on its PATH, the dialogue, and what it writes."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,7 +46,12 @@ class ConfigureProgram:
         """Its run, with the pinned Bazel and the target Python first on the PATH."""
         exports = self.interview.exports()
         clean = environment.clean(self.home, (self.programs,), self.epoch, exports)
-        return Command((str(self.tree / self.recipe.configure.program),), self.tree, clean)
+        program = self.tree / self.recipe.configure.program
+        argv: tuple[str, ...] = (str(program),)
+        # People run such a program as `python configure.py`: it need not be executable.
+        if program.suffix == ".py" and not os.access(program, os.X_OK):
+            argv = (str(self.programs / "python"), *argv)
+        return Command(argv, self.tree, clean)
 
     @property
     def written(self) -> tuple[Path, ...]:

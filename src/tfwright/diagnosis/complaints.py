@@ -78,13 +78,10 @@ def find(lines: Sequence[Line], shown: Facts) -> list[Complaint]:
     # Long logs repeat themselves: each different text is judged once.
     texts = list(dict.fromkeys(line.text for line in lines))
     hits = both_ends(sorted(_hits(texts).items()), MOST_COMPLAINTS)
-    judged = {texts[number]: _judge(texts[number], stems) for number, stems in hits}
+    judged = {texts[number]: _judge(texts[number], stems, shown) for number, stems in hits}
     found = []
     for at, line in enumerate(lines):
-        known = tuple(
-            reading for reading in judged.get(line.text, ()) if shown.allow(reading.family)
-        )
-        if known:
+        if known := judged.get(line.text, ()):
             family = known[0].family
             excused = family.rank != "harmless" or shown.excuse(family)
             found.append(Complaint(at, known, family.rank if excused else "weak"))
@@ -116,7 +113,7 @@ def _hits(texts: Sequence[str]) -> dict[int, list[str]]:
     return found
 
 
-def _judge(text: str, stems: Iterable[str]) -> Judged:
+def _judge(text: str, stems: Iterable[str], shown: Facts) -> Judged:
     """Return what the families say of a line; nothing if it complains of nothing."""
     line = message_of(text)
     logged = rule("logged").match(line)
@@ -125,7 +122,7 @@ def _judge(text: str, stems: Iterable[str]) -> Judged:
     remark = bool(rule("remark").match(line) or quoting or severity in {"I", "W"})
     numbers = {number for stem in stems for number in _index()[stem]}
     # Most lines of a long log are remarks, and few families expect one.
-    return _readings(line, numbers & _of_remarks() if remark else numbers)
+    return _readings(line, numbers & _of_remarks() if remark else numbers, shown)
 
 
 @cache
@@ -134,10 +131,11 @@ def _of_remarks() -> frozenset[int]:
     return frozenset(number for number, family in enumerate(everything()) if family.remark)
 
 
-def _readings(line: str, numbers: Iterable[int]) -> Judged:
+def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
     """Return what is known of a line: the particular failure, and the family that it belongs to.
 
-    The next families are more general, and would add guesses.
+    The next families are more general, and would add guesses. A failure that a fact rules out
+    leaves its place to the next one.
     """
     foreign = next((names for name, names in _FOREIGN.items() if rule(name).match(line)), ())
     # What NCCL says, no refinement of these families speaks of either.
@@ -152,7 +150,7 @@ def _readings(line: str, numbers: Iterable[int]) -> Judged:
         if not any(literal in line for literal in family.literals):
             continue
         parameters = family.match(line)
-        if parameters is None:
+        if parameters is None or (family.sample and not shown.allow(family)):
             continue
         reading = Recognition(family, parameters)
         if family.sample:
@@ -164,4 +162,5 @@ def _readings(line: str, numbers: Iterable[int]) -> Judged:
             break
     # What any program may say adds nothing to what this tool says.
     family_reading = general or (None if refinement else weak)
-    return tuple(reading for reading in (refinement, family_reading) if reading)
+    readings = (refinement, family_reading)
+    return tuple(reading for reading in readings if reading and shown.allow(reading.family))

@@ -37,6 +37,10 @@ class Facts:
     """Whether the build is for CUDA."""
     gpu: bool | None = None
     """Whether a driver shows a GPU."""
+    musl: bool = False
+    """Whether the log is of a system with another C library than glibc."""
+    modules: bool = False
+    """Whether what runs is of a stack of environment modules."""
 
     def allow(self, family: Family) -> bool:
         """Say whether no fact rules the family out."""
@@ -64,8 +68,9 @@ class Facts:
             except ValueError:
                 return None
         # Without a comparison it is a yes or no, or the name of a system.
-        if need in {"cuda", "gpu"}:
-            return self.cuda if need == "cuda" else self.gpu
+        if need in {"cuda", "gpu", "musl", "modules"}:
+            known_or_not: bool | None = getattr(self, need)
+            return known_or_not
         return self.system == need if self.system else None
 
 
@@ -87,4 +92,12 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
     cuda = found.cuda
     if cuda is None and rule("cuda").search(text):
         cuda = True
-    return replace(found, **versions, system=found.system or system, cuda=cuda, gpu=gpu)
+    return replace(
+        found,
+        **versions,
+        system=found.system or system,
+        cuda=cuda,
+        gpu=gpu,
+        musl=bool(rule("musl").search(text)),
+        modules=bool(rule("modules").search(text)),
+    )

@@ -14,7 +14,7 @@ from tfwright.diagnosis import complaints, facts, log, tables
 from tfwright.diagnosis.complaints import Complaint
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, complete, named, rule
-from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, shown
+from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, message_of, shown
 from tfwright.diagnosis.root import REACH, Search
 from tfwright.diagnosis.tables import Advice
 from tfwright.progress import SILENCE, Listener
@@ -107,7 +107,9 @@ class Diagnosis:
     @property
     def understood(self) -> bool:
         """Whether the root error is of a kind that is known, and not only of a known form."""
-        return any(match.explains and match.entry.rank == "root" for match in self.matches)
+        # What is harmless elsewhere, and a failure by a fact of this build, is known as well.
+        known = {"root", "harmless"}
+        return any(match.explains and match.entry.rank in known for match in self.matches)
 
 
 @dataclass(frozen=True)
@@ -168,13 +170,16 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     root = search.root()
     matches = around.explaining(root) if root else []
     harmless: dict[str, Match] = {}
+    said = around.said_of(root, matches) if root else ""
     for complaint in search.complaints:
         name = complaint.family.id
-        if complaint.rank == "harmless":
+        # A remark that warned of what then failed is not harmless.
+        warned = _speaks_of(kept.lines[complaint.at].text, said)
+        if complaint.rank == "harmless" and not warned:
             # The first line of each kind.
             harmless.setdefault(name, replace(around.match(complaint), certain=False))
         # Wrappers and summaries only repeat that something failed.
-        elif complaint is not root and complaint.rank in {"root", "weak"}:
+        elif complaint is not root and complaint.rank in {"root", "weak", "harmless"}:
             seen = {match.entry.id for match in matches}
             if name not in seen and len(seen) <= MOST_MATCHES:
                 matches.append(around.match(complaint))
@@ -184,6 +189,18 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
         harmless=tuple(harmless.values()),
         lines=kept.count,
     )
+
+
+_SUBJECT = re.compile(
+    r"https?://[^\s\])]{8,300}|(?<![\w/])(?:/[\w.+-]+){4,}"
+    r"|\b(?:NFS|lib[\w+-]+\.so[\d.]*|[A-Z]{2,}_[A-Z_]{3,})\b"
+)
+"""What a line is about: an address, a path of folders, a library, a variable, a file system."""
+
+
+def _speaks_of(remark: str, said: str) -> bool:
+    """Say whether a remark is about something that is said of the root."""
+    return any(subject in said for subject in _SUBJECT.findall(message_of(remark)))
 
 
 class _Surroundings:
@@ -212,6 +229,10 @@ class _Surroundings:
             parameters=values,
             advice=tables.advice(entry, values),
         )
+
+    def said_of(self, root: Complaint, matches: Sequence[Match]) -> str:
+        """Return the root's line, and why it failed."""
+        return "\n".join((message_of(self.lines[root.at].text), *(each.cause for each in matches)))
 
     def explaining(self, root: Complaint) -> list[Match]:
         """Return what is known of the root, the most particular first."""

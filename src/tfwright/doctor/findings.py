@@ -22,6 +22,8 @@ class Finding:
     """The first stage that cannot run because of it; empty for something worth knowing only."""
     why: str = ""
     """Where the rule is from: an address, a file of this host, or the recipe when empty."""
+    lasting: bool = False
+    """Whether it is so whatever is done on this host, such as its kind of machine."""
 
     def __str__(self) -> str:
         return f"{self.found}; wanted: {self.wanted}"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from tfwright.doctor import images
 from tfwright.doctor.findings import Comparison, Finding, worst_first
@@ -15,12 +16,17 @@ from tfwright.errors import HostError
 from tfwright.facts import distributions
 from tfwright.host import cuda, machine, probes, pythons, toolchain, versions
 from tfwright.host.probes import Host
+from tfwright.printable import printable
 from tfwright.tools.git.program import OLDEST
 from tfwright.tools.process import inside
 
 GIB = machine.GIB
 ROOM = 16 * GIB
 """For a build of TensorFlow: what Gentoo's package asks, 10 and 6 more for each Python."""
+SCRATCH = 2 * GIB
+"""For the temporary files of a build of TensorFlow: those of a link are as large as a library."""
+SMALL_SCRATCH = GIB // 16
+"""Without which no compiler runs."""
 SMALL_ROOM = 1 * GIB
 """For a source tree that tfwright brings itself."""
 OUTPUT_BASE = "https://bazel.build/remote/output-directories"
@@ -76,6 +82,7 @@ class Requirements(Comparison):
                 f"{wanted.system}-{wanted.machine}",
                 remedy,
                 blocks="configure",
+                lasting=True,
             )
 
     def python(self) -> Iterator[Finding]:
@@ -187,6 +194,34 @@ class Requirements(Comparison):
                 "a disk, which leaves memory to the compilers",
                 remedy,
             )
+
+    def temporary(self) -> Iterator[Finding]:
+        """Look at the room for what nvcc, the compiler and the linker write in between."""
+        folder = self.host.place.env.get("TMPDIR") or "/tmp"  # noqa: S108 looked at, not written to
+        disk = self.host.disk(Path(folder))
+        wanted = SMALL_SCRATCH if self.bundled else SCRATCH
+        # df says nothing of a directory that it does not know.
+        if (disk.kind or disk.free) and disk.free < wanted:
+            yield Finding(
+                f"{disk.free / GIB:.1f} GiB free in {folder}",
+                f"{wanted / GIB:g} GiB for the temporary files of compilers and linkers",
+                "Free some space there, or name another directory for the build: "
+                f"TMPDIR=/PATH invoke build --recipe {self.recipe.name}",
+                blocks="compile" if disk.free < SMALL_SCRATCH else "",
+            )
+
+    def proxies(self) -> Iterator[Finding]:
+        """Find addresses of proxies that some of the programs of a build do not take."""
+        for name, value in sorted(self.host.place.env.items()):
+            if name.lower() in {"http_proxy", "https_proxy", "all_proxy"} and value:
+                shown = printable(value)
+                if "://" not in value:
+                    yield Finding(
+                        f"{name}={shown} has no scheme",
+                        "an address that every program reads, as http://HOST:PORT",
+                        f"export {name}=http://{shown}",
+                        why="Bazel's Java, pip and npm differ in what they take such a value for",
+                    )
 
     def place(self) -> Iterator[Finding]:
         # Refused at fetch, which would download gigabytes
@@ -391,6 +426,8 @@ GENERAL: tuple[Check, ...] = (
     Requirements.compiler,
     Requirements.bazel,
     Requirements.disk,
+    Requirements.temporary,
+    Requirements.proxies,
     Requirements.place,
     Requirements.signing_key,
 )

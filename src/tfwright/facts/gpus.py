@@ -64,6 +64,18 @@ def names() -> list[str]:
     return [gpu.name.removeprefix("GeForce ") for gpu, _ in _rows()]
 
 
+def machine_of(capability: str) -> str:
+    """Return the only machine that has GPUs of a compute capability; empty where cards do."""
+    machines = {gpu.machine for gpu, _ in _rows() if gpu.capability == capability}
+    return machines.pop() if len(machines) == 1 else ""
+
+
+def jetson(capability: str) -> bool:
+    """Say whether only Jetsons have a compute capability: JetPack brings their driver and CUDA."""
+    found = [gpu.name for gpu, _ in _rows() if gpu.capability == capability]
+    return bool(found) and all(name.startswith("Jetson") for name in found)
+
+
 def other_maker(name: str) -> str:
     """Return who makes a GPU that is not NVIDIA's; empty where the name does not tell."""
     for row in _table()["other"]:

@@ -1,6 +1,6 @@
 """``match.json``: which wheel of an index fits a machine, before a large download starts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tfwright.documents import faults
 from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
-from tfwright.host import cuda, versions
 from tfwright.index.wheels import IndexedWheel, parse_name
-from tfwright.match.ranking import LEVELS, Wish
+from tfwright.match import fit
+from tfwright.match.ranking import Wish
 from tfwright.tools.http import document as http_document
 
 FILE = "match.json"
@@ -109,7 +109,18 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
             raise _contradicting(fault.what) from fault
         if named != (entry.project, entry.version):
             raise _contradicting(f"{entry.filename} is not of {entry.project} {entry.version}")
-    found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
+    found = [
+        MatchedWheel(
+            entry,
+            tuple(
+                difference.says
+                for difference in fit.differences(
+                    str(_version(entry)), entry.python, entry.platform, entry.needs, wanted
+                )
+            ),
+        )
+        for entry in entries
+    ]
     # Two stable sorts: the second one keeps the newest first among equals.
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
     found.sort(key=lambda wheel: len(wheel.differs))
@@ -126,45 +137,6 @@ def _contradicting(why: str) -> SupplyError:
 def _version(entry: MatchEntry) -> Version:
     """Return the version in the file's name; the entry's own field is not trusted."""
     return parse_wheel_filename(entry.filename)[1]
-
-
-def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
-    """Say what of a wheel does not fit the wish."""
-    version = str(_version(entry))
-    if wanted.release and not versions.is_of(version, wanted.release):
-        yield f"TensorFlow {version}"
-    major, _, minor = wanted.python.partition(".")
-    # py3 is a pure wheel's tag: it runs on every Python 3.
-    exact = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}
-    if wanted.python and exact.isdisjoint(entry.python):
-        yield f"for Python {', '.join(entry.python)}"
-    if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):
-        yield f"for {', '.join(entry.platform)}"
-    glibc = entry.needs.get("glibc", "")
-    if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
-        yield f"needs glibc {glibc}"
-    level = entry.needs.get("cpu", "")
-    if wanted.cpu and level in LEVELS and LEVELS.index(level) > LEVELS.index(wanted.cpu):
-        yield f"needs a CPU with {level}"
-    toolkit = entry.needs.get("cuda", "")
-    if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
-        yield f"CUDA {toolkit}" if toolkit else "no CUDA"
-    built = [name for name in entry.needs.get("gpu", "").split(",") if name]
-    if wanted.gpu and not built:
-        yield "no GPU code"
-    elif wanted.gpu and not cuda.runs_on(cuda.of_machine_code(built), wanted.gpu):
-        yield f"GPU code for {', '.join(built)} only"
-
-
-def _is_platform(tag: str, wanted: Wish) -> bool:
-    """Say whether a platform tag is of the system and machine that are wanted."""
-    if tag == "any":
-        return True
-    of_system = "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
-    machine = wanted.machine
-    # A universal2 library holds the code of both kinds of Mac.
-    universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")
-    return of_system and (not machine or tag.endswith(machine) or universal)
 
 
 def asked(url: str, wanted: Wish) -> list[MatchedWheel]:

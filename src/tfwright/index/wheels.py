@@ -76,6 +76,8 @@ class IndexedWheel:
     """Suffixes of the files next to it: provenance, signature, bill of materials."""
     needs: tuple[tuple[str, str], ...] = ()
     """What ``invoke inspect`` read off its libraries: ``glibc``, ``cpu``, ``gpu``, ``cuda``."""
+    inspected: bool = False
+    """Whether its libraries were read; catalogs of earlier versions hold wheels that were not."""
 
     @cached_property
     def quoted(self) -> str:

@@ -24,6 +24,8 @@ from tfwright.tools import batch as batches
 from tfwright.tools import files
 from tfwright.tools.batch import FileBatch
 from tfwright.tools.render import renderer
+from tfwright.wheel.inspect import inspection
+from tfwright.wheel.inspect.needs import of_machine
 
 PACKAGES = "packages"
 """The folder of the wheels, below the index."""
@@ -161,21 +163,26 @@ class _Scan:
                     stats[entry.name] = (state.st_size, state.st_ctime_ns)
         for filename, stat in sorted(stats.items()):
             before = self._known.get(filename)
+            told = notes.get(filename, {})
             try:
-                found = self._wheel(filename, stat, moment, batch)
+                found = self._wheel(filename, stat, moment, batch, inspect=not told.get("needs"))
             except WheelError as fault:
                 self.refused.append(fault)
                 continue
             extras = tuple(suffix for suffix in EXTRAS if filename + suffix in self._names)
-            noted = found.noted(**notes.get(filename, {}), extras=extras)
+            said = {name: value for name, value in told.items() if value or name != "needs"}
+            noted = found.noted(**said, extras=extras)
             if before != (stat, noted):
                 self._kept.append((noted, stat))
             yield noted
 
-    def _wheel(self, filename: str, stat: Stat, moment: str, batch: FileBatch) -> IndexedWheel:
+    def _wheel(
+        self, filename: str, stat: Stat, moment: str, batch: FileBatch, *, inspect: bool
+    ) -> IndexedWheel:
         """Return a wheel from the catalog, or read it from its file."""
         before = self._known.get(filename)
-        if before and before[0] == stat and f"{filename}.metadata" in self._names:
+        known = before and (before[1].inspected or not inspect)
+        if before and known and before[0] == stat and f"{filename}.metadata" in self._names:
             return before[1]
         self.read += 1
         found, metadata = wheels.read_wheel(self._packages / filename, moment)
@@ -184,6 +191,9 @@ class _Scan:
         if before and before[1].sha256 == found.sha256:
             # A copy of the same bytes keeps its upload time: uv's exclude-newer reads that.
             found = found.noted(uploaded=before[1].uploaded)
+        if inspect:
+            report = inspection.inspect(self._packages / filename)
+            found = found.noted(needs=tuple(of_machine(report).items()), inspected=True)
         return found
 
     def remember(self) -> None:

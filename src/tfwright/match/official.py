@@ -4,14 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfwright.documents.release import Release
-from tfwright.facts import wheels
+from tfwright.facts import gpus, wheels
 from tfwright.facts.wheels import OfficialWheel
-from tfwright.host import compatibility, cuda, versions
-from tfwright.match import ranking
+from tfwright.host import compatibility, versions
+from tfwright.match import fit, ranking
 from tfwright.match.ranking import Wish
-
-AND_CUDA = "2.14"
-"""From this release on pip brings CUDA's libraries, where it is asked for tensorflow[and-cuda]."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
             continue
         differs = tuple(_differences(wheel, wanted))
         gpu = bool(wanted.gpu or wanted.cuda) and not differs
-        extra = "[and-cuda]" if gpu and not versions.older(wheel.version, AND_CUDA) else ""
+        extra = "[and-cuda]" if gpu and not versions.older(wheel.version, fit.AND_CUDA) else ""
         notes = tuple(_notes(wheel, wanted)) if gpu else ()
         found.append(OfficialMatch(wheel, differs, notes, extra))
     wants_gpu = bool(wanted.gpu or wanted.cuda)
@@ -59,7 +56,9 @@ def _differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     # What the table proves is about Linux on x86-64.
     if (wanted.system, wanted.machine) != ("Linux", "x86_64"):
         if wanted.gpu or wanted.cuda:
-            yield "no GPU code of NVIDIA's is known of it on this platform"
+            said = "no GPU code of NVIDIA's is known of it on this platform"
+            wheels_of = f"; NVIDIA has wheels for Jetsons: {ranking.JETPACK}"
+            yield said + (wheels_of if gpus.jetson(wanted.gpu) else "")
         return
     if wanted.glibc and versions.older(wanted.glibc, wheel.glibc):
         yield f"needs glibc {wheel.glibc}"
@@ -77,19 +76,8 @@ def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     toolkit, _ = _cuda_of(wheel)
     if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
         yield f"made with CUDA {toolkit}"
-    if wanted.gpu and not cuda.runs_on(cuda.of_machine_code(wheel.gpu), wanted.gpu):
-        # PTX serves later GPUs as far as the CUDA of the wheel knows them: XLA compiles by itself,
-        # and stops at a GPU that it does not know (tensorflow#111958).
-        row = compatibility.cuda(toolkit)
-        known = row is not None and versions.within(wanted.gpu, *row.capabilities)
-        if not (known and _ptx(wheel, wanted.gpu)):
-            yield f"code for {', '.join(wheel.gpu)}"
-
-
-def _ptx(wheel: OfficialWheel, gpu: str) -> bool:
-    """Say whether a wheel has PTX that a driver can compile for a GPU."""
-    ptx = [cuda.capability(name) for name in wheel.gpu if name.startswith("compute_")]
-    return any(not versions.older(gpu, made_for) for made_for in ptx)
+    if wanted.gpu and not fit.serves(wheel.gpu, toolkit, wanted.gpu):
+        yield f"code for {', '.join(wheel.gpu)}"
 
 
 def _cuda_of(wheel: OfficialWheel) -> tuple[str, str]:
@@ -106,7 +94,7 @@ def _notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     if row:
         driver, _ = compatibility.driver(row, wanted.gpu)
         yield f"NVIDIA's driver {driver} or later"
-    if versions.older(wheel.version, AND_CUDA):
+    if versions.older(wheel.version, fit.AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
-    if wanted.gpu and not cuda.runs_on(cuda.of_machine_code(wheel.gpu), wanted.gpu):
+    if wanted.gpu and fit.serves(wheel.gpu, toolkit, wanted.gpu) == "PTX":
         yield "the driver compiles its code at the first start, which takes minutes"

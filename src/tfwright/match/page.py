@@ -1,16 +1,19 @@
 """The page of match: what to install or build for a machine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tfwright.facts import wheels
+from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
+    from tfwright.match.fit import Verdict
     from tfwright.match.official import OfficialMatch
     from tfwright.match.ranking import Candidate, Need, Wish
+    from tfwright.wheel.inspect.inspection import Inspection
 
 NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
 NEAREST = 3
@@ -91,6 +94,31 @@ def show_matches(answer: MatchAnswer) -> None:
     text.table(NEED_COLUMNS, rows)
     for source, mark in sources.items():
         text.paragraph(f"  {mark}", source, indent=6)
+
+
+MARKS = {True: ("yes", text.GOOD), False: ("no", text.BAD), None: ("?", text.WARNING)}
+
+
+def show_verdict(
+    found: "tuple[Verdict, Inspection]", then: "Callable[[Inspection], object]"
+) -> None:
+    """Print whether a wheel runs on a machine, with what to do, then what the wheel is."""
+    verdict, report = found
+    runs = {True: "runs on", False: "does not run on", None: "may run on"}[verdict.runs]
+    text.heading(f"{report.file} {runs} {verdict.machine}", MARKS[verdict.runs][1])
+    for judgement in verdict.judgements:
+        start = f"  {MARKS[judgement.holds][0]:<4}{judgement.what:<10} "
+        text.paragraph(start, printable(judgement.says), indent=len(start))
+        if judgement.remedy:
+            text.paragraph("      do: ", printable(judgement.remedy), indent=10)
+    text.line()
+    then(report)
+
+
+def verdict_data(found: "tuple[Verdict, Inspection]") -> object:
+    """Return what JSON says of a wheel with a verdict: the report, and the verdict in it."""
+    verdict, report = found
+    return {**vars(report), "verdict": {"runs": verdict.runs, **vars(verdict)}}
 
 
 def _show_official(official: "Sequence[OfficialMatch]") -> None:

@@ -24,6 +24,8 @@ KNOWN = [
 """Releases of TensorFlow that recipes can be written for, the newest first."""
 LEVELS: tuple[str, ...] = get_args(CpuLevel)
 NO_CUDA = "no CUDA"
+JETPACK = "https://docs.nvidia.com/deeplearning/frameworks/install-tf-jetson-platform/"
+"""NVIDIA's own page about TensorFlow on a Jetson, with its wheels for each JetPack."""
 _FORMS = {
     "gpu": r"((sm_|compute_)\d{2,3}|\d{1,2}\.\d)[af]?",
     "python": r"\d\.\d+",
@@ -116,6 +118,9 @@ def wish(host: Host, **asked: str) -> Wish:
             )
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
+        # A Jetson is a whole machine: recipes for this one's processor do not fit it.
+        if machine := gpus.machine_of(wanted["gpu"]):
+            wanted.setdefault("machine", machine)
     if "release" in wanted:
         wanted["release"] = _line_of(wanted["release"])
     # Someone who asks for a Mac on Linux does not mean this machine's GPU.
@@ -157,7 +162,6 @@ def _named(name: str) -> dict[str, str]:
             "write it as in --gpu 8.6.",
         )
     found = {"gpu": known.capability, "named": f"{name}: {gpus.source()}"}
-    # A Jetson is a whole machine: recipes for this one's processor do not fit it.
     return found | ({"machine": known.machine} if known.machine else {})
 
 
@@ -446,7 +450,10 @@ def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -
         yield from _mac(mac)
     else:
         driver, source = compatibility.driver(row, wanted.gpu)
-        yield Need("driver", f"{driver} or later", source)
+        if gpus.jetson(wanted.gpu):
+            yield Need("driver and CUDA", "those of the Jetson's JetPack", JETPACK)
+        else:
+            yield Need("driver", f"{driver} or later", source)
         yield Need("gcc", f"{row.gcc} or earlier", row.source("gcc"))
     if wanted.gpu:
         yield Need("compute capability", wanted.gpu, row.source("capabilities"))

@@ -14,6 +14,7 @@ from tfwright.terminal.answer import Answer, Shown
     | MACHINE
     | {
         "release": "as 2.6, 2.4.4, 1.12.0-rc0 or 2.4.0@COMMIT; default: the newest that fits",
+        "cpu": "the most that an x86-64 CPU has that the wheel is for: sse4.2, avx, avx2",
         "bazel": "version, where neither the tree nor tfwright's tables name one",
         "like": "copy this recipe instead, without what was verified",
         "name": "the name of the copy",
@@ -29,6 +30,7 @@ def new(
     python: str = "",
     cuda: str = "",
     os: str = "",
+    cpu: str = "",
     bazel: str = "",
     folder: str = "",
 ) -> Shown:
@@ -53,9 +55,9 @@ def new(
             page.show_new,
         )
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
-    wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os)
+    wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os, cpu=cpu)
     if not (gpu or cuda):
-        wish = match.Wish(system=wish.system, machine=wish.machine, python=python)
+        wish = match.Wish(system=wish.system, machine=wish.machine, python=python, cpu=cpu)
     if not release:
         fitting = (need.value for need in match.needs(wish) if need.name == "TensorFlow")
         release = next(fitting, "")

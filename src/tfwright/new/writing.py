@@ -7,7 +7,7 @@ recipe is unverified, and the report lists what is still open.
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
+from tfwright.facts import gpus
 from tfwright.host import compatibility, versions
 from tfwright.match import ranking as match
 from tfwright.match.ranking import Wish
@@ -34,14 +35,15 @@ from tfwright.tools.git.remote import Remote, named_commit
 URL = "https://github.com/tensorflow/tensorflow.git"
 ROUNDS = 8
 """Answers can lead to further questions; no release nests them deeper than this."""
-TEXTS = {"CC_OPT_FLAGS": "-march=x86-64 -mtune=generic", "GCC_HOST_COMPILER_PATH": "/usr/bin/gcc"}
-"""Answers that serve most people: a wheel for any x86-64, made by the system's compiler."""
+FLAGS = {"x86_64": "-march=x86-64 -mtune=generic", "aarch64": "-march=armv8-a"}
+"""What serves most people: code for every processor of a machine."""
 BUILDING = ("numpy", "wheel")
 """Packages that every build imports."""
 BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
 """Packages that the build imports too, of a release that requires them."""
 OLDEST_CAPABILITY = "3.0"
 """The oldest GPUs that TensorFlow has code for."""
+CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
 Ask = Callable[[Prompt, str], str]
 """Asks a person, with a default in the form that is typed; returns the default where there is
 none."""
@@ -186,12 +188,17 @@ class _Draft:
     pinning: str = ""
 
     @property
+    def machine(self) -> str:
+        return self.wish.machine or "x86_64"
+
+    @property
     def name(self) -> str:
         """A name that says what `invoke lint` asks of names: system, branch and CUDA."""
         version = self.wanted.version
         platform = "macos" if self.wish.system == "Darwin" else "linux"
         candidate = f"-{version.candidate}" if version.candidate else ""
         suffix = f"cuda{self.toolkit.row.version}" if self.toolkit else "cpu"
+        suffix += "" if self.machine == "x86_64" else f"-{self.machine}"
         return f"{platform}-r{version.line}{candidate}-{suffix}"
 
     def table(self, name: str, **pins: tuple[object, str]) -> None:
@@ -276,7 +283,7 @@ class _Draft:
         self.table(
             "host",
             system=(wish.system or "Linux", "what was asked for"),
-            machine=("x86_64", "the only machine that these tables know"),
+            machine=(self.machine, "what was asked for, or else this host's"),
             python=(python, reason),
         )
         if self.toolkit:
@@ -302,6 +309,12 @@ class _Draft:
             self.pin(xcode=(mac.xcode, f"the newest {why}"), macos=(mac.macos, why))
             self.open.append("patches: TensorFlow has not been made for CUDA on macOS since 1.2")
             return
+        if gpus.jetson(self.wish.gpu):
+            self.open.append(
+                "host.cuda, host.cudnn: a Jetson has those of its JetPack, and its driver; "
+                f"NVIDIA has wheels for it: {match.JETPACK}"
+            )
+            return
         oldest, source = compatibility.driver(row, self.wish.gpu)
         self.pin(
             gcc=(row.gcc, f"the newest for this CUDA: {row.source('gcc')}"),
@@ -320,6 +333,12 @@ class _Draft:
         plain = (str(requirement).partition(";")[0].strip() for requirement in required)
         asked = [f"--add {shlex.quote(name + version)}" for name, version in building.items()]
         asked += [f"--verify {shlex.quote(requirement)}" for requirement in plain]
+        self.open += [
+            f"verify.requirements: setup.py of this tree wants {requirement}, of which every "
+            "night makes another; pin its release, or one night's, with 'invoke pin --recipe FILE "
+            "--verify NAME==VERSION'"
+            for requirement in tree_files.nightlies(setup, python)
+        ]
         self.pinning = f"invoke pin --recipe FILE {' '.join(asked)}"
 
     def bazel(self, found: bazel.ChosenBazel) -> None:
@@ -395,7 +414,11 @@ class _Draft:
                     )
                 return
             for prompt in lacking:
-                default = json.dumps(TEXTS.get(prompt.variable, ""))
+                texts = {
+                    "CC_OPT_FLAGS": FLAGS.get(self.machine, ""),
+                    "GCC_HOST_COMPILER_PATH": "/usr/bin/gcc",
+                }
+                default = json.dumps(texts.get(prompt.variable, ""))
                 given = ask(prompt, "false" if prompt.yes_no else default)
                 # Where an empty text is an answer, it is a good one: configure then uses what it
                 # finds.
@@ -420,8 +443,28 @@ class _Draft:
             ),
             "# or are false, which leaves a feature out.",
             *(f"{variable} = {value}" for variable, value in self.answers.items()),
+            *self._verify(),
         ]
         return "\n".join(lines) + "\n"
+
+    def _verify(self) -> Iterator[str]:
+        """Yield the floors that verify checks in the wheel, which follow from the answers."""
+        floors = {}
+        capabilities = next(
+            (self.answers[name] for name in CAPABILITIES if name in self.answers), '""'
+        )
+        made_for = [part for part in capabilities.strip("\"'").split(",") if part]
+        if made_for:
+            # PTX may be in it or not, which nothing is said of here.
+            names = [part if "_" in part else f"sm_{part.replace('.', '')}" for part in made_for]
+            floors["architectures"] = json.dumps([name for name in names if "sm_" in name])
+        if self.wish.cpu:
+            floors["cpu"] = json.dumps(self.wish.cpu)
+        if floors:
+            yield ""
+            yield "[verify]"
+            yield "# What the answers ask for, and the wheel is held to."
+            yield from (f"{name} = {value}" for name, value in floors.items())
 
 
 def wanted_of(text: str) -> WantedRelease:

@@ -39,8 +39,7 @@ from tfwright.tools.git.remote import Remote
 from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
-from tfwright.wheel.inspect import inspection
-from tfwright.wheel.inspect.inspection import Inspection
+from tfwright.wheel.inspect import inspection, needs
 from tfwright.wheel.seal import envelope, sbom, statement
 
 UNREACHABLE = re.compile(
@@ -187,7 +186,7 @@ class PipelineBuilder:
             "version": wheel.name.split("-")[1],
             "sha256": files.sha256(wheel),
             "size": wheel.stat().st_size,
-            "needs": _needs(report),
+            "needs": needs.of_machine(report),
             "sizes": {member.filename: member.file_size for member in largest},
             "architectures": report.summary.gpu_bytes if report.summary else {},
             "differences": tuple(_differences(order.last_wheel, wheel)),
@@ -316,23 +315,6 @@ def _disk(path: Path) -> tuple[int, int]:
 
 def _next_to(wheel: Path, suffix: str) -> Path:
     return wheel.with_name(wheel.name + suffix)
-
-
-def _needs(report: Inspection) -> dict[str, str]:
-    """Return what a machine must have for a wheel, as inspect read it off the libraries."""
-    summary = report.summary
-    if summary is None:
-        return {}
-    # Only what a reader compares with a machine; the page has the rest behind a link.
-    found = {name.lower(): need.version for name, need in summary.needs.items()}
-    shown = ("glibc", "glibcxx", "cpu", "macos")
-    wanted: dict[str, str] = {name: found[name] for name in shown if name in found}
-    if summary.architectures:
-        wanted["gpu"] = ",".join(summary.architectures)
-    cuda = dict(report.stated).get("cuda_version", "")
-    if cuda:
-        wanted["cuda"] = cuda
-    return wanted
 
 
 def _differences(before: Path | None, now: Path) -> Iterator[str]:

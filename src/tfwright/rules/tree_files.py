@@ -160,7 +160,17 @@ def _holds(requirement: Requirement, pin: Requirement) -> bool:
     return requirement.specifier.contains(Version(version), prereleases=True)
 
 
-def required(setup: str, python: str) -> list[Requirement]:
+def nightlies(setup: str, python: str) -> list[Requirement]:
+    """Return the nightly packages that setup.py of a tree in development requires."""
+    stable = {requirement.name for requirement in required(setup, python)}
+    found = required(setup, python, nightly=True)
+    short = {"tb": "tensorboard", "tf-estimator": "tensorflow-estimator"}
+    names = {item.name: item.name.removesuffix(NIGHTLY) for item in found}
+    # A release names both; only one of them goes into its wheel.
+    return [item for item in found if short.get(names[item.name], names[item.name]) not in stable]
+
+
+def required(setup: str, python: str, *, nightly: bool = False) -> list[Requirement]:
     """Return what setup.py requires for a Python; empty if it cannot be read.
 
     The program is read and never run: it is the tree's, and may be for Python 2.
@@ -178,7 +188,7 @@ def required(setup: str, python: str) -> list[Requirement]:
             continue
         marker = requirement.marker
         applies = marker is None or marker.evaluate({"python_version": python})
-        if applies and not requirement.name.endswith(NIGHTLY):
+        if applies and requirement.name.endswith(NIGHTLY) is nightly:
             found.setdefault(canonicalize_name(requirement.name), requirement)
     return list(found.values())
 

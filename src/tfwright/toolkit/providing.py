@@ -13,7 +13,7 @@ from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
-from tfwright.host import toolchain, versions
+from tfwright.host import cuda, toolchain, versions
 from tfwright.host.place import HERE
 from tfwright.toolkit import layout, nvcc, sources, tree
 from tfwright.toolkit.sources import Supplier
@@ -107,6 +107,12 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
     """Raise RecipeError if there is nothing to do: no file, and a recipe that pins no packages."""
     if downloads or any(recipe.toolkit.parts()):
         return
+    if cuda.wanted(recipe) and not cuda.needed(recipe):
+        raise RecipeError(
+            f"{recipe.name} needs no toolkit of this host: from TensorFlow {cuda.HERMETIC_SINCE} "
+            f"on Bazel downloads CUDA, here {cuda.version(recipe)}",
+            remedy=f"Nothing is to be done: 'invoke build --recipe {recipe.name}' builds it.",
+        )
     named = [(kind.title, kind.pinned(recipe)) for kind in KINDS.values()]
     wanted = ", ".join(f"{title} {version}" for title, version in named if version)
     remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."

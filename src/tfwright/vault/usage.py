@@ -26,10 +26,11 @@ ARCHIVE = "archive"
 BY_BAZEL = "by Bazel"
 BAZEL = "bazel"
 PACKAGE = "package"
+TOOLKIT = "toolkit package"
 VENV = "venv"
 LEFTOVER = "leftover"
 """Kinds of things. What Bazel has put into the store by itself is named by no document, and so is
-never taken."""
+never taken; nor are packages of toolkits, which are large, and for which licences were accepted."""
 RECENT = 86400.0
 """Seconds for which an unused entry is kept: a build that runs now may have fetched it, and not
 have recorded that yet."""
@@ -128,7 +129,7 @@ class Inventory:
         return [
             entry
             for entry in self.entries
-            if entry.kind != BY_BAZEL and not self.users(entry) and not entry.recent
+            if entry.kind not in {BY_BAZEL, TOOLKIT} and not self.users(entry) and not entry.recent
         ]
 
 
@@ -249,6 +250,8 @@ def _entries(vault: Path) -> Iterator[VaultEntry]:
         # What tfwright admits is read-only; Bazel writes what it downloads as any other file.
         kind = ARCHIVE if file.is_file() and not file.stat().st_mode & 0o222 else BY_BAZEL
         yield _entry(kind, path, file)
+    for path in sorted((vault / "toolkit/content_addressable/sha256").glob("*/")):
+        yield _entry(TOOLKIT, path, path / "file")
     yield from _programs(vault)
     for store in _stores(vault)[1:]:
         # Another recipe with the same pins takes nothing from here.

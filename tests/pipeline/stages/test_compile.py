@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder, make_program
+from tests.making import make_file, make_folder, make_program
 
 from tfwright.documents.host_file import CacheTable, HostFile
 from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
@@ -99,9 +99,7 @@ def workspace(job: RecipeJob, shared: Path, tmp_path: Path, ears: Ears) -> Recip
         ".tf_configure.bazelrc": "build --action_env SOURCE_DATE_EPOCH\nbuild --spawn_strategy=standalone --genrule_strategy=standalone\n",
     }
     for name, content in files.items():
-        path = made.places.tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, "utf-8")
+        make_file(made.places.tree / name, content)
     made.places.home.mkdir()
     return made
 
@@ -781,8 +779,7 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
     assert evidence.where == f"{workspace.places.tree / 'BUILD'}:4"
     assert (evidence.status, ears.notes, processes(workspace)) == (1, [], [])
     # The lines say what to correct.
-    source = workspace.places.tree / "broken.cc"
-    source.write_text("int broken() { return 1; }\n", "utf-8")
+    make_file(workspace.places.tree / "broken.cc", "int broken() { return 1; }\n")
     assert run(workspace, binary, "//:broken")
 
 
@@ -921,8 +918,7 @@ def apart(job: RecipeJob, binary: Path, target: str, folder: Path) -> list[str]:
         "target": target,
         **results,
     }
-    script = folder / "compile_job.py"
-    script.write_text(SCRIPT, "utf-8")
+    script = make_file(folder / "compile_job.py", SCRIPT)
     return [sys.executable, str(script), json.dumps(given)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.upstream import bundled_commit
 
 from tfwright.documents.host_file import HostFile
@@ -34,8 +34,7 @@ FACTS = HostFacts(
 @pytest.fixture
 def bazel(tmp_path: Path) -> Path:
     """Make a program that ends in a zip and knows its version, as Bazel does and is."""
-    path = tmp_path / "bazel-0.26.1"
-    path.write_text("#!/bin/sh\necho Build label: 0.26.1\nexit 0\n", "utf-8")
+    path = make_file(tmp_path / "bazel-0.26.1", "#!/bin/sh\necho Build label: 0.26.1\nexit 0\n")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("A-server.jar", "")
     path.chmod(0o755)

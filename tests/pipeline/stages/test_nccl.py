@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_program
+from tests.making import make_file, make_program
 
 from tfwright.documents.recipe import PATCHES, CompileTable, NcclTable
 from tfwright.documents.release import Release
@@ -28,9 +28,7 @@ def built(job: RecipeJob, listener: Listener) -> RecipeJob:
     shutil.copytree(DEMO, job.places.tree)
     shutil.copy(PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl")
     output = job.places.bazel / "execroot" / "bin"
-    library = output / NCCL_LIBRARY
-    library.parent.mkdir(parents=True)
-    library.write_bytes(b"Bazel's")
+    library = make_file(output / NCCL_LIBRARY, b"Bazel's")
     library.chmod(0o555)
     (job.places.tree / "bazel-bin").symlink_to(output)
     job.places.home.mkdir()
@@ -126,8 +124,7 @@ def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(
 
 
 def test_where_the_tree_lies_is_not_in_the_library(built: RecipeJob) -> None:
-    source = built.places.tree / nccl.SOURCE
-    source.write_text('#include "where.h"\n', "utf-8")
+    make_file(built.places.tree / nccl.SOURCE, '#include "where.h"\n')
     (built.places.tree / "where.h").write_text(
         'extern "C" const char* where() { return __FILE__; }\n', "utf-8"
     )
@@ -138,9 +135,7 @@ def test_where_the_tree_lies_is_not_in_the_library(built: RecipeJob) -> None:
 
 
 def test_a_copy_in_the_runfiles_is_replaced_as_well(built: RecipeJob) -> None:
-    copy = built.places.tree / "bazel-bin" / nccl.RUNFILES / NCCL_LIBRARY
-    copy.parent.mkdir(parents=True)
-    copy.write_bytes(b"Bazel's")
+    copy = make_file(built.places.tree / "bazel-bin" / nccl.RUNFILES / NCCL_LIBRARY, b"Bazel's")
     made = run(built, NcclTable(rebuild=True)).library
     assert made
     assert copy.read_bytes() == made.path.read_bytes()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_program
+from tests.making import make_file, make_program
 from tests.wheel.test_relinking import WANTED
 from tests.wheel.test_relinking import wheel as wheel_for_macos
 
@@ -57,8 +57,7 @@ def script(job: RecipeJob, made: str) -> None:
 
 
 def packaged(job: RecipeJob, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
-    file = job.places.build_out / "file"
-    file.write_bytes(b"")
+    file = make_file(job.places.build_out / "file", b"")
     release = job.recipe.source.release
     return package.run(
         job,
@@ -122,9 +121,7 @@ def test_the_wheel_is_found_whatever_it_is_called_and_its_date_is_the_commits(
 def test_a_wheel_of_an_earlier_run_is_not_mistaken_for_the_new_one(tmp_path: Path) -> None:
     job = job_of(tmp_path, "1.12")
     script(job, "new.whl")
-    old = job.places.dist / "raw" / "old.whl"
-    old.parent.mkdir(parents=True)
-    old.write_bytes(b"")
+    make_file(job.places.dist / "raw" / "old.whl", b"")
     assert packaged(job, PackageTable()).wheel.path.name == "new.whl"
 
 
@@ -190,8 +187,7 @@ def test_what_the_wheel_target_makes_besides_the_wheel_stays_where_it_is(
     tmp_path: Path, make_wheel: Callable[..., Path]
 ) -> None:
     (tmp_path / "build_out").mkdir()
-    metadata = tmp_path / "METADATA"
-    metadata.write_text("Name: small\n", "utf-8")
+    metadata = make_file(tmp_path / "METADATA", "Name: small\n")
     job = job_of(tmp_path, "2.17", WHEEL_TARGET)
     raw = packaged(job, PackageTable(), (metadata, make_wheel())).wheel
     assert list(raw.path.parent.iterdir()) == [raw.path]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 from tests.tools.bazel.test_workspaces import binary
 from tests.upstream import commit, run_git
 
@@ -67,8 +68,7 @@ used = "{USED}"
 
 @pytest.fixture
 def locked(job: RecipeJob, tmp_path: Path) -> RecipeJob:
-    lock = tmp_path / "small.lock"
-    lock.write_text(LOCK, "utf-8")
+    lock = make_file(tmp_path / "small.lock", LOCK)
     return dataclasses.replace(job, locked=lock)
 
 

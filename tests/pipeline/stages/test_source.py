@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder, make_program
+from tests.making import make_file, make_folder, make_program
 from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
@@ -245,8 +245,7 @@ def test_attributes_that_somebody_wrote_into_a_tree_s_repository_are_not_obeyed(
     tree = source.run(job, table, FetchTable(), inputs)
     before = contents(tree)
     for name in ("tree.git", "patched.git"):
-        attributes = job.places.own / name / "info/attributes"
-        attributes.write_text("* text eol=crlf\n", "utf-8")
+        make_file(job.places.own / name / "info/attributes", "* text eol=crlf\n")
     (tree.path / "core/op.cc").write_bytes(b"int at;\r\n")
     assert source.damage(table, tree) == "tree.git/info/attributes changed"
     assert source.run(job, table, FetchTable(), inputs) == tree
@@ -289,8 +288,7 @@ def test_a_tree_that_lost_the_way_to_its_mirror_is_damaged_and_made_anew(
 ) -> None:
     table = table.model_copy(update={"patches": (), "assets": {}})
     tree = source.run(job, table, FetchTable(), inputs)
-    alternates = job.places.own / "tree.git/objects/info/alternates"
-    alternates.write_text(f"{tmp_path}\n", "utf-8")
+    make_file(job.places.own / "tree.git/objects/info/alternates", f"{tmp_path}\n")
     assert source.damage(table, tree) == "tree.git is damaged"
     source.run(job, table, FetchTable(), inputs)
     assert source.damage(table, tree) is None
@@ -325,8 +323,7 @@ def test_a_directory_or_commit_of_the_mirror_with_other_bytes_is_refused(
 ) -> None:
     mirror = inputs.mirror
     name = run_git("rev-parse", what, cwd=mirror)
-    other = mirror.parent / "core/other.cc"
-    other.write_text("int evil;\n", "utf-8")
+    make_file(mirror.parent / "core/other.cc", "int evil;\n")
     run_git("add", "--all", cwd=mirror.parent)
     run_git("commit", "--quiet", "--message=two", cwd=mirror.parent)
     kind = run_git("cat-file", "-t", name, cwd=mirror)

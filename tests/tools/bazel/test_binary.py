@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.tools.bazel import binary as bazel
@@ -35,15 +35,9 @@ def digest(content: bytes) -> str:
 
 
 def program(path: Path, content: bytes | str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    make_file(path, content if isinstance(content, bytes) else content.encode())
     path.chmod(0o755)
     return path
-
-
-@pytest.fixture
-def notes() -> list[str]:
-    return []
 
 
 @pytest.fixture(autouse=True)
@@ -125,8 +119,7 @@ def test_a_binary_that_was_damaged_in_the_store_is_obtained_again(
     obtain: Obtain, releases: Path
 ) -> None:
     publish(releases, fake(), digest(fake()))
-    path = obtain().path
-    path.write_bytes(b"half")
+    make_file(obtain().path, b"half")
     assert obtain().path.read_bytes() == fake()
 
 

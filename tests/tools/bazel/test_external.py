@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.tools.bazel import external
 
@@ -13,9 +14,7 @@ from tfwright.tools.bazel import external
 def base(tmp_path: Path) -> Path:
     """Make an output base with one archive and Bazel's own link."""
     base = tmp_path / "base"
-    source = base / "external/eigen/Eigen/Core"
-    source.parent.mkdir(parents=True)
-    source.write_text("int one;\n", "utf-8")
+    make_file(base / "external/eigen/Eigen/Core", "int one;\n")
     (base / "external/@eigen.marker").write_text("made\n", "utf-8")
     (base / "external/bazel_tools").symlink_to(tmp_path)
     return base
@@ -64,6 +63,5 @@ def test_a_change_is_seen_also_where_the_time_is_put_back(
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"eigen": 1}', '{"eigen": [1, 2]}'])
 def test_a_damaged_record_is_none(base: Path, tmp_path: Path, text: str) -> None:
-    kept = tmp_path / "external.json"
-    kept.write_text(text, "utf-8")
+    kept = make_file(tmp_path / "external.json", text)
     assert external.changed(base, kept) == []

@@ -4,6 +4,8 @@ import io
 import zipfile
 from pathlib import Path
 
+from tests.making import make_file
+
 from tfwright.tools.bazel import workspaces
 
 TEXTS = {
@@ -13,8 +15,7 @@ TEXTS = {
 
 
 def binary(folder: Path, server: bytes) -> Path:
-    path = folder / "bazel"
-    path.write_bytes(b"#!/bin/sh\nexit 0\n")
+    path = make_file(folder / "bazel", b"#!/bin/sh\nexit 0\n")
     with zipfile.ZipFile(path, "a") as outer:
         outer.writestr("A-server.jar", server)
     return path

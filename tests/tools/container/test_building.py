@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.errors import RecipeError
 from tfwright.image.images import Images
@@ -13,9 +14,7 @@ PINNED = "debian@sha256:" + "a" * 64
 
 
 def containerfile(folder: Path, *lines: str) -> Path:
-    path = folder / "x.Containerfile"
-    path.write_text("\n".join(lines) + "\n", "utf-8")
-    return path
+    return make_file(folder / "x.Containerfile", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.errors import SupplyError
 from tfwright.tools.container import image
@@ -27,8 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_the_same_tar_gives_the_same_digest(root: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "root.tar.gz"
-    packed.write_bytes(gzip.compress(root.read_bytes()))
+    packed = make_file(tmp_path / "root.tar.gz", gzip.compress(root.read_bytes()))
     first = image.add(root, tmp_path / "one")
     second = image.add(packed, tmp_path / "two")
     assert first.digest == second.digest
@@ -61,8 +60,7 @@ def test_a_damaged_copy_does_not_replace_an_image_that_is_whole(root: Path, tmp_
     for blob in added.blobs():
         carried[blob.name].write_bytes(blob.read_bytes())
     # The layer: a configuration and a manifest are smaller.
-    largest = max(carried.values(), key=lambda path: path.stat().st_size)
-    largest.write_bytes(b"other")
+    make_file(max(carried.values(), key=lambda path: path.stat().st_size), b"other")
     with fails(SupplyError, "content"):
         image.put(carried, added.digest, vault)
     assert image.kept(vault, added.digest) == added

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder, make_program
+from tests.making import make_file, make_folder, make_program
 from tests.upstream import run_git
 
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
@@ -60,8 +60,9 @@ def tree(upstream: Path, tmp_path: Path) -> Path:
 def test_none_of_the_callers_git_variables_or_configuration_reach_git(
     upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = tmp_path / "config"
-    config.write_text("[core]\n\tautocrlf = true\n[user]\n\tname = somebody\n", "utf-8")
+    config = make_file(
+        tmp_path / "config", "[core]\n\tautocrlf = true\n[user]\n\tname = somebody\n"
+    )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from tests import upstream
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError
@@ -54,8 +54,7 @@ def merged(source: Path, text: str, diff: str = DIFF) -> tuple[Path, list[str]]:
     """Merge the patch into a tree whose commit has another text."""
     base = run_git("rev-parse", "HEAD", cwd=source)
     new = commit(source, text)
-    patch = source.parent / "0001-x.patch"
-    patch.write_text(HEAD.format(base=base) + diff, "utf-8")
+    patch = make_file(source.parent / "0001-x.patch", HEAD.format(base=base) + diff)
     assert merging.base_of(patch) == base
     tree = source.parent / "tree"
     WorkTree(tree).prepare(source / ".git", new, ())
@@ -168,8 +167,7 @@ def merged_after_a_move(source: Path, place: str) -> tuple[Path, list[str]]:
     if place:
         files_now[place] = BEFORE.replace("line 40 of", "line 40 is of")
     new = upstream.commit(source, files_now)
-    patch = source.parent / "0001-x.patch"
-    patch.write_text(HEAD.format(base=base) + DIFF, "utf-8")
+    patch = make_file(source.parent / "0001-x.patch", HEAD.format(base=base) + DIFF)
     tree = source.parent / "tree"
     WorkTree(tree).prepare(source / ".git", new, ())
     WorkTree(tree).check_out(WorkTree(tree).content())

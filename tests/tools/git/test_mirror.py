@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests import upstream as repositories
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError, SupplyError
@@ -47,9 +47,7 @@ def plain_git(*arguments: str, cwd: Path, date: str = "2018-04-27T12:00:00Z") ->
 def commit(repository: Path, files: dict[str, str], *, year: int) -> str:
     """Write and commit some files; return the commit."""
     for name, text in files.items():
-        path = repository / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        make_file(repository / name, text)
     plain_git("add", "--all", cwd=repository)
     plain_git(
         "commit",
@@ -90,8 +88,9 @@ def store(tmp_path: Path) -> Path:
 @pytest.fixture
 def old_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Speak git's protocol of before 2018, in which a server refuses what its branches do not name."""
-    config = tmp_path / "gitconfig"
-    config.write_text(program.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n", "utf-8")
+    config = make_file(
+        tmp_path / "gitconfig", program.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n"
+    )
     monkeypatch.setattr(program, "CONFIG", config)
 
 
@@ -422,8 +421,7 @@ def test_a_pin_that_was_damaged_is_written_again(
 ) -> None:
     pin = pin_of(upstream)
     place = bring(pin)
-    ref = place / "refs/pins" / pin.commit
-    ref.write_bytes(content)
+    ref = make_file(place / "refs/pins" / pin.commit, content)
     assert bring(pin) == place
     assert ref.read_text("ascii").strip() == pin.commit
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 from tests.upstream import commit
 
 from tfwright.errors import RecipeError
@@ -302,8 +303,7 @@ def test_a_part_that_git_skipped_without_a_word_is_noticed(
 def test_a_file_that_git_changed_in_another_way_is_noticed(
     tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = patch.with_name("other.patch")
-    other.write_text(FITS.replace("+line three\n", "+line 3.0\n"), "utf-8")
+    other = make_file(patch.with_name("other.patch"), FITS.replace("+line three\n", "+line 3.0\n"))
     replacing = WorkTree(tree).command("apply", "--cached", str(other))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: replacing)
     with fails(RecipeError, "core/op.cc"):
@@ -350,8 +350,7 @@ def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(tmp_path: Path) -> No
 
 
 def test_a_hunk_at_a_line_of_5000_digits_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.patch"
-    path.write_text(FITS.replace("@@ -2,3", f"@@ -{'9' * 5000},3"), "utf-8")
+    path = make_file(tmp_path / "a.patch", FITS.replace("@@ -2,3", f"@@ -{'9' * 5000},3"))
     with fails(RecipeError, "@@ -2,3 +2,4 @@"):
         patching.read(path)
 

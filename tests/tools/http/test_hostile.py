@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.progress import SILENCE
 from tfwright.tools.http import client, connections
@@ -232,9 +233,7 @@ def test_a_size_from_the_lock_is_accepted_whatever_the_disk_says(
 def test_what_an_endless_server_left_is_removed_by_the_next_fetch(
     hosts: Hosts, store: Store
 ) -> None:
-    partial = store.path(DIGEST).with_name("partial")
-    partial.parent.mkdir(parents=True)
-    partial.write_bytes(b"x" * 2 * len(CONTENT))
+    partial = make_file(store.path(DIGEST).with_name("partial"), b"x" * 2 * len(CONTENT))
     assert bring(store, hosts.start(says(WELL)), size=len(CONTENT)).obtained
     assert not partial.exists()
 

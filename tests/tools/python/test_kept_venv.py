@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.tools import files, trees
 from tfwright.tools.python import venv
@@ -53,7 +54,6 @@ def test_half_a_venv_is_not_kept(home: Path, missing: str) -> None:
 
 
 def test_every_pin_is_noted_with_the_file_that_pip_brought(tmp_path: Path) -> None:
-    wheel = tmp_path / "Keras_Preprocessing-1.0.5-py2.py3-none-any.whl"
-    wheel.write_bytes(b"a wheel")
+    wheel = make_file(tmp_path / "Keras_Preprocessing-1.0.5-py2.py3-none-any.whl", b"a wheel")
     noted = venv._exact(["keras-preprocessing==1.0.5"], [wheel])
     assert noted == [f"keras-preprocessing==1.0.5 --hash=sha256:{files.sha256(wheel)}"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder, make_program
+from tests.making import make_file, make_folder, make_program
 from tests.tools.python.test_packages import small_wheel
 
 from tfwright.errors import HostError, RecipeError, SupplyError
@@ -114,8 +114,7 @@ def test_a_damaged_record_of_a_venv_is_made_again_from_its_files(
     home = make_folder(tmp_path / "venv")
     (home / "module.py").write_text("x = 1\n", "utf-8")
     found = trees.content(home)
-    record = tmp_path / "venv.sha256"
-    record.write_bytes(found.sha256.encode() + rest)
+    make_file(tmp_path / "venv.sha256", found.sha256.encode() + rest)
     assert not venv.damaged(home)
     assert venv.content(home) == found
 

@@ -11,6 +11,7 @@ from typing import IO
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.errors import WheelError
 from tfwright.wheel import record
@@ -407,8 +408,7 @@ def test_a_difference_across_pieces_is_found_where_it_is() -> None:
 
 
 def test_a_wheel_that_would_not_be_unpacked_is_refused(make_wheel: Maker, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.whl"
-    broken.write_bytes(make_wheel().read_bytes()[:-30])
+    broken = make_file(tmp_path / "broken.whl", make_wheel().read_bytes()[:-30])
     with fails(WheelError, broken):
         comparison.compare(make_wheel(), broken)
     with fails(WheelError, "missing.whl"):

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.wheel.binary import elf
 from tfwright.wheel.binary.content import Symbols
@@ -162,11 +163,11 @@ def test_a_mention_in_text_is_no_registration(tmp_path: Path) -> None:
 
 def test_a_library_that_is_not_elf_is_searched_as_it_lies(tmp_path: Path) -> None:
     # The start of a 64-bit Mach-O file, and a symbol as its string table would hold it.
-    file = tmp_path / "ops.so"
-    file.write_bytes(
+    file = make_file(
+        tmp_path / "ops.so",
         b"\xcf\xfa\xed\xfe"
         + bytes(28)
-        + b"\0__ZN10tensorflow11register_op20OpDefBuilderReceiverC1EPKc\0"
+        + b"\0__ZN10tensorflow11register_op20OpDefBuilderReceiverC1EPKc\0",
     )
     assert library.registered(file) == (True, False)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from packaging.tags import Tag, platform_tags
+from packaging.tags import Tag, parse_tag, platform_tags
 
 from tfwright.wheel.inspect import tags
 
@@ -72,3 +72,38 @@ def test_each_python_has_its_own_abis(python: str, abis: set[str]) -> None:
     supported = tags.supported_tags(python)
     assert {Tag(interpreter, abi, HERE) for abi in abis} <= supported
     assert Tag("py" + python[0], "none", "any") in supported
+
+
+@pytest.mark.parametrize(
+    ("tag", "meant"),
+    [
+        ("cp310-cp310-macosx_arm64", "macosx_12_0_arm64"),
+        ("cp310-cp310-macosx_12_3_arm64", "macosx_12_0_arm64"),
+        ("cp310-cp310-macosx_10_15_arm64", "11.0"),
+        ("cp310-cp310-manylinux_x86_64", "manylinux_2_17_x86_64"),
+        ("cp310-cp310-ubuntu_22_04_x86_64", "no installer"),
+        ("cp310-cp39-linux_x86_64", "another Python's"),
+    ],
+)
+def test_a_tag_that_no_pip_takes_is_a_fault(tag: str, meant: str) -> None:
+    (fault,) = tags.impossible(frozenset(parse_tag(tag)))
+    assert meant in fault
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64",
+        "cp36-cp36m-macosx_10_11_x86_64",
+        "cp312-abi3-macosx_11_0_universal2",
+        "cp313-cp313t-musllinux_1_2_aarch64",
+        "cp310-cp310-win_amd64",
+        "py3-none-any",
+    ],
+)
+def test_a_tag_that_some_pip_takes_is_none(tag: str) -> None:
+    assert list(tags.impossible(frozenset(parse_tag(tag)))) == []
+
+
+def test_every_tag_of_this_machine_is_possible() -> None:
+    assert list(tags.impossible(tags.supported_tags("3.11.7"))) == []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive, record
@@ -64,8 +65,7 @@ def test_the_bytes_are_these_for_ever(make_wheel: Callable[..., Path]) -> None:
 def test_sealing_a_sealed_wheel_changes_nothing(
     make_wheel: Callable[..., Path], tmp_path: Path
 ) -> None:
-    once = tmp_path / "once.whl"
-    once.write_bytes(sealed(make_wheel()))
+    once = make_file(tmp_path / "once.whl", sealed(make_wheel()))
     assert sealed(once) == once.read_bytes()
 
 
@@ -127,8 +127,10 @@ def test_the_number_of_processors_does_not_show(
 def test_added_files_are_listed_and_replace_those_of_their_name(
     make_wheel: Callable[..., Path], tmp_path: Path
 ) -> None:
-    once = tmp_path / "once.whl"
-    once.write_bytes(sealed(make_wheel(), additions={"record.json": b"{}", "sboms/a.json": b"[]"}))
+    once = make_file(
+        tmp_path / "once.whl",
+        sealed(make_wheel(), additions={"record.json": b"{}", "sboms/a.json": b"[]"}),
+    )
     with zipfile.ZipFile(io.BytesIO(sealed(once, additions={"record.json": b"new"}))) as wheel:
         assert wheel.read("small-1.0.dist-info/record.json") == b"new"
         assert wheel.read("small-1.0.dist-info/sboms/a.json") == b"[]"

@@ -1,5 +1,6 @@
 """How Bazel is called for a recipe: its environment, its rc file, and the arguments of a build."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -120,9 +121,8 @@ class Invocation:
             proxies = dict.fromkeys(names, DEAD_PROXY)
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
-        return environment.clean(
-            self.job.places.home, programs, self.epoch, {**proxies, **self.table.env}
-        )
+        extra = {**proxies, **_temporary(), **self.table.env}
+        return environment.clean(self.job.places.home, programs, self.epoch, extra)
 
     @property
     def settings(self) -> Iterator[Writes]:
@@ -227,6 +227,9 @@ class Invocation:
         # Scripts of TensorFlow ask env for `python`, which a host may lack, or have as another one.
         path = (self.python.parent, *environment.SYSTEM_PATH)
         yield f"--action_env=PATH={':'.join(map(str, path))}"
+        # In Bazel's sandbox only /tmp can be written to by itself.
+        if "sandbox_writable_path" in self.options.build:
+            yield from (f"--sandbox_writable_path={path}" for path in _temporary().values())
         # Only new Bazels can be forbidden to download; the
         # proxy above serves the old ones.
         names = STRICT + NO_DOWNLOAD if self.job.offline else STRICT
@@ -235,6 +238,12 @@ class Invocation:
     def _spelling(self, names: Sequence[str]) -> str | None:
         """Return the name that this Bazel has for a flag that was renamed in the course of time."""
         return next((name for name in names if name in self.options.build), None)
+
+
+def _temporary() -> dict[str, str]:
+    """Return where the caller wants temporary files: Bazel hands it on to its actions."""
+    folder = os.environ.get("TMPDIR", "")
+    return {"TMPDIR": folder} if folder and Path(folder).is_dir() else {}
 
 
 def install_root(job: Job) -> Path:

@@ -69,14 +69,18 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     """Put all findings into one error; a single one is said as plainly as it is."""
     goal = f"{job.name} cannot be built here up to '{job.until}'"
     if len(findings) == 1:
-        return HostError(f"{goal}: {findings[0]}", remedy=findings[0].remedy)
+        fault = HostError(f"{goal}: {findings[0]}", remedy=findings[0].remedy)
+        fault.lasting = findings[0].lasting
+        return fault
     lines = [f"{goal}:"]
     for number, finding in enumerate(findings, 1):
         lines.append(f"  {number}. {finding}")
         lines.append(f"     {_advice(job, finding)}")
-    return HostError(
+    fault = HostError(
         "\n".join(lines), remedy="Follow the advice under each finding, then start again."
     )
+    fault.lasting = any(finding.lasting for finding in findings)
+    return fault
 
 
 def _advice(job: Job, finding: Finding) -> str:

@@ -4,7 +4,7 @@ import re
 import stat
 import zipfile
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -163,8 +163,22 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         notes=(
             *(f"{first_of(paths)}: {note}" for note, paths in notes.items()),
             *search.notes(found.leaks),
+            *copies(libraries),
         ),
     )
+
+
+def copies(libraries: Sequence[Library]) -> Iterator[str]:
+    """Say which of TensorFlow's own libraries a wheel brings besides those of TensorFlow."""
+    for library in libraries:
+        folder, _, name = library.path.rpartition("/")
+        inside = re.search(r"(^|/)tensorflow(_core)?(/|$)", folder)
+        if name.startswith(("libtensorflow_framework", "libtensorflow_cc")) and not inside:
+            yield (
+                f"{library.path}: a copy of TensorFlow's own library, in which no operation is "
+                f"registered for the TensorFlow that is imported; leave it out ('auditwheel repair "
+                f"--exclude {name.split('.so')[0].split('-')[0]}.so.2')"
+            )
 
 
 def _described(wheel: zipfile.ZipFile) -> Description:

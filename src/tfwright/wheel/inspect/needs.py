@@ -3,6 +3,7 @@
 A library that could not be read keeps no floor: `unreadable` names it, and it is refused there.
 """
 
+import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,11 @@ from tfwright.wheel.inspect import tags
 from tfwright.wheel.inspect.library import Library
 
 if TYPE_CHECKING:
-    from tfwright.wheel.inspect.inspection import WheelContents
+    from tfwright.wheel.inspect.inspection import Inspection, WheelContents
+
+
+VALUE = r"[\w.,+ -]{1,400}"
+"""What `of_machine` returns, and documents may hold, of a need."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,21 @@ def summarize(libraries: Sequence[Library]) -> Summary:
         nccl=tuple(sorted({library.nccl for library in libraries if library.nccl})),
         tensorflow=sum(part.symbols.tensorflow for part in parts),
     )
+
+
+def of_machine(report: "Inspection") -> dict[str, str]:
+    """Return what a machine must have for a wheel: ``glibc``, ``cpu``, ``gpu``, ``cuda`` ..."""
+    summary = report.summary
+    if summary is None:
+        return {}
+    # Only what a reader compares with a machine.
+    found = {name.lower(): need.version for name, need in summary.needs.items()}
+    shown = ("glibc", "glibcxx", "cpu", "macos")
+    wanted = {name: found[name] for name in shown if name in found}
+    wanted["gpu"] = ",".join(summary.architectures)
+    wanted["cuda"] = dict(report.stated).get("cuda_version", "")
+    # A wheel may state anything, and documents that name one strange value are refused whole.
+    return {name: value for name, value in wanted.items() if re.fullmatch(VALUE, value)}
 
 
 def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:

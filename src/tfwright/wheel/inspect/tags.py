@@ -22,6 +22,13 @@ Later ones say it themselves (PEP 600).
 """
 UNIVERSAL = {"universal2": {"x86_64", "arm64"}, "intel": {"x86_64", "i386"}}
 """macOS wheels for more than one machine."""
+_MACHINES = r"_[a-z]\w*"
+_POSSIBLE = re.compile(
+    rf"any|win32|win_(amd64|arm64|arm32)|linux{_MACHINES}|manylinux(1|2010|2014|_\d+_\d+){_MACHINES}"
+    rf"|musllinux_\d+_\d+{_MACHINES}|macosx_(10_\d+|\d+_0){_MACHINES}"
+    rf"|(android|ios|emscripten|pyodide|wasi|freebsd|openbsd|netbsd|solaris|aix)_\w+"
+)
+"""Platform tags that some installer takes: PEP 425, 600, 656, 730, 738, 783; packaging.tags."""
 _SYSTEM = re.compile(r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_")
 """What stands before the machine in a platform tag."""
 
@@ -102,13 +109,43 @@ def supported_tags(python: str) -> frozenset[Tag]:
     return frozenset([*exact, *compatible])
 
 
+def glibc(platform: str) -> str:
+    """Return the glibc that a platform tag promises to be enough; empty where it promises none."""
+    part = re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform)
+    if not part:
+        return ""
+    return LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
+
+
+def impossible(promised: frozenset[Tag]) -> Iterator[str]:
+    """Say which tags no installer takes, whatever the machine."""
+    for platform in sorted({tag.platform for tag in promised}):
+        versioned = re.match(r"macosx_(\d+)_(\d+)_(.*)", platform)
+        if versioned and versioned[3] == "arm64" and versioned[1] == "10":
+            yield f"pip takes no wheel for {platform}: macOS 11.0 is the first for arm64"
+        elif versioned and versioned[1] != "10" and versioned[2] != "0":
+            meant = f"macosx_{versioned[1]}_0_{versioned[3]}"
+            yield f"pip takes no wheel for {platform}: from macOS 11 on the tag is {meant}"
+        elif not _POSSIBLE.fullmatch(platform):
+            examples = {"macosx": "12_0", "manylinux": "2_17", "musllinux": "1_2"}
+            kind, _, machine = platform.partition("_")
+            why = "no installer knows it"
+            if kind in examples:
+                why = f"it has no version, as {kind}_{examples[kind]}_{machine} has"
+            yield f"pip takes no wheel for the platform {platform}: {why}"
+    for tag in sorted(promised, key=str):
+        abi = re.match(r"cp(\d+)", tag.abi)
+        if abi and tag.interpreter.startswith("cp") and tag.interpreter != f"cp{abi[1]}":
+            yield f"pip takes no wheel for {tag}: the interface {tag.abi} is another Python's"
+
+
 def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
-    """Say in what the tags in a wheel's name are not true of its libraries."""
+    """Say in what the tags in a wheel's name are not true of its libraries, or of no machine."""
     promised = named(path)
     if not promised:
         return []
     platforms = sorted({tag.platform for tag in promised})
-    glibc = [
+    needed = [
         (need.version, f"{library.path} ({need.symbol})")
         for library in found
         if library.elf and (need := library.elf.requires.get("GLIBC"))
@@ -116,16 +153,16 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
     promises: dict[str, list[tuple[str, str]]] = {"glibc": [], "macOS": []}
     for platform in platforms:
         # linux_x86_64 promises no glibc at all.
-        if part := re.match(r"(manylinux\d+)_|manylinux_(\d+)_(\d+)_", platform):
-            version = LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
+        if version := glibc(platform):
             promises["glibc"].append((version, platform))
         if part := re.match(r"macosx_(\d+)_(\d+)_", platform):
             promises["macOS"].append((f"{part[1]}.{part[2]}", platform))
     macos = [(part.minimum, library.path) for library in found for part in library.macho]
     return [
         *_unequal(stated, promised),
+        *impossible(promised),
         *(fault for library in found for fault in _library_faults(promised, library)),
-        *_excess("glibc", promises["glibc"], glibc),
+        *_excess("glibc", promises["glibc"], needed),
         *_excess("macOS", promises["macOS"], macos),
     ]
 

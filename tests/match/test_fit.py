@@ -1,0 +1,145 @@
+"""Whether a wheel runs on a machine, on simulated hosts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tfwright.documents.host_file import HostFile
+from tfwright.host.probes import Host
+from tfwright.match import fit, ranking
+from tfwright.wheel.binary.elf import Elf, VersionRequirement
+from tfwright.wheel.inspect.inspection import Inspection
+from tfwright.wheel.inspect.library import Library
+from tfwright.wheel.inspect.needs import Summary, WheelNeed
+
+NEEDS = {"GLIBC": WheelNeed("2.17", "tensorflow/a.so"), "CPU": WheelNeed("avx", "tensorflow/a.so")}
+PYTHON_3_10 = "tensorflow/python/_a.cpython-310-x86_64-linux-gnu.so"
+
+
+def library(path: str) -> Library:
+    return Library(
+        path, 10, Elf("x86_64", "", (), (), {"GLIBC": VersionRequirement("2.17", "a")}, ())
+    )
+
+
+def wheel(*gpu: str, tag: str = "cp310-cp310-manylinux_2_17_x86_64", cuda: str = "") -> Inspection:
+    return Inspection(
+        f"tensorflow-2.15.1-{tag}.whl",
+        1,
+        project="tensorflow",
+        version="2.15.1",
+        tags=(tag,),
+        stated=(("cuda_version", cuda),) if cuda else (),
+        summary=Summary(NEEDS, (), gpu, {}, (), 0),
+        libraries=(library("tensorflow/a.so"),),
+    )
+
+
+def laptop(**changes: str) -> dict[str, Any]:
+    seen = {
+        "machine": "x86_64",
+        "glibc": "2.36",
+        "flags": "sse4_1 sse4_2 avx fma avx2",
+        "driver": "550.54.14",
+        "gpu": "NVIDIA GeForce RTX 3090, 8.6",
+        "libraries": "libcudart.so.12 (libc6,x86-64) => /usr/local/cuda/lib64/libcudart.so.12",
+    } | changes
+    programs = {
+        "/usr/bin/uname": {"-sm": f"Linux {seen['machine']}"},
+        "/usr/bin/getconf": {"GNU_LIBC_VERSION": f"glibc {seen['glibc']}"},
+        "/usr/sbin/ldconfig": {"-p": seen["libraries"]},
+        "/usr/bin/nvidia-smi": {
+            "--query-gpu=driver_version --format=csv,noheader": seen["driver"],
+            "--query-gpu=name,compute_cap --format=csv,noheader": seen["gpu"],
+        },
+        "/usr/bin/python3.10": {"*": "3.10.14"},
+    }
+    if not seen["gpu"]:
+        del programs["/usr/bin/nvidia-smi"]
+    if seen["glibc"] == "musl":
+        programs["/usr/bin/getconf"] = {}
+    files = {"/proc/cpuinfo": f"flags : {seen['flags']}\n"}
+    return {"programs": programs, "files": files, "env": {"PATH": "/usr/bin"}}
+
+
+def judged(
+    report: Inspection, host: Host, **wishes: str
+) -> tuple[bool | None, dict[str, fit.Judgement]]:
+    wanted = ranking.of_wheels(ranking.wish(host, **wishes), host)
+    found = fit.verdict(report, wanted, host, HostFile(pythons={"3.10": "/usr/bin/python3.10"}))
+    return found.runs, {judgement.what: judgement for judgement in found.judgements}
+
+
+GPU_WHEEL = wheel("sm_60", "sm_80", "compute_80", cuda="12.2")
+
+
+def test_a_wheel_that_a_host_has_everything_for_runs(play: Callable[..., Host]) -> None:
+    runs, found = judged(GPU_WHEEL, play(laptop()))
+    assert runs, found
+    assert found["Python"].says.startswith("3.10: ")
+    assert found["GPU code"].says == "machine code for compute capability 8.6"
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "said"),
+    [
+        ({"glibc": "2.12"}, "glibc", "needs glibc 2.17"),
+        ({"glibc": "musl"}, "glibc", "this host has none"),
+        ({"flags": "sse4_1 sse4_2"}, "CPU", "avx"),
+        ({"driver": "470.82"}, "driver", "470.82 is loaded"),
+        ({"gpu": "NVIDIA GeForce RTX 5090, 12.0"}, "GPU code", "sm_60, sm_80, compute_80 only"),
+        ({"machine": "aarch64"}, "platform", "manylinux_2_17_x86_64"),
+    ],
+)
+def test_what_a_host_lacks_is_named_with_what_to_do(
+    changes: dict[str, str], what: str, said: str, play: Callable[..., Host]
+) -> None:
+    runs, found = judged(GPU_WHEEL, play(laptop(**changes)))
+    assert runs is False
+    assert said in found[what].says
+    assert found[what].remedy
+
+
+def test_libraries_of_cuda_that_the_loader_does_not_know_are_not_called_there(
+    play: Callable[..., Host],
+) -> None:
+    runs, found = judged(GPU_WHEEL, play(laptop(libraries="nothing")))
+    assert runs is None
+    assert found["CUDA"].remedy == "pip install 'tensorflow[and-cuda]==2.15.1' brings them."
+
+
+def test_a_gpu_wheel_runs_on_the_cpu_of_a_host_without_a_gpu(play: Callable[..., Host]) -> None:
+    runs, found = judged(GPU_WHEEL, play(laptop(gpu="")))
+    assert runs
+    assert "CPU" in found["GPU"].says
+
+
+def test_a_module_for_one_python_contradicts_a_tag_for_all(play: Callable[..., Host]) -> None:
+    report = replace(wheel(tag="py3-none-manylinux_2_17_x86_64"), libraries=(library(PYTHON_3_10),))
+    runs, found = judged(report, play(laptop(gpu="")), python="3.12")
+    assert runs is False
+    assert found["Python"].says == "its modules are for Python 3.10"
+
+
+def test_an_operation_with_its_own_copy_of_tensorflow_does_not_run(
+    play: Callable[..., Host],
+) -> None:
+    copy = library("my_op.libs/libtensorflow_framework-1a2b.so.2")
+    report = replace(wheel(), libraries=(copy,), project="my-op")
+    runs, found = judged(report, play(laptop(gpu="")))
+    assert runs is False
+    assert "--exclude libtensorflow_framework.so.2" in found["libraries"].says
+
+
+def test_a_wish_about_another_machine_leaves_unknown_what_it_does_not_say() -> None:
+    host = ranking.Wish(system="Linux", machine="x86_64", gpu="8.6", python="3.10")
+    found = fit.verdict(GPU_WHEEL, host, None, HostFile())
+    assert found.runs is None
+    assert {one.what for one in found.judgements if one.holds is None} == {
+        "glibc",
+        "CPU",
+        "driver",
+        "CUDA",
+    }

@@ -1,0 +1,10 @@
+from pathlib import Path
+
+import pytest
+
+from tfwright.vault.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
