@@ -29,10 +29,9 @@ from tfwright.options import job_of
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
-from tfwright.tools.cache import seal, usage
+from tfwright.tools.cache import usage
 from tfwright.tools.cache.private import PrivateCache
-from tfwright.tools.cache.seal import Seal
-from tfwright.tools.cache.store import CacheStore
+from tfwright.tools.cache.store import CacheStore, Seal, read_secret
 from tfwright.tools.process.command import Command
 
 LIMIT = 100 << 30
@@ -203,7 +202,7 @@ def of_recipe(name: str, rounds: int) -> None:
     host_file = job.host_file
     root = host_file.cache_directory
     use = [one.use for one in usage.read(root) if one.recipe == name][-1]
-    sealing = Seal(seal.secret(host_file.cache_secret), use.toolchain)
+    sealing = Seal(read_secret(host_file.cache_secret), use.toolchain)
     # On the disk of the cache, so that files can be linked.
     with tempfile.TemporaryDirectory(prefix="cost-", dir=root) as place:
         room = Path(place)

@@ -1,6 +1,6 @@
 """The wheel index against dumb-pypi and simple503, on the same wheels in one run.
 
-    python benchmarks/index.py --wheels 5000 --peers /path/to/venv/bin
+    PYTHONPATH=. python benchmarks/index.py --wheels 5000 --peers /path/to/venv/bin
 
 Both peers write HTML only. simple503 reads every wheel, as ours does; dumb-pypi is given names and
 hashes, so that it reads none. Each command is timed as a whole process where it is one.

@@ -1,6 +1,6 @@
 """What a night costs beyond its builds.
 
-    python benchmarks/nightly.py
+    PYTHONPATH=. python benchmarks/nightly.py
 
 A night in which nothing is due, for 200 recipes with the real fingerprints of the demo; then the
 pages of 200 recipes after 400 nights.
@@ -22,7 +22,7 @@ from tfwright.nightly import night
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.night import BuildHost, BuildOrder
+from tfwright.nightly.night import BuildHost, BuildOrder, LostArchives
 from tfwright.nightly.pages import site as site_pages
 
 
@@ -37,9 +37,9 @@ class IdleBuilder(PipelineBuilder):
         """Leave the reproduction out: it is a build."""
         return ""
 
-    def links(self, *_: object) -> str:
+    def links(self, *_: object) -> dict[str, LostArchives]:
         """Leave the servers alone."""
-        return ""
+        return {}
 
 
 def main() -> None:

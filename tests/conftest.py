@@ -38,9 +38,8 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener, Silence
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
-from tfwright.tools.process import inside
-from tfwright.tools.process.command import Command
-from tfwright.wheel.seal import build_record, sbom, sealing
+from tfwright.tools.process.command import Command, RunningContainer, entered
+from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord
 
 # A suite that a script starts in its background ignores Ctrl-C, and so would every program that a test interrupts.
@@ -224,13 +223,15 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
     ) -> Path:
         path, source = make_wheel(content, name, folder), a_record.source
         archives = (
-            sbom.ArchiveComponent(
+            build_record.ArchiveComponent(
                 ("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64
             ),
         )
         files = {file.path: file.sha256 for file in a_record.files}
-        bill = sbom.write(
-            sbom.Materials("small", "1.0", source.url, source.commit, source.epoch, files, archives)
+        bill = build_record.write_bill(
+            build_record.Materials(
+                "small", "1.0", source.url, source.commit, source.epoch, files, archives
+            )
         )
         target = path.with_name("sealed") / name
         target.parent.mkdir(exist_ok=True)
@@ -239,7 +240,7 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
                 wheel,
                 stream,
                 source.epoch,
-                {build_record.NAME: build_record.write(a_record), sbom.NAME: bill},
+                {build_record.NAME: build_record.write(a_record), build_record.BILL_NAME: bill},
             )
         return target
 
@@ -326,10 +327,10 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.param == "on the host":
         yield
         return
-    empty = Mock(spec=inside.Inside)
+    empty = Mock(spec=RunningContainer)
     empty.name = "sha256:empty"
     empty.command.return_value = Command(("/nonexistent",), Path("/"))
-    with inside.entered(empty):
+    with entered(empty):
         yield
 
 
@@ -340,7 +341,7 @@ def of_image(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def container(of_image: Path) -> inside.Inside:
+def container(of_image: Path) -> RunningContainer:
     """Return a container with the host's programs and the image's files; it is not open yet."""
 
     def placed(command: Command, **_: object) -> Command:
@@ -350,7 +351,7 @@ def container(of_image: Path) -> inside.Inside:
         argv = ("/bin/sh", "-c", script, "sh", program, *words)
         return replace(command, argv=argv)
 
-    played = Mock(spec=inside.Inside)
+    played = Mock(spec=RunningContainer)
     played.name = f"sha256:{of_image}"
     played.command.side_effect = placed
     return played

@@ -17,7 +17,7 @@ from tfwright.documents import recipe
 from tfwright.documents.nightly import Size
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, SupplyError, WheelError
-from tfwright.host import versions
+from tfwright.host.compatibility import is_newer, version_numbers
 from tfwright.index import wheels
 from tfwright.rules import tree_files
 from tfwright.tools import unpacking
@@ -75,8 +75,8 @@ def test_a_branch_is_no_release(text: str) -> None:
 
 
 def test_versions_are_compared_however_long_they_are() -> None:
-    assert versions.newer(f"{LONG}.1", "9.0")
-    assert versions.numbers(f"1.{LONG}")[0] == 1
+    assert is_newer(f"{LONG}.1", "9.0")
+    assert version_numbers(f"1.{LONG}")[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.making import make_file
 
+from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import Table
-from tfwright.schema import writing as schema
 
 NAMES = recipes.names()
 
@@ -36,7 +36,7 @@ def test_the_debug_twin_differs_only_in_what_it_compiles_with_and_in_its_wheels_
 @pytest.mark.parametrize("name", NAMES)
 def test_every_bundled_recipe_names_its_schema_first(name: str) -> None:
     first = recipes.find(name).read_text("utf-8").partition("\n")[0]
-    assert first == schema.LINE
+    assert first == schemas.LINE
     assert (RECIPES / first.removeprefix("#:schema ")).is_file()
 
 
@@ -58,7 +58,7 @@ def test_the_page_describes_every_key_of_every_table() -> None:
         **{name: _table(name) for name in list(Recipe.model_fields)[2:]},
     }
     assert documented((RECIPES / "README.md").read_text("utf-8")) == {
-        name: [row.key for row in schema.rows_of(table)] for name, table in tables.items()
+        name: [row.key for row in schemas.rows_of(table)] for name, table in tables.items()
     }
 
 

@@ -35,7 +35,7 @@ SHORT = {"recipe": "r", "until": "u", "jobs": "j", "output": "o", "dry-run": "n"
 """The letters of options; each means the same for every command, and there are no others."""
 
 
-class Command(invoke.Task[Any]):
+class CommandTask(invoke.Task[Any]):
     """A command as invoke knows it; what its function returns or yields is shown."""
 
     def __init__(
@@ -139,8 +139,8 @@ class Command(invoke.Task[Any]):
         return resuming(self.name, **kept) if self.resumes else ""
 
 
-task = partial(invoke.task, klass=Command)
-"""Makes a function a command; see invoke's decorator of that name, and `Command`."""
+task = partial(invoke.task, klass=CommandTask)
+"""Makes a function a command; see invoke's decorator of that name, and `CommandTask`."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""How a running stage reports what it does; the listener decides what is shown."""
+"""The stages by name, and how a running one reports; the listener decides what is shown."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class Listener(Protocol):
     """Receives what happens in a build, in order; never decides anything."""
 
     def started(self, stage: str, why: str) -> None:
-        """Hear that `stage` runs, and why it has to."""
+        """Learn that `stage` runs, and why it has to."""
 
     def kept(self, stage: str) -> None:
-        """Hear that what `stage` made before still holds."""
+        """Learn that what `stage` made before still holds."""
 
     def finished(self, stage: str, seconds: float) -> None:
-        """Hear that `stage` is done after so many seconds."""
+        """Learn that `stage` is done after so many seconds."""
 
     def note(self, text: str) -> None:
-        """Hear a fact that the reader should know: a moved branch, a stub, a choice."""
+        """Learn a fact that the reader should know: a moved branch, a stub, a choice."""
 
     def progress(self, progress: Progress) -> None:
-        """Hear how far the running stage has come; may be called many times a second."""
+        """Learn how far the running stage has come; may be called many times a second."""
 
 
 class Silence:
@@ -76,3 +76,18 @@ class Silence:
 
 
 SILENCE = Silence()
+
+
+Stage = Literal[
+    "check",
+    "fetch",
+    "source",
+    "configure",
+    "compile",
+    "nccl",
+    "package",
+    "seal",
+    "verify",
+    "publish",
+]
+STAGES: tuple[Stage, ...] = get_args(Stage)

@@ -1,4 +1,4 @@
-"""The commands of tfwright, one module for each group of `invoke --list`; no logic."""
+"""The commands of tfwright, by the groups of `invoke --list`; no logic."""
 
 from typing import Any
 
@@ -9,28 +9,23 @@ from tfwright.build.command import build, clean, fetch, plan, reproduce, shell
 from tfwright.bundle.command import bundle
 from tfwright.cache.command import cache
 from tfwright.cost.command import cost
-from tfwright.develop.command import test, types
+from tfwright.develop.command import schema, test, types
 from tfwright.diagnosis.command import diagnose
 from tfwright.doctor.command import doctor
 from tfwright.image.command import image
 from tfwright.index.command import index
 from tfwright.init.command import init
 from tfwright.lint.command import lint
-from tfwright.lock.command import lock
+from tfwright.lock.command import lock, pin
 from tfwright.match.command import match
-from tfwright.new.command import new
 from tfwright.nightly.command import nightly, report
 from tfwright.patch.command import patch
-from tfwright.pin.command import pin
 from tfwright.port.command import port
-from tfwright.recipes.command import recipes
-from tfwright.record.command import record
-from tfwright.schema.command import schema
+from tfwright.recipes.command import new, recipes, record
 from tfwright.smoke.command import smoke
 from tfwright.toolkit.command import toolkit
 from tfwright.vault.command import vault
-from tfwright.wheel.compare.command import compare
-from tfwright.wheel.inspect.command import inspect
+from tfwright.wheel.command import compare, inspect
 
 GROUPS: dict[str, tuple[Any, ...]] = {
     "choose": (init, recipes, match, doctor, new, port, pin, record),

@@ -206,9 +206,9 @@ def archives() -> list[bytes]:
 
 
 def as_outputs(path: Path) -> object:
-    from tfwright.tools.bazel import events
+    from tfwright.tools.bazel.output import built_files
 
-    return events.outputs(path)
+    return built_files(path)
 
 
 def as_resolved(content: bytes) -> object:

@@ -9,7 +9,7 @@ import pytest
 from tests.making import make_file
 
 from tfwright.build import page
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import RawWheel

@@ -20,8 +20,8 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact, Results
 from tfwright.progress import Listener
-from tfwright.tools.process import inside, isolation
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import isolation
+from tfwright.tools.process.command import Command, RunningContainer, entered
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
 
@@ -288,10 +288,10 @@ def test_a_host_that_is_as_the_record_says_gets_no_notice(
 def test_what_an_image_has_is_compared_in_its_container(
     job: RecipeJob, original: Path, record: BuildRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    container = Mock(spec=inside.Inside)
+    container = Mock(spec=RunningContainer)
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "/usr/3.6.9"), Path("/"))
-    monkeypatch.setattr(containers, "around", lambda *_: inside.entered(container))
+    monkeypatch.setattr(containers, "around", lambda *_: entered(container))
     changes = reproduction.host_changes(job, holding(original, record))
     assert any(change.endswith("then, /usr/3.6.9 here") for change in changes)
 

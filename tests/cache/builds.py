@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tfwright.tools.cache import messages
 from tfwright.tools.cache.private import PrivateCache
-from tfwright.tools.cache.seal import Seal
-from tfwright.tools.cache.store import CacheStore
+from tfwright.tools.cache.store import CacheStore, Seal
 from tfwright.tools.cache.usage import CacheUse
 
 TOOLCHAIN = "a" * 64

@@ -12,8 +12,7 @@ from tests.cache.builds import ACTION, SEAL, Begin, Build
 
 from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.cache.remote import RemoteCache
-from tfwright.tools.cache.seal import Seal
-from tfwright.tools.cache.store import CacheStore
+from tfwright.tools.cache.store import CacheStore, Seal
 
 MakeRemote = Callable[[CacheStore, Seal, PrivateCache], RemoteCache]
 

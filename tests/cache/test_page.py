@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.cache import usage
 from tfwright.cache.page import show_cache
-from tfwright.cache.usage import CacheState, KeptToolchain
 from tfwright.documents.host_file import HostFile
 from tfwright.terminal.answer import plain
+from tfwright.tools.cache import usage
 from tfwright.tools.cache.store import CacheStore
-from tfwright.tools.cache.usage import CachedBuild, CacheUse
+from tfwright.tools.cache.usage import CachedBuild, CacheState, CacheUse, KeptToolchain
 
 BUILD = CachedBuild(
     recipe="demo",

@@ -12,8 +12,7 @@ from tests.cache.builds import ACTION, EMPTY, OTHER, SEAL, Begin, Build, file_of
 from tfwright.tools.cache import remote as remotes
 from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.cache.remote import RemoteCache
-from tfwright.tools.cache.seal import Seal
-from tfwright.tools.cache.store import CacheStore
+from tfwright.tools.cache.store import CacheStore, Seal
 from tfwright.tools.cache.usage import Tally
 
 

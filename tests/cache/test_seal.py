@@ -6,8 +6,7 @@ import pytest
 from tests.failing import fails
 
 from tfwright.errors import HostError
-from tfwright.tools.cache import seal
-from tfwright.tools.cache.seal import Seal
+from tfwright.tools.cache.store import SEAL_SIZE, Seal, read_secret
 
 SEAL = Seal(b"s" * 32, "t" * 64)
 
@@ -28,22 +27,22 @@ def test_an_entry_without_a_seal_is_not_believed(entry: bytes) -> None:
 
 def test_a_secret_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "cache-secret"
-    made = seal.secret(file)
-    assert len(made) >= seal.SIZE
+    made = read_secret(file)
+    assert len(made) >= SEAL_SIZE
     assert file.stat().st_mode & 0o777 == 0o600
-    assert seal.secret(file) == made
+    assert read_secret(file) == made
 
 
 def test_a_short_secret_is_refused_until_it_is_deleted(tmp_path: Path) -> None:
     file = tmp_path / "cache-secret"
     file.write_text("password\n", "ascii")
-    with fails(HostError, file, 8, seal.SIZE):
-        seal.secret(file)
+    with fails(HostError, file, 8, SEAL_SIZE):
+        read_secret(file)
     file.unlink()
-    assert len(seal.secret(file)) >= seal.SIZE
+    assert len(read_secret(file)) >= SEAL_SIZE
 
 
 def test_a_secret_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with fails(HostError, tmp_path / "file/cache-secret"):
-        seal.secret(tmp_path / "file/cache-secret")
+        read_secret(tmp_path / "file/cache-secret")

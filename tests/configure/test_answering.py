@@ -5,8 +5,8 @@ import tomllib
 from tests.failing import fails
 
 from tfwright.configure import answering, dialect
+from tfwright.configure.catalogue import Answers, from_recipe
 from tfwright.configure.interview import By, Interview
-from tfwright.configure.prompt import Answers, from_recipe
 from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError

@@ -3,7 +3,7 @@
 import pytest
 
 from tfwright.configure import catalogue
-from tfwright.configure.prompt import Answers, Prompt, from_recipe
+from tfwright.configure.catalogue import Answers, Prompt, from_recipe
 from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease
 

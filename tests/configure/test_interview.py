@@ -4,8 +4,8 @@ import pytest
 
 from tfwright.configure import dialect, rendering
 from tfwright.configure.answers import UNKNOWN_PYTHON
+from tfwright.configure.catalogue import Answers
 from tfwright.configure.interview import By, Interview
-from tfwright.configure.prompt import Answers
 from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease
 

@@ -6,8 +6,8 @@ import pytest
 from tests.failing import fails
 
 from tfwright.configure import bazelrc, catalogue, dialect, rendering, traits
+from tfwright.configure.catalogue import Answer, Answers
 from tfwright.configure.interview import By, Interview
-from tfwright.configure.prompt import Answer, Answers
 from tfwright.configure.traits import Scripts
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError

@@ -4,8 +4,8 @@ import pytest
 from tests.failing import fails
 
 from tfwright.configure import dialect, expected, validation
+from tfwright.configure.catalogue import Answer, Answers
 from tfwright.configure.interview import By, Interview
-from tfwright.configure.prompt import Answer, Answers
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError
 

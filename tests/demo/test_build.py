@@ -13,7 +13,7 @@ from tfwright import tools
 from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
 from tfwright.tools import files
-from tfwright.tools.process import environment
+from tfwright.tools.process.command import clean_environment
 from tfwright.wheel.inspect import library
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
@@ -50,7 +50,7 @@ def built(tree: Path, version: str, *flags: str) -> Path:
     programs = make_folder(tree.parent / f"{tree.name}.bin")
     (programs / "bazel").symlink_to(binary)
     python = {"PYTHON_BIN_PATH": sys.executable, "USE_DEFAULT_PYTHON_LIB_PATH": "1"}
-    env = environment.clean(tree.parent, (programs,), extra={**ANSWERS, **python})
+    env = clean_environment(tree.parent, (programs,), extra={**ANSWERS, **python})
     subprocess.run([tree / "configure"], cwd=tree, env=env, check=True, stdin=subprocess.DEVNULL)
     start = ["bazel", "--bazelrc=tools/bazel.rc", f"--output_base={tree.parent / tree.name}.base"]
     try:

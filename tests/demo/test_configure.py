@@ -15,8 +15,8 @@ from tfwright.configure.dialect import of_tensorflow
 from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
 from tfwright.documents.release import ExactRelease
-from tfwright.tools.process import dialogue, environment
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import dialogue
+from tfwright.tools.process.command import Command, clean_environment
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
 VERSION = ExactRelease(1, 12)
@@ -83,7 +83,7 @@ class Site:
     def configure(self, answers: dict[str, bool | str]) -> list[str]:
         """Run ./configure, answered as the stage answers it; return what it asked for."""
         typist = Typist(self.interview(answers))
-        env = environment.clean(self.folder, (self.programs,))
+        env = clean_environment(self.folder, (self.programs,))
         dialogue.converse(
             Command((str(self.tree / "configure"),), self.tree, env),
             self.folder / "log",
@@ -145,7 +145,7 @@ def by_environment(site: Site, **variables: str) -> "subprocess.CompletedProcess
         name: value if isinstance(value, str) else str(int(value))
         for name, value in site.answers().items()
     }
-    env = environment.clean(site.folder, (site.programs,), extra={**answers, **variables})
+    env = clean_environment(site.folder, (site.programs,), extra={**answers, **variables})
     return subprocess.run(
         [site.tree / "configure"],
         cwd=site.folder,

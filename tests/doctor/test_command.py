@@ -9,7 +9,7 @@ from tests.remedies.following import CommandLine, add
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
-from tfwright.new import writing as new
+from tfwright.recipes import writing
 
 pytestmark = pytest.mark.medium
 
@@ -32,7 +32,7 @@ def test_a_new_recipe_is_of_the_newest_release_for_the_machine(
 ) -> None:
     commit(tmp_path / "upstream", {"WORKSPACE": ""})
     run_git("branch", "r2.6", cwd=tmp_path / "upstream")
-    add(shell.host_file, f'[mirrors]\n"{new.URL}" = "{tmp_path}/upstream"\n')
+    add(shell.host_file, f'[mirrors]\n"{writing.URL}" = "{tmp_path}/upstream"\n')
     shell.succeeds(f"invoke new --os Linux --python 3.6 --folder {tmp_path}/upstream")
     (written,) = (tmp_path / "upstream").glob("*.toml")
     assert recipes.read(str(written)).source.branch == "r2.6"

@@ -3,8 +3,7 @@
 import pytest
 
 from tfwright.doctor import page
-from tfwright.doctor.findings import Finding
-from tfwright.doctor.inventory import Fact
+from tfwright.doctor.inventory import Fact, Finding
 from tfwright.host.place import NOTHING, Seen
 from tfwright.terminal.answer import plain
 

@@ -4,7 +4,7 @@ import pytest
 from tests.failing import fails
 from tests.making import make_file
 
-from tfwright.documents import account, host_file
+from tfwright.documents import filesystem, host_file
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import load
 from tfwright.errors import RecipeError
@@ -26,8 +26,8 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nobody")
 def test_an_account_without_home_and_name_has_defaults() -> None:
-    assert account.home() == account.HOMELESS
-    assert account.name().isdecimal()
+    assert filesystem.home() == filesystem.HOMELESS
+    assert filesystem.account_name().isdecimal()
     assert host_file.read() == HostFile()
 
 
@@ -45,7 +45,7 @@ def test_a_home_that_is_the_root_of_the_disk_is_no_part_of_every_path(
     home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", home)
-    assert account.without_home("/usr/bin: no") == "/usr/bin: no"
+    assert filesystem.without_home("/usr/bin: no") == "/usr/bin: no"
 
 
 @pytest.mark.parametrize("letter", ["\\u0000", "\\n", "\\u001b[2J"])

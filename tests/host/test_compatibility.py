@@ -4,7 +4,8 @@ from typing import Literal
 import pytest
 
 from tfwright.documents.release import Release
-from tfwright.host import compatibility, versions
+from tfwright.host import compatibility
+from tfwright.host.compatibility import is_newer, is_of_line, is_older, is_within
 from tfwright.match.ranking import KNOWN
 
 TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
@@ -24,8 +25,7 @@ def test_every_number_of_every_cuda_has_one_source(
 ) -> None:
     spans = [row["cuda"] for row in TABLE["source"] if row["of"] == column]
     assert all(
-        sum(versions.within(row.version, *span) for span in spans) == 1
-        for row in compatibility.cudas()
+        sum(is_within(row.version, *span) for span in spans) == 1 for row in compatibility.cudas()
     )
     assert all(row.source(column) for row in compatibility.cudas())
 
@@ -75,7 +75,7 @@ def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn
     for tested in compatibility.tested():
         row = compatibility.cuda(tested.cuda)
         assert row
-        assert versions.within(tested.cudnn, row.cudnn[0].partition(".")[0], row.cudnn[1])
+        assert is_within(tested.cudnn, row.cudnn[0].partition(".")[0], row.cudnn[1])
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn
     ],
 )
 def test_a_version_is_of_a_line_number_by_number(version: str, line: str, *, held: bool) -> None:
-    assert versions.is_of(version, line) is held
+    assert is_of_line(version, line) is held
 
 
 def test_a_ceiling_counts_as_far_as_it_is_written() -> None:
-    assert not versions.newer("7.5.0", "7")
-    assert versions.newer("8.1", "7")
-    assert versions.older("9.4.0", "9.10")
+    assert not is_newer("7.5.0", "7")
+    assert is_newer("8.1", "7")
+    assert is_older("9.4.0", "9.10")
 
 
 def test_a_recipe_without_a_version_of_cuda_is_held_against_none() -> None:

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from tests.making import make_file
 
-from tfwright.host import compatibility, machine, nvidia, probes, toolchain, versions
+from tfwright.host import compatibility, machine, nvidia, probes, toolchain
+from tfwright.host.compatibility import is_of_line
 from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
-from tfwright.tools.process import inside
+from tfwright.tools.process.command import RunningContainer, entered
 
 NVCC = HERE.which("nvcc")
 Player = Callable[[dict[str, Any]], Host]
@@ -36,7 +37,7 @@ def test_the_disk_of_a_build_is_the_hosts(tmp_path: Path) -> None:
 
 
 def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
-    of_image: Path, container: inside.Inside
+    of_image: Path, container: RunningContainer
 ) -> None:
     toolkit = Path("/opt/own/cuda")
     header = f"{toolkit}/include/x86_64-linux-gnu/nccl.h"
@@ -50,7 +51,7 @@ def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
     before = probes.here().release
     assert HERE.exists(of_image)
     assert not HERE.exists(toolkit)
-    with inside.entered(container):
+    with entered(container):
         assert probes.here().release.value == "Debian of the image"
         assert HERE.exists(toolkit)
         assert not HERE.exists(of_image)
@@ -189,9 +190,7 @@ def test_passwords_of_proxies_are_not_repeated(play: Player) -> None:
 def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() -> None:
     toolkit = Path("/usr/local/cuda")
     first, *others = nvidia.cuda(HERE, toolkit)
-    assert all(versions.is_of(seen.value, first.value) for seen in others), (
-        "its files agree with nvcc"
-    )
+    assert all(is_of_line(seen.value, first.value) for seen in others), "its files agree with nvcc"
     row = compatibility.cuda(first.value)
     assert row
     assert nvidia.ceiling(HERE, toolkit).gcc == row.gcc

@@ -7,8 +7,7 @@ from tests.making import make_program
 
 from tfwright.documents.host_file import HostFile
 from tfwright.host import pythons
-from tfwright.tools.process import inside
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, RunningContainer, entered
 
 
 @pytest.fixture
@@ -35,11 +34,11 @@ def test_any_python_is_the_one_that_runs_tfwright_outside_of_its_venv() -> None:
 
 
 def test_the_same_path_in_an_image_is_another_python() -> None:
-    container = Mock(spec=inside.Inside)
+    container = Mock(spec=RunningContainer)
     container.name = "sha256:image"
     container.command.return_value = Command(("echo", "3.6.9"), Path("/"))
     outside = pythons.version_of(pythons.own())
-    with inside.entered(container):
+    with entered(container):
         assert pythons.version_of(pythons.own()) == "3.6.9"
     assert pythons.version_of(pythons.own()) == outside
 

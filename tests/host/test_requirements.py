@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from tfwright.doctor import requirements
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda
 from tfwright.host.probes import Host
 from tfwright.tools.container import engine
-from tfwright.tools.process import inside
+from tfwright.tools.process.command import RunningContainer, entered
 
 Player = Callable[[dict[str, Any]], Host]
 PROGRAMS = {
@@ -136,7 +136,7 @@ def test_a_missing_python_says_how_to_get_and_how_to_name_one(recipe: Recipe, go
 
 
 def test_what_an_image_has_is_not_asked_of_the_host(
-    recipe: Recipe, good: Good, container: inside.Inside, monkeypatch: pytest.MonkeyPatch
+    recipe: Recipe, good: Good, container: RunningContainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "installed", lambda _: True)
     image = {"name": "own", "digest": f"sha256:{'1' * 64}"}
@@ -147,7 +147,7 @@ def test_what_an_image_has_is_not_asked_of_the_host(
     )
     bare = good(c__=None, nvidia_smi=None)
     assert requirements.examine(wanted, UNSET, bare) == []
-    with inside.entered(container):
+    with entered(container):
         found = {finding.found: finding for finding in requirements.examine(wanted, UNSET, bare)}
     for lacking in ("no Python 3.2", "no swig", "no /opt/clang"):
         assert "the new digest into [host.image]" in found[lacking].remedy

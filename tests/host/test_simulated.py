@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tfwright.doctor import inventory, page, requirements
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.image import page
+from tfwright.image import command
 from tfwright.image.images import BuiltImage
 from tfwright.terminal.answer import plain
 from tfwright.tools.container.image import ImageManifest, KeptImage
@@ -17,26 +17,26 @@ IMAGE = KeptImage(DIGEST, ImageManifest(DIGEST, parts=(OTHER,)), Path("layout"),
 def test_an_image_is_listed_by_the_digest_that_recipes_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_images([IMAGE])
+    command.show_images([IMAGE])
     row = capsys.readouterr().out.splitlines()[-1]
     assert row.split() == [DIGEST, "5"]
 
 
 def test_images_in_json_name_their_configuration() -> None:
-    document = plain(page.image_data(IMAGE))
+    document = plain(command.image_data(IMAGE))
     assert document["config"] == OTHER
     assert document["size"] == 5 << 20
 
 
 def test_a_vault_without_images_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_images([])
+    command.show_images([])
     assert "holds no container image" in capsys.readouterr().out
 
 
 def test_an_image_that_is_not_the_pinned_one_comes_with_the_line_to_write(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_built(BuiltImage(IMAGE, OTHER), "mine")
+    command.show_built(BuiltImage(IMAGE, OTHER), "mine")
     shown = capsys.readouterr().err
     assert f"mine pins another image: {OTHER}" in shown
     assert f'digest = "{DIGEST}"' in shown
@@ -45,5 +45,5 @@ def test_an_image_that_is_not_the_pinned_one_comes_with_the_line_to_write(
 def test_an_image_that_is_the_pinned_one_needs_no_change(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_built(BuiltImage(IMAGE, DIGEST), "mine")
+    command.show_built(BuiltImage(IMAGE, DIGEST), "mine")
     assert capsys.readouterr().err == "mine pins this image.\n"

@@ -16,9 +16,9 @@ CPU = "linux-r1.8-cpu"
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """Return a copy of a real recipe with its lock, outside the checkout."""
-    for path in recipes.RECIPES.glob(f"{CPU}.*"):
-        shutil.copy(path, tmp_path)
+    """Return a real recipe with its lock, outside the checkout; all of it is in one file."""
+    shutil.copy(recipes.RECIPES / f"{CPU}.lock", tmp_path)
+    shutil.copy(Path(__file__).with_name(f"{CPU}.toml"), tmp_path)
     return tmp_path / f"{CPU}.toml"
 
 

@@ -14,8 +14,8 @@ from tests.upstream import commit, run_git
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.lock import checksums
 from tfwright.lock import inputs as pinning
-from tfwright.pin import checksums
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Inputs

@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.recipe import ROOT
 
@@ -64,3 +66,29 @@ def test_a_gpu_of_amd_is_named_as_such(name: str) -> None:
     status, answer = asked("--gpu", name)
     assert status == 2
     assert "AMD" in answer["what"]
+
+
+def test_a_mac_with_an_external_gpu_has_a_recipe() -> None:
+    command = [sys.executable, "-m", "invoke", "match", "--json", "--os", "Darwin"]
+    wishes = ["--gpu", "GTX 680", "--release", "1.8"]
+    done = subprocess.run([*command, *wishes], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert fitting(json.loads(done.stdout), "recipes") == ["macos-r1.8-cuda9.2"]
+
+
+def test_a_capability_that_only_jetsons_have_is_another_machine_too() -> None:
+    _, answer = asked("--gpu", "8.7")
+    assert answer["wanted"]["machine"] == "aarch64"
+    assert any("NVIDIA has wheels for Jetsons" in said for said in answer["official"][0]["differs"])
+
+
+def test_whether_a_wheel_runs_is_said_first_with_what_to_do(tmp_path: Path) -> None:
+    wheel = write_wheel(tmp_path, tag="cp36-cp36m-manylinux2010_x86_64", files={"demo/a.so": b""})
+    command = [sys.executable, "-m", "invoke", "inspect", str(wheel), "--json"]
+    wishes = ["--python", "3.12", "--os", "Linux"]
+    done = subprocess.run(
+        [*command, *wishes], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    verdict = json.loads(done.stdout)["verdict"]
+    assert verdict["runs"] is False
+    (python,) = [row for row in verdict["judgements"] if row["what"] == "Python"]
+    assert "cp312" in python["remedy"]

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, SupplyError
 from tfwright.nightly import night
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
+from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace, LostArchives
 
 
 @dataclass
@@ -50,6 +50,8 @@ class FakeBuilder:
     """Targets that no longer become the same bytes."""
     lacking: dict[str, str] = field(default_factory=dict)
     """What this host lacks for a target: then its build takes no time, and is blocked."""
+    archives: dict[str, LostArchives] = field(default_factory=dict)
+    """What the servers of a target's archives say."""
     free: int = 10**15
     seconds: float = 600.0
     built: list[str] = field(default_factory=list)
@@ -124,9 +126,9 @@ class FakeBuilder:
         assert wheel.is_file()
         return "1 file differs" if target.name in self.rotten else ""
 
-    def links(self, target: Target) -> str:
-        """Say that all archives are there."""
-        return "eigen is gone" if target.name in self.rotten else ""
+    def links(self, asked: Sequence[Target]) -> Mapping[str, LostArchives]:
+        """Say that all archives are there, but for the scripted ones."""
+        return {target.name: self.archives.get(target.name, LostArchives()) for target in asked}
 
     def make_room(self, wanted: int) -> FreeSpace:
         """Return the scripted free space."""

@@ -552,13 +552,14 @@ def test_a_dead_channel_delays_a_notice_and_fails_no_night(tmp_path: Path) -> No
     assert heard.kinds == ["failing"]
 
 
-def test_a_recipe_without_a_wheel_for_some_nights_is_stale(tmp_path: Path) -> None:
+def test_a_recipe_that_is_blocked_for_some_nights_stays_blocked_and_is_told(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 2}))
     builder_of(host).unreachable.add("a")
     for _ in range(3):
         pass_night(host)
-    assert latest(host)["a"]["state"] == "stale"
-    assert heard.kinds == ["stale"]
+    assert latest(host)["a"]["state"] == "blocked"
+    assert "for 3 nights" in (host.site / "index.html").read_text("utf-8")
+    assert heard.kinds == ["blocked"]
 
 
 def watched(host: BuildHost) -> int:

@@ -23,7 +23,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.nightly import notices
 from tfwright.nightly.notices import MailChannel, Notice, ProgramChannel, WebhookChannel
 from tfwright.tools import mail
-from tfwright.tools.http import webhook
+from tfwright.tools.http.client import post_json
 from tfwright.tools.mail import Letter, MailServer
 
 NOTICE = Notice(
@@ -197,7 +197,7 @@ def test_a_webhook_that_leads_elsewhere_has_not_taken_the_notice() -> None:
 @pytest.mark.parametrize("host", ["[", "a..b", "%", "x" * 70, "127.0.0.1:99999"])
 def test_an_address_that_makes_no_sense_is_a_supply_error(host: str) -> None:
     with fails(SupplyError):
-        webhook.post(f"http://{host}/secret-path", {})
+        post_json(f"http://{host}/secret-path", {})
 
 
 def test_a_token_is_not_replaced_by_what_netrc_has(
@@ -207,7 +207,7 @@ def test_a_token_is_not_replaced_by_what_netrc_has(
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
     with hook(200) as (url, heard):
-        webhook.post(url, {}, "t0ken")
+        post_json(url, {}, "t0ken")
     assert heard[0]["auth"] == "Bearer t0ken"
 
 

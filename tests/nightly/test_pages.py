@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.nightly.fake import builder_of, changed_after_a_night, host_with
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.errors import HostError
 from tfwright.nightly import night, site
 from tfwright.nightly import pages as words
@@ -351,7 +351,7 @@ def profile(path: Path, seconds: dict[str, float]) -> Path:
 def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
     before = charts.read(profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0}))
     now = charts.read(profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}))
-    changes = charts.Comparison(now, before).differences
+    changes = charts.TimelineComparison(now, before).differences
     assert [(change.name, change.seconds) for change in changes] == [
         ("Compiling a.cc", 80.0),
         ("Linking", -5.0),
@@ -514,5 +514,5 @@ def test_a_change_is_written_if_there_is_one(before: float, now: float, written:
 def test_the_name_of_who_built_it_is_not_published(
     user: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(account, "name", lambda: user)
+    monkeypatch.setattr(filesystem, "account_name", lambda: user)
     assert redacted("built by annabel in /srv/annabel/x, not annabelle") == shown

@@ -15,11 +15,11 @@ import pytest
 from tests.failing import fails
 from tests.making import make_file, make_program
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.errors import HostError, RecipeError
 from tfwright.nightly import page, timer
 from tfwright.nightly.timer import Schedule
-from tfwright.tools.process import environment
+from tfwright.tools.process.command import SYSTEM_PATH
 
 ANALYZE = shutil.which("systemd-analyze")
 EXPOSED = {"tfwright-nightly.service": 3.0, "tfwright-nightly-watch.service": 1.6}
@@ -184,8 +184,10 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "host.toml").write_text(f'build_out = "{tmp_path}/build_out"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "host.toml"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(account, "home", lambda: tmp_path)
-    monkeypatch.setattr(environment, "SYSTEM_PATH", (str(tmp_path / "bin"), "/usr/bin", "/bin"))
+    monkeypatch.setattr(filesystem, "home", lambda: tmp_path)
+    monkeypatch.setattr(
+        "tfwright.tools.process.command.SYSTEM_PATH", (str(tmp_path / "bin"), "/usr/bin", "/bin")
+    )
     return tmp_path
 
 
@@ -231,7 +233,7 @@ def test_a_timer_that_does_not_start_is_an_error_with_the_command_to_run(
     wanted = timer.planned("user", "02:00", remove=False)
     # A directory without systemctl: this host may have a real one in the others.
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(environment, "SYSTEM_PATH", environment.SYSTEM_PATH[:1])
+        patched.setattr("tfwright.tools.process.command.SYSTEM_PATH", SYSTEM_PATH[:1])
         with fails(HostError, "systemctl --user daemon-reload"):
             timer.install(wanted)
 
@@ -317,6 +319,6 @@ def test_a_timer_that_needs_a_login_says_how_that_changes(
     monkeypatch.setattr(timer, "LINGERING", host)
     assert page.schedule("user", "02:00", remove=False, yes=True) == 0
     assert "loginctl enable-linger" in capsys.readouterr().err
-    (host / account.name()).touch()
+    (host / filesystem.account_name()).touch()
     assert page.schedule("user", "02:00", remove=False, yes=True) == 0
     assert "loginctl" not in capsys.readouterr().err

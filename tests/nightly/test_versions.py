@@ -16,7 +16,7 @@ from tfwright.errors import WheelError
 from tfwright.index.wheels import read_wheel
 from tfwright.nightly import versions
 from tfwright.wheel import archive, record
-from tfwright.wheel.seal import sbom
+from tfwright.wheel.seal import build_record
 
 pytestmark = pytest.mark.medium
 
@@ -85,7 +85,7 @@ def test_the_bill_of_a_relabelled_wheel_speaks_of_the_new_version(
     target = versions.with_version(make_sealed(), tmp_path / "out", "1.0+cpu")
     with archive.opened(target) as wheel:
         assert record.faults(wheel) == []
-        bill = json.loads(wheel.read(f"small-1.0+cpu.dist-info/{sbom.NAME}"))
+        bill = json.loads(wheel.read(f"small-1.0+cpu.dist-info/{build_record.BILL_NAME}"))
     subject = bill["metadata"]["component"]
     assert subject["version"] == "1.0+cpu"
     assert "@1.0%2Bcpu" in subject.get("purl", "@1.0%2Bcpu")

@@ -40,9 +40,6 @@ class Expected:
         if fate == "blocked":
             self.bad_nights += 1
             self.word = "blocked"
-            # A recipe that was failing before it was blocked is still not mended.
-            if self.bad_nights >= 3 and not self.failing:
-                self.word = "stale"
         elif fate == "broken" and (revision != self.built or before):
             self.bad_nights += 1
             self.word = "still failing" if before else "newly failing"

@@ -7,14 +7,14 @@ import pytest
 from tests.failing import fails
 
 from tfwright.errors import RecipeError
-from tfwright.patch import page
+from tfwright.patch import page as patch_page
 from tfwright.patch.writing import WrittenPatch
-from tfwright.record import page as record
-from tfwright.record.recording import HeardQuestion
-from tfwright.record.session import RecordedDialogue
+from tfwright.recipes import page
+from tfwright.recipes.recording import RecordedQuestion
+from tfwright.recipes.session import RecordedDialogue
 from tfwright.tools.git.patching import PatchHeader
 
-QUESTION = HeardQuestion("TF_X", "Use X? [y/N]: ", True, "n", known=False)  # noqa: FBT003
+QUESTION = RecordedQuestion("TF_X", "Use X? [y/N]: ", True, "n", known=False)  # noqa: FBT003
 
 
 class Typed(io.StringIO):
@@ -28,20 +28,20 @@ def test_what_a_header_lacks_is_asked_for_until_it_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.stdin", Typed("\nnone; ours\nnever\n"))
-    header = page.ask_header(PatchHeader("it fails", "", ""))
+    header = patch_page.ask_header(PatchHeader("it fails", "", ""))
     assert header == PatchHeader("it fails", "none; ours", "never")
 
 
 def test_the_end_of_the_input_is_not_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Typed(""))
     with fails(RecipeError):
-        page.ask_header(PatchHeader("", "none; ours", "never"))
+        patch_page.ask_header(PatchHeader("", "none; ours", "never"))
 
 
 def test_a_written_patch_is_named_on_standard_output_alone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page.show_patch(WrittenPatch(Path("0001-a.patch"), ("BUILD",), added=True))
+    patch_page.show_patch(WrittenPatch(Path("0001-a.patch"), ("BUILD",), added=True))
     shown = capsys.readouterr()
     assert shown.out == "0001-a.patch\n"
     assert "changes BUILD" in shown.err
@@ -52,7 +52,7 @@ def test_a_question_without_a_terminal_is_answered_with_its_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert record.ask(QUESTION) == ""
+    assert page.ask(QUESTION) == ""
     assert "answered with its default, n: no terminal" in capsys.readouterr().err
 
 
@@ -60,7 +60,7 @@ def test_an_answer_with_control_characters_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", Typed("\x1b[A\ny\n"))
-    assert record.ask(QUESTION) == "y"
+    assert page.ask(QUESTION) == "y"
     assert "cannot be printed" in capsys.readouterr().err
 
 
@@ -68,7 +68,7 @@ def test_what_was_recorded_is_listed_by_its_place_in_the_recipe(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = Path("mine.toml")
-    record.show(RecordedDialogue(path, (QUESTION,), ("TF_X",), ("build --x",)), "mine")
+    page.show_recorded(RecordedDialogue(path, (QUESTION,), ("TF_X",), ("build --x",)), "mine")
     shown = capsys.readouterr()
     assert "[[configure.prompts]] TF_X" in shown.err
     assert "[configure.answers] TF_X" in shown.err
@@ -79,5 +79,5 @@ def test_what_was_recorded_is_listed_by_its_place_in_the_recipe(
 def test_a_recipe_that_lacks_nothing_says_that_nothing_was_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    record.show(RecordedDialogue(Path("mine.toml"), (), (), ()), "mine")
+    page.show_recorded(RecordedDialogue(Path("mine.toml"), (), (), ()), "mine")
     assert "nothing was written" in capsys.readouterr().err

@@ -36,7 +36,9 @@ def keys() -> Iterator[tuple[str, str]]:
         if table is None:
             yield "", name
         else:
-            yield from ((name, key) for key in table.model_fields)
+            fields = table.model_fields.items()
+            # A short form of other keys, which are there in its place.
+            yield from ((name, key) for key, field in fields if not field.exclude)
 
 
 def depends(stage: Stage, request: RecipeJob) -> dict[str, str]:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.configure.prompt import Prompt
-from tfwright.new.writing import NewRecipe
-from tfwright.pin.packages import Pinned
+from tfwright.configure.catalogue import Prompt
+from tfwright.lock.packages import Pinned
 from tfwright.port import page
 from tfwright.port.porting import Port, PortedPin
+from tfwright.recipes.writing import NewRecipe
 
 NEW = Path("new.toml")
 YES_NO = Prompt(variable="TF_NEED_X", support="X")

@@ -16,7 +16,7 @@ from tests.real.configured.site import Site
 from tests.real.configured.versions import OTHERS, RELEASES
 
 from tfwright.configure import bazelrc
-from tfwright.configure.prompt import Answer
+from tfwright.configure.catalogue import Answer
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 

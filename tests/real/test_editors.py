@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.making import make_file
 
+from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import RECIPES, ROOT
-from tfwright.schema import writing as schemas
 
 pytestmark = pytest.mark.real
 

@@ -9,8 +9,8 @@ from tfwright.documents.host_file import HostFile, read
 from tfwright.host import pythons
 from tfwright.smoke import PROGRAMS, run
 from tfwright.smoke import smoking as smoke
-from tfwright.tools.process import environment, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, clean_environment
 
 pytestmark = pytest.mark.real
 
@@ -46,6 +46,6 @@ def test_every_target_python_understands_the_programs(version: str, tmp_path: Pa
     command = Command(
         (str(interpreter), "-c", COMPILE, *map(str, PROGRAMS.glob("*.py"))),
         tmp_path,
-        environment.clean(tmp_path),
+        clean_environment(tmp_path),
     )
     runner.run(command, tmp_path / "log", remedy="-")

@@ -19,7 +19,8 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.tools.bazel import client, events
+from tfwright.tools.bazel import client
+from tfwright.tools.bazel.output import built_files
 
 elsewhere, releases, obtain = (test_binary.elsewhere, test_binary.releases, test_binary.obtain)
 
@@ -133,6 +134,6 @@ EVENT = '{"id": {"targetCompleted": {}}, "completed": {"outputGroup": []}}\n'
 
 def test_a_list_of_outputs_that_is_cut_off_is_whole_after_another_build(tmp_path: Path) -> None:
     path = make_file(tmp_path / "events", EVENT[:20])
-    failing(lambda: events.outputs(path), ToolError, "build")
+    failing(lambda: built_files(path), ToolError, "build")
     path.write_text(EVENT, "utf-8")
-    assert events.outputs(path) == ()
+    assert built_files(path) == ()

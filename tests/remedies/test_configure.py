@@ -17,13 +17,13 @@ from tests.pipeline.stages.test_configure import (
     Bench,
     own_interface,
 )
-from tests.record.test_recording import recorded
+from tests.recipes.test_recording import recorded
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 
 from tfwright.configure import answering, dialect, rendering, validation
+from tfwright.configure.catalogue import Answer, Answers
 from tfwright.configure.interview import By, Interview
-from tfwright.configure.prompt import Answer, Answers
 from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, ToolError
@@ -31,7 +31,7 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
-from tfwright.record import recording
+from tfwright.recipes import recording
 from tfwright.tools.python import venv
 
 pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("impatient")]

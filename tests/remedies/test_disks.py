@@ -19,7 +19,7 @@ from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError, SupplyError
-from tfwright.tools import databases, disk, plotting, signing, unpacking
+from tfwright.tools import disk, render, signing, unpacking
 from tfwright.tools.bazel import binary
 from tfwright.tools.http.partial import Partial
 
@@ -82,7 +82,7 @@ def test_what_keeps_a_database_locked_is_waited_for(tmp_path: Path) -> None:
             try:
                 database.execute("CREATE TABLE a (b)")
             except sqlite3.Error as fault:
-                explained = databases.failure(fault, file)
+                explained = disk.database_failure(fault, file)
                 assert explained
                 raise explained from fault
 
@@ -149,7 +149,10 @@ def test_what_is_in_the_way_of_an_archive_is_corrected(archive: Path, into: Path
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("insist", "module"),
-    [(plotting.require, "matplotlib"), (partial(signing._key, Path(__file__)), "securesystemslib")],
+    [
+        (render.require_matplotlib, "matplotlib"),
+        (partial(signing._key, Path(__file__)), "securesystemslib"),
+    ],
     ids=["plots", "signatures"],
 )
 def test_what_an_option_needs_is_installed_by_the_command_that_is_shown(

@@ -30,7 +30,6 @@ from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.remote import Remote
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.git.work_tree import WorkTree
-from tfwright.tools.process import environment
 
 pytestmark = pytest.mark.medium
 
@@ -75,7 +74,7 @@ def test_the_git_that_is_named_is_installed(
     before: str | None,
 ) -> None:
     installed = shutil.which("git")
-    monkeypatch.setattr(environment, "SYSTEM_PATH", (str(tmp_path / "bin"),))
+    monkeypatch.setattr("tfwright.tools.process.command.SYSTEM_PATH", (str(tmp_path / "bin"),))
     if before:
         programs(git=before)
 

@@ -20,7 +20,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.tools import disk
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import server
-from tfwright.tools.process import crontab
+from tfwright.tools.process import runner
 from tfwright.tools.python import venv
 from tfwright.tools.remote import ssh
 
@@ -118,11 +118,10 @@ def test_a_table_that_cron_refuses_is_edited_by_hand(
     programs: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "tfwright.tools.process.environment.SYSTEM_PATH",
-        (str(tmp_path / "bin"), "/usr/bin", "/bin"),
+        "tfwright.tools.process.command.SYSTEM_PATH", (str(tmp_path / "bin"), "/usr/bin", "/bin")
     )
     programs(crontab='test "$1" = -e || { echo "bad minute" >&2; exit 1; }')
-    fault = failing(lambda: crontab.write("* x"), HostError)
+    fault = failing(lambda: runner.write_crontab("* x"), HostError)
     (command,) = re.findall(r"'(crontab [^']*)'", fault.remedy)
     assert fault.evidence.lines == ("bad minute",)
     subprocess.run(shlex.split(command), check=True)

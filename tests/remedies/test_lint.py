@@ -23,8 +23,21 @@ GPU = "macos-r1.8-cuda9.2"
 
 
 def copied(name: str, folder: Path) -> Path:
-    """Return a copy of a recipe outside the checkout, without its lock."""
-    return Path(shutil.copy(recipes.find(name), folder))
+    """Return a copy of a recipe outside the checkout, with the documents that it names; no lock."""
+    found = recipes.find(name)
+    for part in ("archives", "toolkits"):
+        shutil.copytree(recipes.ROOT / part, folder / part)
+    if (pins := found.with_suffix(".pins")).is_file():
+        shutil.copy(pins, folder)
+    path = Path(shutil.copy(found, folder))
+    text = path.read_text("utf-8")
+    # One answer on a line of its own, where the recipe only lists those that are no.
+    answers = "[configure.answers]\n# No clouds, and any x86-64.\nTF_NEED_GCP = false\n"
+    text = text.replace('"TF_NEED_GCP", ', "").replace(
+        "answers.CC_OPT_FLAGS", f"\n{answers}CC_OPT_FLAGS"
+    )
+    path.write_text(text, "utf-8")
+    return path
 
 
 def replace(path: Path, before: str, after: str) -> None:

@@ -10,8 +10,8 @@ from tests.remedies.following import CommandLine, add, commands, failing, write_
 from tests.upstream import commit, run_git
 
 from tfwright.errors import RecipeError
-from tfwright.new import writing as new
 from tfwright.port import patches
+from tfwright.recipes import writing
 
 pytestmark = pytest.mark.medium
 
@@ -27,7 +27,7 @@ def upstream(shell: CommandLine, tmp_path: Path) -> Path:
         run_git("branch", branch, cwd=folder)
     for tag in ("v2.4.4", "v1.12.0", "v1.12.0-rc0"):
         run_git("tag", tag, cwd=folder)
-    add(shell.host_file, f'[mirrors]\n"{new.URL}" = "{folder}"\n')
+    add(shell.host_file, f'[mirrors]\n"{writing.URL}" = "{folder}"\n')
     return folder
 
 

@@ -30,7 +30,7 @@ from tfwright.index.serving import IndexPlace
 from tfwright.nightly import night, notices, site
 from tfwright.nightly import state as states
 from tfwright.nightly.notices import Notice
-from tfwright.tools.cache import seal
+from tfwright.tools.cache.store import SEAL_SIZE, read_secret
 from tfwright.tools.git.remote import Remote
 from tfwright.tools.process import file_lock
 
@@ -97,7 +97,7 @@ def test_a_directory_is_moved_to_a_path_that_a_unit_can_hold(
 def test_a_host_without_cron_takes_the_option_that_is_named(
     shell: CommandLine, of_demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfwright.tools.process.environment.SYSTEM_PATH", (str(of_demo),))
+    monkeypatch.setattr("tfwright.tools.process.command.SYSTEM_PATH", (str(of_demo),))
     remedy = shell.remedy("invoke nightly --install cron")
     option = find_text(r"--install \w+", remedy)
     assert shell.status(f"invoke nightly {option[0]}") == 1
@@ -306,9 +306,9 @@ def test_a_secret_that_others_can_read_is_closed_by_the_command(tmp_path: Path) 
 
 def test_a_short_secret_of_the_cache_is_deleted(tmp_path: Path) -> None:
     path = make_file(tmp_path / "secret", "short")
-    failing(lambda: seal.secret(path), HostError, "Delete")
+    failing(lambda: read_secret(path), HostError, "Delete")
     path.unlink()
-    assert len(seal.secret(path)) >= seal.SIZE
+    assert len(read_secret(path)) >= SEAL_SIZE
     assert path.stat().st_mode & 0o077 == 0
 
 

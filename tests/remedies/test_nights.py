@@ -30,7 +30,7 @@ from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
 from tfwright.nightly.timer import Schedule
 from tfwright.progress import SILENCE
-from tfwright.tools.process import environment
+from tfwright.tools.process import command as programs
 
 # Orders
 
@@ -103,7 +103,7 @@ def test_a_timer_is_started_by_the_command_that_is_shown(
     (command,) = re.findall(r"Run '(systemctl [^']*)' yourself", fault.remedy)
     add_program("systemctl", "exit 0")
     calls.unlink()
-    path = {"PATH": ":".join(environment.SYSTEM_PATH)}
+    path = {"PATH": ":".join(programs.SYSTEM_PATH)}
     subprocess.run(command, shell=True, check=True, env=path)  # noqa: S602 as a user types it
     assert command == f"systemctl {calls.read_text('utf-8').strip()}"
 

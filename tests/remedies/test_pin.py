@@ -13,8 +13,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import SupplyError
-from tfwright.pin import checksums
-from tfwright.pin import packages as pinning
+from tfwright.lock import checksums, packages
 from tfwright.progress import SILENCE
 from tfwright.toolkit.sources import Supplier
 from tfwright.tools.python import resolving
@@ -48,7 +47,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return tuple(f"{name}==1.19.5" for name in sorted(set(names)))
 
     monkeypatch.setattr(resolving, "closure", resolve)
-    monkeypatch.setattr(pinning, "_pin_bazel", lambda *_: "")
+    monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE})
     return make_file(tmp_path / "small.toml", RECIPE.format(folder=tmp_path, commit=pinned))
 

@@ -19,9 +19,8 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stage import Result, Results
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
-from tfwright.record import page
-from tfwright.record import session as recording
-from tfwright.record.recording import Ask
+from tfwright.recipes import page, session
+from tfwright.recipes.recording import Ask
 
 pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("impatient")]
 
@@ -92,7 +91,7 @@ def record(path: Path, ask: Ask) -> object:
     """Do what `invoke record` does."""
     host_file = HostFile(build_out=path.parent / "build_out")
     request = RecipeJob.of(str(path), host_file)
-    return recording.record(request, path, ask)
+    return session.record(request, path, ask)
 
 
 def test_an_unknown_question_is_recorded_by_the_command_that_is_named(

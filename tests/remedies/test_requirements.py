@@ -15,7 +15,7 @@ from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import commands
 
 from tfwright.doctor import gpu, images, requirements
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe

@@ -22,7 +22,7 @@ from tfwright.progress import SILENCE
 from tfwright.toolkit import sources
 from tfwright.toolkit.sources import Supplier
 from tfwright.tools import registry
-from tfwright.tools.http import document
+from tfwright.tools.http.client import fetch_document
 from tfwright.tools.registry import RegistryPackage
 
 MEMBER = "package/deps/a.tar.gz"
@@ -36,9 +36,9 @@ def test_the_address_of_a_document_is_checked(
     (tmp_path / "a").write_text("{}", "utf-8")
     address = serve(tmp_path)
     wrong = {"ftp": address.replace("http", "ftp"), "absent": f"{address}b"}.get(wrong, wrong)
-    fault = failing(lambda: document.fetch(wrong, 9), SupplyError)
+    fault = failing(lambda: fetch_document(wrong, 9), SupplyError)
     assert fault.remedy == "Check the address and the network."
-    assert document.fetch(f"{address}a", 9) == b"{}"
+    assert fetch_document(f"{address}a", 9) == b"{}"
 
 
 clients = test_registry.clients

@@ -13,7 +13,7 @@ from tests.remedies.following import CommandLine, failing
 
 from tfwright.errors import HostError
 from tfwright.tools import signing
-from tfwright.wheel.seal import envelope, statement
+from tfwright.wheel.seal import statement
 
 pytestmark = pytest.mark.medium
 
@@ -72,8 +72,8 @@ def sign(wheel: Path, key: Path) -> None:
     digest = digest_of(wheel)
     text = STATEMENT.format(digest).encode()
     wheel.with_name(wheel.name + statement.SUFFIX).write_bytes(text)
-    made = envelope.write(text, key)
-    wheel.with_name(wheel.name + envelope.SUFFIX).write_bytes(made)
+    made = statement.sign(text, key)
+    wheel.with_name(wheel.name + statement.SIGNED_SUFFIX).write_bytes(made)
 
 
 def digest_of(wheel: Path) -> str:
@@ -114,7 +114,7 @@ def test_an_envelope_is_brought_again(  # noqa: PLR0913, PLR0917 what damages it
     shell: CommandLine, signed: Pair, folder: Path, keys: Maker, damage: str, remedy: str
 ) -> None:
     wheel, private = signed
-    place = wheel.with_name(wheel.name + envelope.SUFFIX)
+    place = wheel.with_name(wheel.name + statement.SIGNED_SUFFIX)
     before, key = place.read_bytes(), folder / "key.public.pem"
     other, _ = keys("my keys/other")
     statement_of_none = STATEMENT.format("0" * 64).encode()
@@ -124,12 +124,12 @@ def test_an_envelope_is_brought_again(  # noqa: PLR0913, PLR0917 what damages it
         "of another kind": lambda: place.write_bytes(
             signing.sign(b"{}", "application/json", private)
         ),
-        "of another wheel": lambda: place.write_bytes(envelope.write(statement_of_none, private)),
+        "of another wheel": lambda: place.write_bytes(statement.sign(statement_of_none, private)),
         "another statement": lambda: wheel.with_name(wheel.name + statement.SUFFIX).write_text(
             "{}", "utf-8"
         ),
         "of another key": lambda: sign(wheel, other),
-        "of no file": lambda: place.write_bytes(envelope.write(b"{}", private)),
+        "of no file": lambda: place.write_bytes(statement.sign(b"{}", private)),
     }
     ways[damage]()
     assert remedy in shell.remedy(inspect(wheel, key))

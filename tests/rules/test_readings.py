@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.making import change_text
 
-from tfwright.rules import readings
+from tfwright.rules import patched_tree
 from tfwright.rules.model import Rules
-from tfwright.rules.readings import Readings
+from tfwright.rules.patched_tree import Readings
 
 RULES = Rules((), (), ())
 
@@ -40,7 +40,7 @@ def test_a_damaged_reading_is_made_again(tmp_path: Path) -> None:
 
 
 def test_the_oldest_readings_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "MOST", 2)
+    monkeypatch.setattr(patched_tree, "MOST_READINGS", 2)
     for name in ("first", "second", "third"):
         Readings(tmp_path).remembered(name, lambda: RULES)
     assert len(list(tmp_path.glob("*.json"))) == 2

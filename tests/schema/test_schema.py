@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 from tests.remedies.following import CommandLine
 
+from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
-from tfwright.schema import writing as schemas
 
 pytestmark = pytest.mark.medium
 

@@ -9,7 +9,7 @@ from tfwright.smoke import page
 from tfwright.smoke.run import TrialOutcome
 from tfwright.smoke.smoking import SmokeReport
 from tfwright.terminal.answer import plain
-from tfwright.tools import plotting
+from tfwright.tools import render
 
 pytestmark = pytest.mark.medium
 
@@ -109,9 +109,9 @@ def test_a_report_without_a_sweep_has_no_plot(tmp_path: Path) -> None:
 
 
 def test_the_same_numbers_give_the_same_plot() -> None:
-    plotting.require()
+    render.require_matplotlib()
     curves = {"CPU": [(32.0, 1.0), (64.0, 2.0)]}
-    assert plotting.growth(curves, "size", "speed", "svg") == plotting.growth(
+    assert render.growth_plot(curves, "size", "speed", "svg") == render.growth_plot(
         curves, "size", "speed", "svg"
     )
 

@@ -5,7 +5,7 @@ from tests.failing import fails
 from tests.making import make_program
 
 from tfwright.errors import HostError
-from tfwright.tools import diffoscope
+from tfwright.wheel.compare import comparison
 
 
 def test_it_is_given_both_files_by_full_path_and_its_status_is_returned(
@@ -16,12 +16,12 @@ def test_it_is_given_both_files_by_full_path_and_its_status_is_returned(
     )
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.chdir(tmp_path)
-    assert diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=False) == 1
+    assert comparison.run_diffoscope(Path("--help.whl"), tmp_path / "b.whl", as_json=False) == 1
     assert (tmp_path / "asked").read_text("utf-8").split() == [
         f"{tmp_path}/--help.whl",
         f"{tmp_path}/b.whl",
     ]
-    diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=True)
+    comparison.run_diffoscope(Path("--help.whl"), tmp_path / "b.whl", as_json=True)
     assert (tmp_path / "asked").read_text("utf-8").split()[:2] == ["--json", "-"]
 
 
@@ -30,4 +30,4 @@ def test_a_host_without_it_is_told_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with fails(HostError, "not installed"):
-        diffoscope.show(tmp_path / "a.whl", tmp_path / "b.whl", as_json=False)
+        comparison.run_diffoscope(tmp_path / "a.whl", tmp_path / "b.whl", as_json=False)

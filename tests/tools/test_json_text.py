@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 from tests.making import make_file
 
-from tfwright.documents import opening
+from tfwright.documents import filesystem
 from tfwright.tools import files, json_text
-from tfwright.tools.bazel import client, workspaces
+from tfwright.tools.bazel import client
+from tfwright.tools.bazel.binary import workspaces
 
 DAMAGED = [
     b"",
@@ -42,7 +43,7 @@ def test_neither_a_pipe_nor_a_directory_is_waited_for(tmp_path: Path) -> None:
     folder.mkdir()
     for path in (pipe, folder, tmp_path / "missing"):
         with pytest.raises(OSError, match=r"named pipe|directory"):
-            opening.plain(path)
+            filesystem.open_file(path)
         assert json_text.record(path) == {}
 
 
@@ -68,5 +69,5 @@ def test_the_texts_of_a_bazel_are_read_again_where_they_are_damaged(
     binary = make_file(tmp_path / "bazel", "#!/bin/sh\n")
     (tmp_path / "workspaces.json").write_bytes(content)
     # A script is no archive, and so has none.
-    assert workspaces.workspaces(binary) == {}
+    assert workspaces(binary) == {}
     assert (tmp_path / "workspaces.json").read_text() == "{}"

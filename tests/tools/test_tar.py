@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.tools.tar import tarfile
+from tfwright.tools.unpacking import tarfile
 
 HOSTILE: dict[str, dict[str, object]] = {
     "../out": {},

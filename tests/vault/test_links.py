@@ -12,7 +12,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.progress import SILENCE
 from tfwright.vault import links
 from tfwright.vault.links import ANSWERS, GONE, OTHER, SERVES, SILENT
-from tfwright.vault.origins import Origins, WantedArchive
+from tfwright.vault.origins import Origins, Source, WantedArchive
 from tfwright.vault.store import Store
 
 CONTENT = b"an archive"
@@ -61,7 +61,7 @@ def states(
         size=len(CONTENT),
     )
     (row,) = links.report(
-        [wanted], store, Origins(host_file or HostFile(), store.root), SILENCE.progress, deep=deep
+        [(wanted, Origins(host_file or HostFile(), store.root))], store, SILENCE.progress, deep=deep
     )
     return [link.state for link in row.links]
 
@@ -106,6 +106,25 @@ def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_i
     with store.admitting(wanted.sha256, "a test") as path:
         path.write_bytes(CONTENT)
     (row,) = links.report(
-        [wanted], store, Origins(HostFile(), store.root), SILENCE.progress, deep=False
+        [(wanted, Origins(HostFile(), store.root))], store, SILENCE.progress, deep=False
     )
     assert (row.left, row.kept, len(row.links)) == (1, True, 2)
+
+
+def test_an_address_that_several_recipes_name_is_asked_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask(_: object, source: Source, *__: object, **___: object) -> links.Link:
+        asked.append(source.where)
+        return links.Link(source.way, source.where, ANSWERS)
+
+    monkeypatch.setattr(links, "_asked", ask)
+    pairs = [
+        (WantedArchive(name, "a" * 64, (url,)), Origins(HostFile(), store.root))
+        for name, url in (("a", "http://x/1"), ("b", "http://x/1"), ("c", "http://x/2"))
+    ]
+    rows = links.report(pairs, store, SILENCE.progress, deep=False)
+    assert asked == ["http://x/1", "http://x/2"]
+    assert [(row.name, row.left) for row in rows] == [("a", 1), ("b", 1), ("c", 1)]

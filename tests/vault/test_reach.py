@@ -21,7 +21,7 @@ from tfwright.tools import files
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
-from tfwright.vault import reach, unpinned
+from tfwright.vault import reach, substitutes
 from tfwright.vault.lock import (
     Cloned,
     Lock,
@@ -296,7 +296,7 @@ def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -
     known = locked(two=True).model_copy(update={"unlockable": entries})
     found = reached.needed_and_unpinned(known)
     assert [entry.name for entry in found] == ["read", "moving"]
-    fault = unpinned.error("small", found)
+    fault = substitutes.unpinned_error("small", found)
     assert fault.what == "2 downloads that small needs have no checksum: read, moving"
     assert "WORKSPACE:4: moving: git_repository takes v1" in fault.evidence.lines[-1]
     assert "'invoke pin --recipe small'" in fault.remedy
@@ -518,7 +518,7 @@ def test_what_pins_the_only_download_without_a_checksum_is_said_with_the_lock_to
     declared: str, first: str
 ) -> None:
     rules = repositories.read({"WORKSPACE": declared})
-    fault = unpinned.error("small", rules.repositories, locked=True)
+    fault = substitutes.unpinned_error("small", rules.repositories, locked=True)
     assert fault.what.startswith("1 download that small needs has no checksum")
     said = fault.remedy
     assert said.startswith(first)

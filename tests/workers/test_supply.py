@@ -27,7 +27,7 @@ from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
 from tfwright.tools.container import image
-from tfwright.tools.git import clones, git_bundle
+from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.python import packages
@@ -70,8 +70,8 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
     cloned = commit(tmp_path / "small", {"BUILD": "two"})
     clones.bring(Clone(REMOTE, cloned), made, Origin.of(str(tmp_path / "small")), offline=False)
     kept = clones.place(made, REMOTE)
-    git_bundle.pack(upstream, recipe.source.commit, made / "source.bundle")
-    git_bundle.pack(kept, cloned, made / cloned, history=True)
+    mirror.write_bundle(upstream, recipe.source.commit, made / "source.bundle")
+    mirror.write_bundle(kept, cloned, made / cloned, history=True)
     (made / "recipe.json").write_text(
         build_record.recipe_content(recipe).model_dump_json(), "utf-8"
     )

@@ -197,7 +197,9 @@ def expected_trials(count: int) -> int:
 
 
 def bisect(
-    wanted: Bisection, hear: Callable[[BisectStep, TrialResult], None], listener: Listener = SILENCE
+    wanted: Bisection,
+    on_result: Callable[[BisectStep, TrialResult], None],
+    listener: Listener = SILENCE,
 ) -> BisectOutcome:
     """Try steps until it is known which one breaks.
 
@@ -210,7 +212,7 @@ def bisect(
     def tried(step: BisectStep) -> TrialAnswer:
         result = trials(step.inputs)
         results[step.key] = result
-        hear(step, result)
+        on_result(step, result)
         return result.answer
 
     name = wanted.bad.target

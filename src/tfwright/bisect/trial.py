@@ -11,14 +11,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import targets
 from tfwright.nightly.builds import KeptInputs, NightlyBuild
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
-from tfwright.progress import SILENCE, Listener
+from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
 from tfwright.tools import files
 from tfwright.wheel.inspect import inspection
@@ -52,7 +51,7 @@ class Symptom:
     @property
     def until(self) -> str:
         """The last stage of the pipeline that a trial runs."""
-        return self.stage if self.stage in NAMES else NAMES[-1]
+        return self.stage if self.stage in STAGES else STAGES[-1]
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
         # A failure in another stage is another fault, and says nothing about this one.
         same = fault.stage == symptom.stage
         return TrialResult("bad" if same else "skip", fault.stage or "", _line(fault))
-    if Published in made and symptom.stage not in NAMES:
+    if Published in made and symptom.stage not in STAGES:
         return _looked_at(request, made.of(Published).wheel.path, symptom)
     return TrialResult("good")
 

@@ -111,7 +111,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
         recipes.find(name)
     settings = host_file.read()
     place = builds.place_of(settings, on, names)
-    hear = page.show_assignment
+    on_assignment = page.show_assignment
 
     def build_here(name: str) -> None:
         try:
@@ -125,11 +125,13 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
             raise
 
     if place == "here":
-        done = builds.here(settings, names, build_here, hear)
+        done = builds.here(settings, names, build_here, on_assignment)
     elif place == "workers":
-        done = builds.on_workers(settings, names, builds.RemoteOptions.of(options), hear)
+        done = builds.on_workers(settings, names, builds.RemoteOptions.of(options), on_assignment)
     else:
-        done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear, tell)
+        done = builds.by_slurm(
+            settings, names, builds.RemoteOptions.of(options), on_assignment, tell
+        )
     # A build on this host has said why it failed.
     show = partial(page.show_assignments, explain=place != "here")
     return Answer(done, show, status=builds.exit_status(done))

@@ -1,15 +1,16 @@
 """The pages of build, plan and reproduce."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
-from tfwright.wheel.compare.page import show_comparison
+from tfwright.wheel.page import show_comparison
 
 if TYPE_CHECKING:
     from tfwright.build.reproduce import Reproduction
-    from tfwright.doctor.findings import Finding
+    from tfwright.doctor.inventory import Finding
     from tfwright.pipeline.engine import Planned
     from tfwright.pipeline.job import RecipeJob
     from tfwright.pipeline.stage import Result, Step
@@ -111,11 +112,11 @@ def _show_step(step: "Step", shown: Mapping[str, str]) -> None:
         # A clean environment has a dozen variables; only
         # changes tell the commands apart.
         changed = (name for name in sorted(env) if shown.get(name) != env[name])
-        rows = [
-            f"in {fields['cwd']}",
-            *(f"{name}={env[name]}" for name in changed),
-            *(f"without {name}" for name in sorted(shown.keys() - env.keys())),
-        ]
+        rows = [f"in {fields['cwd']}", *(f"{name}={env[name]}" for name in changed)]
+        if gone := shown.keys() - env.keys():
+            # git's settings are dozens of numbered variables, which would hide the rest.
+            kinds = {re.sub(r"_\d+$", "_n", name) for name in gone}
+            rows.append(f"without {', '.join(sorted(kinds))}")
     for row in rows:
         text.line(text.detail(f"{pad}    {row}"))
 

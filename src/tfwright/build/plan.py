@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tfwright.doctor import requirements
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET
-from tfwright.host import probes, versions
+from tfwright.host import probes
+from tfwright.host.compatibility import is_older
 from tfwright.pipeline import engine
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
@@ -43,13 +44,13 @@ def doubled(job: RecipeJob) -> Iterator[str]:
     bazel = recipe.bazel.version
     bazelrc = _text(tree / ".bazelrc") or ""
     apart = configurations.tools_apart(bazelrc, recipe.compile.flags)
-    if apart and versions.older(bazel, HOST_IS_EXEC):
+    if apart and is_older(bazel, HOST_IS_EXEC):
         yield (
             "The programs that run during the build have a configuration of their own, and "
             "share most of their C++ code with the wheel. Add to [compile] flags: "
             "--distinct_host_configuration=false"
         )
-    if versions.older(bazel, PYTHON_3_FIRST) or recipe.host.python.startswith("2"):
+    if is_older(bazel, PYTHON_3_FIRST) or recipe.host.python.startswith("2"):
         return
     programs = configurations.for_python_2(recipe.compile.target, lambda path: _text(tree / path))
     if programs:

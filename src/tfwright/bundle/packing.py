@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfwright import __version__
+from tfwright.documents import recipe as recipes
 from tfwright.documents.home import SHIPPED
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda
@@ -19,7 +20,7 @@ from tfwright.toolkit import sources
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
 from tfwright.tools.container import image
-from tfwright.tools.git import demo, git_bundle
+from tfwright.tools.git import demo, mirror
 from tfwright.tools.python import packages
 from tfwright.vault import bundle, lock, locking
 from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
@@ -53,7 +54,7 @@ def pack(
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
         found = [
-            *_documents(job, document),
+            *_documents(job, document, Path(room)),
             *contents(job, inputs, Path(room), with_toolkit=with_toolkit),
             *(Content.of("tool", path) for path in own(job, Path(room, "tool"))),
             *(Content.of("added", path) for path in added),
@@ -119,9 +120,13 @@ def manifest_of(
     )
 
 
-def _documents(job: RecipeJob, document: Path) -> Iterator[Content]:
+def _documents(job: RecipeJob, document: Path, room: Path) -> Iterator[Content]:
     """Yield what is text: the recipe, its lock, patches and assets."""
     source = job.recipe.source
+    if job.recipe.documents:
+        # In one file: toolkits and archives of the checkout that it goes to may differ.
+        document = room / document.name
+        files.write(document, recipes.whole(recipes.find(job.argument)))
     yield Content.of("recipe", document)
     if job.locked:
         yield Content.of("lock", job.locked)
@@ -146,7 +151,7 @@ def contents(
         )
     if job.recipe.source.url not in demo.trees():
         source = room / bundle.SOURCE
-        git_bundle.pack(inputs.mirror, inputs.commit, source)
+        mirror.write_bundle(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
     # Their digest is known from fetch, so gigabytes are not read a second time.
@@ -154,7 +159,7 @@ def contents(
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
     for copied in inputs.clones:
         packed = room / copied.commit
-        git_bundle.pack(copied.repository, copied.commit, packed, history=True)
+        mirror.write_bundle(copied.repository, copied.commit, packed, history=True)
         yield Content.of("clone", packed)
     for path in _packages(job, inputs.python):
         yield Content.of("package", path)

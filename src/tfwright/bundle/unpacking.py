@@ -12,6 +12,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name, canonicalize_version
 
+from tfwright.documents import recipe as recipes
 from tfwright.documents.names import EXACT_PIN
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import load
@@ -23,7 +24,7 @@ from tfwright.toolkit import sources
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
 from tfwright.tools.container import image
-from tfwright.tools.git import clones, demo, git_bundle, mirror
+from tfwright.tools.git import clones, demo, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.python import packages
@@ -66,7 +67,8 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
         locked = lock.read(lock_file) if lock_file.is_file() else None
     believed = insist(recipe, locked, manifest)
     arrival = Arrival(manifest, recipe, unpacked, Places(build_out, name), listener)
-    documents = {path: RECIPES / f"{name}.toml"}
+    place = RECIPES / f"{name}.toml"
+    documents = {} if _says_the_same(place, recipe) else {path: place}
     documents |= dict.fromkeys(arrival.of("lock").values(), RECIPES / f"{name}.lock")
     documents |= {path: PATCHES / member.name for member, path in arrival.of("patch").items()}
     added = {
@@ -87,6 +89,14 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
             f"{', '.join(member.name for member in believed)}. Compare the manifest's sha256 with "
             "the one that 'invoke bundle' printed"
         )
+
+
+def _says_the_same(path: Path, recipe: Recipe) -> bool:
+    """Say whether a recipe in its place is that of the bundle, which is in one file."""
+    try:
+        return path.is_file() and recipes.read(str(path)).model_dump() == recipe.model_dump()
+    except RecipeError:
+        return False
 
 
 def _document(kind: Kind, manifest: Manifest, unpacked: Unpacked) -> Path | None:
@@ -178,7 +188,7 @@ class Arrival:
         # By its url: a build looks for the mirror of the repository that the recipe names.
         repository = mirror.place(self.places.git, source.url)
         for path in self.of("source").values():
-            git_bundle.unpack(path, repository, source.commit)
+            mirror.read_bundle(path, repository, source.commit)
         # Offline, and past the host file's mirrors: a bundle must hold all that a build needs.
         origin = Origin.of(source.url)
         mirror.bring(Pin.of(source), self.places.git, origin, self.listener, offline=True)
@@ -194,10 +204,10 @@ class Arrival:
         for member, path in (self.of("clone") | self.of("source")).items():
             cloned = member.kind == "clone"
             commit = member.name if cloned else self.recipe.source.commit
-            complete, evidence = git_bundle.begins_with(path, commit), None
+            complete, evidence = mirror.bundle_begins_with(path, commit), None
             try:
                 if complete:
-                    git_bundle.verify(path, commit, scratch, history=cloned)
+                    mirror.verify_bundle(path, commit, scratch, history=cloned)
                     complete = cloned or mirror.is_complete(scratch, Pin.of(self.recipe.source))
             except ToolError as fault:
                 complete, evidence = False, fault.evidence

@@ -8,7 +8,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from tfwright.cache.usage import CacheState
+    from tfwright.tools.cache.usage import CacheState
 
 MIB, GIB = 1 << 20, 1 << 30
 KEPT = (Column("toolchain"), Column("entries", right=True))

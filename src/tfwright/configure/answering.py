@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass, field
 
 from tfwright.configure import catalogue, stanzas
+from tfwright.configure.catalogue import Prompt
 from tfwright.configure.dialect import Dialect
 from tfwright.configure.interview import Interview, as_text
-from tfwright.configure.prompt import Prompt
 from tfwright.errors import Evidence, RecipeError, invoke
 from tfwright.tools.process.dialogue import last_lines
 
@@ -92,6 +92,16 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
             remedy="Add a patch to the recipe, so that it asks before it reads, or does not read.",
             evidence=Evidence(lines=last_lines(text)),
         )
+    if failed := _TRACEBACK.findall(text):
+        raised = failed[-1].strip()
+        return RecipeError(
+            f"A Python program failed before ./configure asked {question.strip()!r}: {raised}",
+            remedy="Correct what the traceback says first: it can be the cause of the question. "
+            "A module that is missing belongs into [host] requirements: "
+            f"'{invoke('pin')} --add NAME'. If the question is meant all the same, "
+            f"'{invoke('record')}' asks you and writes it.",
+            evidence=Evidence(lines=last_lines(text)),
+        )
     # The capital letter is the default, which differs between releases.
     yes_no = re.search(r"\[y/n\]", question, re.IGNORECASE) is not None
     variable = stanzas.variable_of(text)
@@ -103,6 +113,12 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
         f"{stanzas.prompt(question, variable, yes_no=yes_no)}",
         evidence=Evidence(lines=last_lines(text)),
     )
+
+
+# The line of the exception ends the indented lines of a traceback.
+_TRACEBACK = re.compile(
+    r"(?m)^Traceback \(most recent call last\):\r?\n(?:[ \t].*\n)*([A-Za-z_][^\n]*)"
+)
 
 
 def missing(prompts: list[Prompt], text: str = "") -> RecipeError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tfwright.configure import catalogue, traits
-from tfwright.configure.prompt import Prompt, from_recipe
+from tfwright.configure.catalogue import Prompt, from_recipe
 from tfwright.configure.traits import Scripts
 from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease, Release

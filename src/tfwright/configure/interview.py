@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from tfwright.configure.catalogue import Answers, Prompt
 from tfwright.configure.dialect import Dialect
-from tfwright.configure.prompt import Answers, Prompt
 from tfwright.documents.release import Release
 
 By = Literal["dialogue", "environment"]

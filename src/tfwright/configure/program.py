@@ -13,8 +13,8 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, ToolError
 from tfwright.tools import files
-from tfwright.tools.process import dialogue, environment
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import dialogue
+from tfwright.tools.process.command import Command, clean_environment
 
 LAST_THAT_CLEANS = Release(1, 2)
 """Up to here ./configure makes Bazel clean, expunge and fetch, which is not its business here."""
@@ -45,7 +45,7 @@ class ConfigureProgram:
     def command(self) -> Command:
         """Its run, with the pinned Bazel and the target Python first on the PATH."""
         exports = self.interview.exports()
-        clean = environment.clean(self.home, (self.programs,), self.epoch, exports)
+        clean = clean_environment(self.home, (self.programs,), self.epoch, exports)
         program = self.tree / self.recipe.configure.program
         argv: tuple[str, ...] = (str(program),)
         # People run such a program as `python configure.py`: it need not be executable.
@@ -156,3 +156,17 @@ class ConfigureProgram:
         files.remove(self.programs)
         for name, line in lines.items():
             files.write(self.programs / name, f'#!/bin/sh\n{line} "$@"\n', mode=0o755)
+
+
+EDITED_FILES = frozenset(
+    {
+        "tensorflow/core/common_runtime/gpu/gpu_device.cc",  # 0.8, 0.9: the compute capabilities
+        # 0.8 to 1.0: versions, later WITH_ switches
+        "tensorflow/core/platform/default/build_config.bzl",
+        "tensorflow/stream_executor/dso_loader.cc",  # 0.8, 0.9: the versions of CUDA and cuDNN
+        # 0.8, 0.9: compiler, capabilities
+        "third_party/gpus/crosstool/clang/bin/crosstool_wrapper_driver_is_not_gcc",
+        "third_party/gpus/cuda/platform.bzl",  # 0.9: the versions of CUDA and cuDNN
+        "third_party/mpi/mpi.bzl",  # 1.3 to 2.0, with MPI: whose library it is
+    }
+)

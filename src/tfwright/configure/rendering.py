@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tfwright.configure import stanzas
 from tfwright.configure.bazelrc import FIRST_OWN_FILE
+from tfwright.configure.catalogue import Answer
 from tfwright.configure.interview import Interview, as_text
-from tfwright.configure.prompt import Answer
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.tools import render as templates

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tfwright.configure import catalogue
 from tfwright.configure.bazelrc import BazelrcDifference, Setting
-from tfwright.configure.prompt import Prompt
+from tfwright.configure.catalogue import Prompt
 from tfwright.configure.validation import RESERVED
 from tfwright.documents.recipe import MOST_WILDCARDS
 

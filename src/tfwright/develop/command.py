@@ -1,4 +1,6 @@
-"""Commands of developers: types, test."""
+"""Commands of developers: types, test, schema."""
+
+import sys
 
 from invoke import Context
 
@@ -43,3 +45,20 @@ def test(
         develop.attack(seconds, seed, part)
     else:
         develop.test(everything=everything, coverage=coverage)
+
+
+@task(help={"document": "print one schema: recipe, host or nightly"})
+def schema(_: Context, document: str = "") -> None:
+    """Write the JSON schemas of recipe, host file and nightly file, and the key tables in docs."""
+    from tfwright.develop import schemas
+    from tfwright.errors import RecipeError
+
+    known = schemas.schemas()
+    # Checked before anything is written.
+    if document and document not in known:
+        raise RecipeError(f"Unknown schema {document!r}", remedy=f"Choose {', '.join(known)}.")
+    if document:
+        sys.stdout.write(known[document])
+        return
+    for path in schemas.write():
+        print(path)

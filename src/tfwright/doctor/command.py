@@ -10,8 +10,7 @@ from tfwright.options import JSON, RECIPE, job_of, task
 from tfwright.terminal.answer import Answer, Shown
 
 if TYPE_CHECKING:
-    from tfwright.doctor.findings import Finding
-    from tfwright.doctor.inventory import Fact
+    from tfwright.doctor.inventory import Fact, Finding
     from tfwright.pipeline.job import RecipeJob
 
 
@@ -46,7 +45,7 @@ def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     the image they cannot be known, and only the image is reported.
     """
     from tfwright.doctor import images, inventory, requirements
-    from tfwright.doctor.findings import worst_first
+    from tfwright.doctor.inventory import worst_first
     from tfwright.host import probes
     from tfwright.pipeline import containers
     from tfwright.tools.container import image

@@ -5,11 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from tfwright.doctor.findings import Comparison, Finding
+from tfwright.doctor.inventory import Finding, HostComparison
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
-from tfwright.facts import distributions
-from tfwright.host import compatibility, cuda, hermetic, nvidia, toolchain, versions
+from tfwright.host import compatibility, cuda, hermetic, nvidia, toolchain
+from tfwright.host.compatibility import (
+    is_newer,
+    is_of_line,
+    is_older,
+    is_within,
+    range_text,
+    version_numbers,
+)
 from tfwright.host.place import Place, Seen
 from tfwright.toolkit import ways as toolkit_ways
 
@@ -29,7 +36,7 @@ DISABLING_NOUVEAU = (
 )
 
 
-class CudaRequirements(Comparison):
+class CudaRequirements(HostComparison):
     """What a recipe with CUDA wants of a host; each method compares one thing."""
 
     def toolkit(self) -> Iterator[Finding]:
@@ -50,7 +57,7 @@ class CudaRequirements(Comparison):
                 blocks="configure",
             )
         # Compared as far as the recipe states it: 9.2 takes any patch level.
-        elif wanted and not versions.is_of(seen[0].value, wanted):
+        elif wanted and not is_of_line(seen[0].value, wanted):
             yield Finding(
                 f"CUDA {seen[0]} at {place}",
                 f"CUDA {wanted}",
@@ -83,11 +90,11 @@ class CudaRequirements(Comparison):
         remedy = toolkit_ways.remedy(self.recipe, "cudnn", self.host) or self._get_cudnn()
         if not found:
             yield _missing("cuDNN", prefixes, wanted, remedy)
-        elif wanted and not versions.is_of(found.value, wanted):
+        elif wanted and not is_of_line(found.value, wanted):
             other = _of_another_version("cuDNN", found, wanted, remedy)
             alike = _alike(self.recipe, found.value, wanted)
             yield replace(other, blocks="") if alike else other
-        elif row and not versions.within(found.value, *row.cudnn):
+        elif row and not is_within(found.value, *row.cudnn):
             yield _cudnn_of_another_cuda(found, row, remedy)
 
     def one_root(self) -> Iterator[Finding]:
@@ -135,14 +142,14 @@ class CudaRequirements(Comparison):
         )
         if not found:
             yield _missing(title, prefixes, wanted, remedy)
-        elif wanted and not versions.is_of(found.value, wanted):
+        elif wanted and not is_of_line(found.value, wanted):
             yield _of_another_version(title, found, wanted, remedy)
 
     def _get_cudnn(self) -> str:
         """Say how to get a cuDNN."""
         wanted = self.recipe.host.cudnn or ""
         # From 9 on they are on another page.
-        folder = "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
+        folder = "cudnn-archive" if is_newer(wanted, "8") else "rdp/cudnn-archive"
         return self.host.remedy(
             "cudnn",
             recipe=self.recipe.argument,
@@ -173,7 +180,17 @@ class CudaRequirements(Comparison):
                 blocks="configure",
             )
         elif compiler.family == "Apple clang":
-            yield from self._apple(compiler)
+            row = compatibility.mac(self.recipe.host.cuda or "")
+            # On macOS the rule is in nvcc itself, so the table is the only source for it.
+            if row and is_newer(compiler.version, row.clang):
+                remedy = self.host.remedy("xcode", xcode=self.recipe.host.xcode or row.xcode)
+                yield Finding(
+                    f"{compiler} with CUDA {row.cuda}",
+                    f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
+                    remedy,
+                    blocks="compile",
+                    why=row.why,
+                )
         else:
             yield from self._too_new(compiler, self._ceiling())
 
@@ -182,23 +199,10 @@ class CudaRequirements(Comparison):
         # The header of another CUDA states the limits of that one.
         place = cuda.toolkit(self.recipe, self.host_file)
         right = all(
-            versions.is_of(seen.value, self.recipe.host.cuda or "")
+            is_of_line(seen.value, self.recipe.host.cuda or "")
             for seen in nvidia.cuda(self.host.place, place)
         )
         return nvidia.ceiling(self.host.place, place) if right else nvidia.UNKNOWN
-
-    def _apple(self, compiler: toolchain.Compiler) -> Iterator[Finding]:
-        row = compatibility.mac(self.recipe.host.cuda or "")
-        # On macOS the rule is in nvcc itself, so the table is the only source for it.
-        if row and versions.newer(compiler.version, row.clang):
-            remedy = self.host.remedy("xcode", xcode=self.recipe.host.xcode or row.xcode)
-            yield Finding(
-                f"{compiler} with CUDA {row.cuda}",
-                f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
-                remedy,
-                blocks="compile",
-                why=row.why,
-            )
 
     def _too_new(self, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
         """Compare gcc or clang with what CUDA and the recipe accept."""
@@ -212,14 +216,14 @@ class CudaRequirements(Comparison):
             rules.append((row.gcc, row.source("gcc")))
         rules.append((self.recipe.host.gcc or "", "the recipe"))
         for newest, why in rules:
-            if newest and versions.newer(compiler.version, newest):
+            if newest and is_newer(compiler.version, newest):
                 yield self._gcc_too_new(compiler, newest, why)
                 # One finding is enough: an older gcc may well satisfy the other rules, too.
                 return
 
     def _gcc_too_new(self, compiler: toolchain.Compiler, newest: str, why: str) -> Finding:
-        packaged = distributions.versions(self.host.release.value, "gcc")
-        fitting = [gcc for gcc in packaged or () if not versions.newer(gcc, newest)]
+        packaged = compatibility.packaged_versions(self.host.release.value, "gcc")
+        fitting = [gcc for gcc in packaged or () if not is_newer(gcc, newest)]
         remedy = self.host.remedy("gcc", gcc=fitting[-1] if fitting else newest)
         if packaged and not fitting:
             remedy = (
@@ -242,7 +246,7 @@ class CudaRequirements(Comparison):
         built = cuda.capabilities(self.recipe)
         (oldest, newest) = row.capabilities
         # nvcc refuses them only when it compiles the first kernel.
-        beyond = [made for made in built if not versions.within(made, oldest, newest)]
+        beyond = [made for made in built if not is_within(made, oldest, newest)]
         if beyond:
             remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
             yield Finding(
@@ -264,8 +268,8 @@ class CudaRequirements(Comparison):
             return
         least, why = self._oldest_driver()
         remedy = self.host.remedy("driver", driver=least, major=least.partition(".")[0])
-        packaged = distributions.driver(self.host.release.value)
-        if packaged and versions.older(packaged, least.partition(".")[0]) and not self.host.wsl:
+        packaged = compatibility.packaged_driver(self.host.release.value)
+        if packaged and is_older(packaged, least.partition(".")[0]) and not self.host.wsl:
             remedy = (
                 f"{self.host.release} packages driver {packaged} only: install {least} or later "
                 "from https://www.nvidia.com/drivers, then restart."
@@ -278,7 +282,7 @@ class CudaRequirements(Comparison):
                 remedy,
                 why=why,
             )
-        elif least and versions.older(self.host.driver.value, least):
+        elif least and is_older(self.host.driver.value, least):
             yield Finding(
                 f"driver {self.host.driver}",
                 f"{least} or later, to run the wheel",
@@ -364,7 +368,7 @@ def _cudnn_of_another_cuda(found: Seen, row: compatibility.Cuda, remedy: str) ->
     # configure takes it, since it compares only with the version that was answered.
     return Finding(
         f"cuDNN {found} for CUDA {row.version}",
-        f"cuDNN {versions.span(*row.cudnn)}",
+        f"cuDNN {range_text(*row.cudnn)}",
         remedy,
         blocks="compile",
         why=row.source("cudnn"),
@@ -374,7 +378,7 @@ def _cudnn_of_another_cuda(found: Seen, row: compatibility.Cuda, remedy: str) ->
 def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
     """Say whether configure takes one cuDNN for the other, since it looks at the major version."""
     first, last = MAJOR_ONLY
-    same_major = versions.numbers(found)[0] == versions.numbers(wanted)[0]
+    same_major = version_numbers(found)[0] == version_numbers(wanted)[0]
     return first <= recipe.source.release <= last and same_major
 
 
@@ -399,7 +403,7 @@ def _of_another_version(title: str, found: Seen, wanted: str, remedy: str) -> Fi
 
 def _cudnn_archive(toolkit: str, wanted: str) -> str:
     """Return what the name of NVIDIA's archive of a cuDNN looks like."""
-    if versions.newer("8.3", wanted):
+    if is_newer("8.3", wanted):
         return f"cudnn-{toolkit}-*-v{wanted}*.tgz"
     # Since then it names the major version of CUDA only.
     major = toolkit.partition(".")[0]
@@ -408,7 +412,7 @@ def _cudnn_archive(toolkit: str, wanted: str) -> str:
 
 def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
     # A header states the first clang that it refuses, and the last gcc that it takes.
-    if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
+    if ceiling.clang and not is_older(compiler.version, ceiling.clang):
         yield Finding(
             str(compiler),
             f"clang before {ceiling.clang}",

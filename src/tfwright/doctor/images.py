@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
 from tfwright.tools.container import engine, image, registry

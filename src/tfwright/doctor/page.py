@@ -9,8 +9,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Styled
 
 if TYPE_CHECKING:
-    from tfwright.doctor.findings import Finding
-    from tfwright.doctor.inventory import Fact
+    from tfwright.doctor.inventory import Fact, Finding
 
 FACT_COLUMNS = (
     Column(""),

@@ -6,19 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from tfwright.doctor import images
-from tfwright.doctor.findings import Comparison, Finding, worst_first
+from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
 from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
-from tfwright.facts import distributions
-from tfwright.host import cuda, machine, probes, pythons, toolchain, versions
+from tfwright.host import compatibility, cuda, machine, probes, pythons, toolchain
+from tfwright.host.compatibility import is_of_line, is_older, is_within
 from tfwright.host.probes import Host
 from tfwright.printable import printable
 from tfwright.tools.git.program import OLDEST
-from tfwright.tools.process import inside
+from tfwright.tools.process.command import open_container
 
 GIB = machine.GIB
 ROOM = 16 * GIB
@@ -34,7 +34,7 @@ OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 TO_IMAGE = "Add it to the image, and write the new digest into [host.image]: docs/containers.md."
 
 
-class Requirements(Comparison):
+class Requirements(HostComparison):
     """What a recipe wants of any host; each method compares one thing."""
 
     def compare(self) -> list[Finding]:
@@ -50,7 +50,7 @@ class Requirements(Comparison):
         elif self.bundled:
             checks = (*GENERAL, Requirements.cuda)
         findings = list[Finding]()
-        enclosed = inside.current()
+        enclosed = open_container()
         if self.recipe.host.image and not enclosed:
             # Only a look into the image tells what is in it: `doctor` and `check` open a container.
             unknown = {*OF_IMAGE, Requirements.cuda}
@@ -100,7 +100,7 @@ class Requirements(Comparison):
                 "no git", "git on the system's PATH", self.host.remedy("git"), blocks="fetch"
             )
         # The bundled tree is committed by tfwright itself, and needs nothing new of git.
-        elif versions.older(version, least) and not self.bundled:
+        elif is_older(version, least) and not self.bundled:
             remedy = self.host.remedy("old-git", least=least)
             yield Finding(
                 f"git {version}",
@@ -142,7 +142,7 @@ class Requirements(Comparison):
         for path in dict.fromkeys(named):
             if not self.host.place.exists(path):
                 version = re.search(r"/llvm-(\d+)/", path)
-                packaged = distributions.versions(self.host.release.value, "clang")
+                packaged = compatibility.packaged_versions(self.host.release.value, "clang")
                 remedy = self.host.remedy(
                     "clang", package=f"clang-{version[1]}" if version else "clang"
                 )
@@ -307,7 +307,7 @@ class Requirements(Comparison):
         if not bazel or bazel.holds(version):
             return
         # ./configure compares the version, and stops, unless an answer lets a newer one pass.
-        newer = versions.within(version, bazel.least, "")
+        newer = is_within(version, bazel.least, "")
         allowed = self.recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
         remedy = "Correct bazel.version in the recipe."
         if newer and allowed:
@@ -364,13 +364,9 @@ class Requirements(Comparison):
         wanted = self.recipe.host
         # The version of macOS decides which symbols the wheel may use.
         version = self.host.release.value.removeprefix("macOS ") if wanted.macos else ""
-        if wanted.macos and version and not versions.is_of(version, wanted.macos):
+        if wanted.macos and version and not is_of_line(version, wanted.macos):
             yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
-        if (
-            wanted.xcode
-            and self.host.xcode
-            and not versions.is_of(self.host.xcode.value, wanted.xcode)
-        ):
+        if wanted.xcode and self.host.xcode and not is_of_line(self.host.xcode.value, wanted.xcode):
             remedy = self.host.remedy("xcode", xcode=wanted.xcode)
             yield Finding(
                 f"Xcode {self.host.xcode}",

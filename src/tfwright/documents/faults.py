@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from tfwright.documents import spelling
+from tfwright.documents import words
 from tfwright.documents.names import FORMS
 from tfwright.errors import invoke
 from tfwright.printable import printable
@@ -118,7 +118,7 @@ def _described(text: str, place: Location, model: Model, finding: "ErrorDetails"
     table = _table(model, place[:-1])
     if finding["type"] == "extra_forbidden":
         known = list(table.model_fields) if table else []
-        what = f"unknown key {key}{spelling.guess(str(place[-1]), known)}"
+        what = f"unknown key {key}{words.guess(str(place[-1]), known)}"
         return DocumentFault(line, what, f"Use one of: {', '.join(known)}.")
     if finding["type"] == "missing":
         last = str(place[-1])
@@ -177,7 +177,7 @@ def _of_choice(expected: str, given: object) -> str:
     what = f"must be {expected}, not {_spelled(given)}"
     choices = re.findall(r"'([^']*)'", expected)
     by_lower_case = {choice.lower(): choice for choice in choices}
-    near = spelling.nearest(str(given).lower(), by_lower_case)
+    near = words.nearest(str(given).lower(), by_lower_case)
     return f"{what}; did you mean {by_lower_case[near]!r}?" if near else what
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.home import HOST_FILE, INSTALLED, ROOT
 from tfwright.documents.names import Flag, HttpUrl, Line
 from tfwright.documents.recipe import Recipe
@@ -26,7 +26,7 @@ def _plain(path: Path) -> Path:
 
 def _absolute(path: Path) -> Path:
     # A relative path would mean another place in each working directory.
-    path = account.expanded(_plain(path))
+    path = filesystem.expanded(_plain(path))
     if not path.is_absolute():
         raise ValueError(f"{path} must be an absolute path (or start with ~)")
     return path
@@ -330,7 +330,7 @@ def path() -> Path:
     named = os.environ.get("TFWRIGHT_HOST_FILE")
     if INSTALLED and not named and (ROOT / HOST_FILE).is_file():
         return ROOT / HOST_FILE
-    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
     return Path(named) if named else Path(config) / "tfwright" / "host.toml"
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostPath, PlainPath
 from tfwright.documents.names import Flag, Line, Name
 from tfwright.documents.recipe import Capabilities
@@ -200,7 +200,7 @@ class NightlyFile(Table):
     """Whether one unchanged recipe a night is built again from nothing, offline. Without it, all
     builds run with the build cache off, since ``stable`` must not rest on it."""
     links: Flag = True
-    """Whether the servers of one recipe's archives are asked each night."""
+    """Whether the servers of all archives are asked each night, each address once."""
     pages: Flag = True
     """Whether the pages for people are written; the index is written in any case."""
     recipe: tuple[NightlyRecipe, ...] = ()
@@ -286,7 +286,7 @@ def _architecture(text: str) -> str:
 def path() -> Path:
     """Return where the file is: $TFWRIGHT_NIGHTLY_FILE, else next to the host file."""
     named = os.environ.get("TFWRIGHT_NIGHTLY_FILE")
-    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
     return Path(named) if named else Path(config) / "tfwright" / "nightly.toml"
 
 

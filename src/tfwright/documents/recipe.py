@@ -8,11 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
 
-from tfwright.documents import home, spelling
+from tfwright.documents import home, words
+from tfwright.documents.composing import Composing
 from tfwright.documents.home import INSTALLED, SHIPPED
-from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     LONGEST_PATH,
     PYTHON,
@@ -34,13 +41,13 @@ from tfwright.documents.names import (
     one_line,
 )
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
-from tfwright.documents.stages import Stage
-from tfwright.documents.toml import DocumentError, Table, load
+from tfwright.documents.toml import DocumentError, Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
+from tfwright.documents.words import CpuLevel
 from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
 from tfwright.printable import shell_word
+from tfwright.progress import Stage
 
-ROOT = home.ROOT
 TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
 """The program that makes the wheel, up to 2.16."""
 WHEEL_TARGET = "//tensorflow/tools/pip_package:wheel"
@@ -56,6 +63,7 @@ SEPARATE_NCCL = Release(1, 0), Release(1, 12)
 """The first and the last release with a separate _nccl_ops.so."""
 NAMED_SINCE = Release(1, 9)
 """The first release whose build_pip_package takes --project_name."""
+ROOT = home.ROOT
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 # Quick ones first: a wheel that does not even list its devices fails within seconds.
@@ -295,6 +303,10 @@ class FileSourceTable(Table):
 class FetchTable(Table):
     """What a build downloads in addition to what the tree itself names."""
 
+    # Excluded: what the document says counts, and not where it lies.
+    archives: Name | InnerPath | None = Field(default=None, exclude=True)
+    """A document of ``archives/``, by its name without ``.toml``, or the path of one in the
+    recipe's directory. Its substitutes and sources join those below."""
     substitutes: dict[Name, SubstituteTable] = {}
     """Other archives, by the name of the external repository whose archive they replace."""
     sources: tuple[FileSourceTable, ...] = ()
@@ -337,7 +349,8 @@ class HostTable(Table):
     python: Annotated[str, StringConstraints(pattern=PYTHON)]
     """The target Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
     requirements: tuple[PackagePin, ...] = ()
-    """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
+    """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``. What pip
+    resolved for them lies next to the recipe, in ``NAME.pins``."""
     macos: Version | None = None
     """The version of macOS."""
     xcode: Version | None = None
@@ -444,6 +457,9 @@ class ConfigureTable(Table):
     by: Literal["dialogue", "environment"] = "dialogue"
     """``dialogue`` types the answers at the prompts; ``environment`` exports them, and treats any
     prompt as an error."""
+    # Excluded, since `answers` has them, too.
+    no: tuple[Variable, ...] = Field(default=(), exclude=True)
+    """Questions whose answer is no: each stands for ``NAME = false`` among the answers."""
     answers: dict[Variable, Flag | Line] = {}
     """The answers, by the names of TensorFlow's own variables; true is y, and false is n."""
     program: InnerPath = "configure"
@@ -457,6 +473,21 @@ class ConfigureTable(Table):
     timeout: Annotated[int, Field(gt=0, le=3600, strict=True)] = 60
     """Seconds to wait for a prompt; the first one may take twice as long, since Bazel unpacks
     itself."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _answers_no(cls, values: object) -> object:
+        if not isinstance(values, dict):
+            return values
+        refused, answers = values.get("no"), values.get("answers", {})
+        if not (isinstance(refused, list) and isinstance(answers, dict)):
+            return values
+        # What is no name is a fault of the list, which describes it once.
+        named = {name: False for name in refused if isinstance(name, str)}
+        for name in named:
+            if answers.get(name, False) is not False:
+                raise ValueError(f"{name} is in configure.no, and has another answer below")
+        return {**values, "answers": {**named, **answers}}
 
 
 class CompileTable(Table):
@@ -512,6 +543,29 @@ class PackageTable(Table):
     ``@rpath/``; they replace those of the building machine."""
 
 
+KERNELS = "kernels"
+"""Stands for these tests in a recipe."""
+KERNEL_TESTS = tuple(
+    f"tensorflow/python/kernel_tests/{name}_test.py"
+    for name in (
+        "matmul_op",
+        "conv_ops",
+        "reduction_ops",
+        "array_ops",
+        "concat_op",
+        "relu_op",
+        "softmax_op",
+    )
+)
+"""One test of each family of kernels, where TensorFlow up to 2.3 has them; some minutes in all."""
+
+
+def _with_kernel_tests(names: object) -> object:
+    if not isinstance(names, list):
+        return names
+    return [test for name in names for test in (KERNEL_TESTS if name == KERNELS else (name,))]
+
+
 class VerifyTable(Table):
     """The checks that the wheel must pass before it is published."""
 
@@ -520,15 +574,17 @@ class VerifyTable(Table):
     )
     """Modules that must import in a fresh venv of the target Python."""
     requirements: tuple[PackagePin, ...] = ()
-    """Exact pins for what the wheel depends on, at versions that the target Python can run."""
+    """Exact pins for what the wheel depends on, at versions that the target Python can run, in
+    addition to those of ``NAME.pins``."""
     plugins: tuple[PackagePin, ...] = ()
     """Packages that are installed together with the wheel for the tests only, such as
     tensorflow-metal."""
     smoke: tuple[InnerPath, ...] = SMOKE
     """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. On a
     machine without a GPU, the report names the parts that were skipped."""
-    tests: tuple[InnerPath, ...] = ()
-    """Tests of the source tree itself that must pass with the installed wheel."""
+    tests: Annotated[tuple[InnerPath, ...], BeforeValidator(_with_kernel_tests)] = ()
+    """Tests of the source tree itself that must pass with the installed wheel; ``kernels`` stands
+    for one test of each family of kernels."""
     env: dict[Variable, Line] = {}
     """Environment of all these programs, in addition to the fixed minimum."""
     glibc: Version | None = None
@@ -583,7 +639,8 @@ class Recipe(Table):
     fetch: FetchTable = FetchTable.defaults()
     """What a build downloads in addition to what the tree itself names."""
     toolkit: ToolkitTable = ToolkitTable.defaults()
-    """Where CUDA, its libraries and nvcc's host compiler come from."""
+    """Where CUDA, its libraries and nvcc's host compiler come from; or the name of a document of
+    ``toolkits/``."""
     configure: ConfigureTable = ConfigureTable.defaults()
     """The answers to ``./configure``."""
     compile: CompileTable = CompileTable.defaults()
@@ -598,11 +655,17 @@ class Recipe(Table):
     """How far this recipe was really run."""
     # Private like the one above: where a recipe lies decides nothing.
     _argument: str = PrivateAttr(default="")
+    _documents: tuple[Path, ...] = PrivateAttr(default=())
 
     @property
     def argument(self) -> str:
         """What ``--recipe`` takes for it: the name, or the path of one that is not in recipes/."""
         return self._argument or self.name
+
+    @property
+    def documents(self) -> tuple[Path, ...]:
+        """The other files that it is made of: its toolkit, archives and packages."""
+        return self._documents
 
     @property
     def wheel_identity(self) -> tuple[str, ...]:
@@ -739,7 +802,7 @@ def _folders() -> list[Path]:
 def _unknown(name: str) -> RecipeError:
     wanted = name.removesuffix(".toml")
     # Below the default, which a part of a name such as "r1.8" does not reach.
-    guess = spelling.guess(wanted, names(), similar=0.4)
+    guess = words.guess(wanted, names(), similar=0.4)
     return RecipeError(
         f"Unknown recipe {name!r}{guess}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
@@ -762,14 +825,22 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
     own = "" if folder in map(_resolved, _folders()) else shell_word(str(path))
+    parts = Composing(path, FetchTable)
+
+    def completed(values: dict[str, Any]) -> None:
+        parts.complete(values)
+        if complete:
+            complete(values)
+
     try:
-        loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
+        loaded = load(path, Recipe, extra={"name": path.stem}, complete=completed)
     except RecipeError as fault:
         _name_recipe(fault, own or path.stem)
         raise
     source = loaded.source.located(folder)
     recipe = loaded.model_copy(update={"source": source})
     recipe._argument = own  # noqa: SLF001 our own
+    recipe._documents = tuple(parts.documents)  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe
@@ -782,6 +853,19 @@ def _name_recipe(fault: RecipeError, argument: str) -> None:
         fault.faults = tuple(
             replace(found, remedy=with_recipe(found.remedy, argument)) for found in fault.faults
         )
+
+
+def whole(path: Path) -> str:
+    """Return the text of a recipe in one file, with what its other documents say in it."""
+    import tomli_w
+
+    parts, values = Composing(path, FetchTable), values_of(path)
+    parts.complete(values)
+    if not parts.documents:
+        return path.read_text("utf-8")
+    if isinstance(fetch := values.get("fetch"), dict):
+        fetch.pop("archives", None)
+    return tomli_w.dumps(values)
 
 
 @functools.cache

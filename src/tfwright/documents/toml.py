@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tfwright.documents import opening
+from tfwright.documents import filesystem
 from tfwright.documents.faults import SHOWN, explained, of_syntax
 from tfwright.errors import Evidence, RecipeError
 
@@ -117,7 +117,7 @@ def _text(path: Path) -> str:
     """Read a document as UTF-8."""
     # One byte more than allowed shows that a file is too large, without reading all of it.
     try:
-        with opening.plain(path) as stream:
+        with filesystem.open_file(path) as stream:
             content = stream.read(LARGEST + 1)
     except OSError as fault:
         raise RecipeError(

@@ -19,7 +19,7 @@ _SAID_TWICE = re.compile(
 
 
 @dataclass(frozen=True)
-class Gpu:
+class GpuModel:
     """What a name of a GPU says."""
 
     name: str
@@ -35,13 +35,13 @@ class Gpu:
 class AmbiguousGpu(LookupError):  # noqa: N818 an answer, rather than a fault
     """Cards of this name were sold with different chips."""
 
-    def __init__(self, found: list[Gpu]) -> None:
+    def __init__(self, found: list[GpuModel]) -> None:
         """Keep what the name may mean."""
         super().__init__(", ".join(sorted({gpu.capability for gpu in found})))
         self.found = found
 
 
-def named(name: str) -> Gpu | None:
+def named(name: str) -> GpuModel | None:
     """Return the GPU of a name; None for one that the table does not have.
 
     ``RTX 3090``, ``rtx3090``, ``3090`` and ``NVIDIA GeForce RTX 3090`` are one name; ``GTX 960M``
@@ -106,17 +106,17 @@ def _words(name: str) -> tuple[tuple[str, ...], bool]:
     return tuple(text.replace("-", " ").split()), laptop
 
 
-def _rows() -> Iterator[tuple[Gpu, bool]]:
+def _rows() -> Iterator[tuple[GpuModel, bool]]:
     for chip, row in _table()["chip"].items():
         for name in row.get("names", ()):
-            gpu = Gpu(name, chip, row["capability"], row.get("machine", ""))
+            gpu = GpuModel(name, chip, row["capability"], row.get("machine", ""))
             yield gpu, _words(name)[1]
 
 
 @functools.cache
-def _index() -> dict[tuple[str, ...], list[tuple[Gpu, bool]]]:
+def _index() -> dict[tuple[str, ...], list[tuple[GpuModel, bool]]]:
     """Return the cards by their words, with and without the line that they belong to."""
-    index: dict[tuple[str, ...], list[tuple[Gpu, bool]]] = {}
+    index: dict[tuple[str, ...], list[tuple[GpuModel, bool]]] = {}
     for row in _rows():
         words, _ = _words(row[0].name)
         index.setdefault(words, []).append(row)

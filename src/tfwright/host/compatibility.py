@@ -1,6 +1,7 @@
 """What goes with what, as compatibility.toml has it: every answer comes with its source."""
 
 import functools
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tfwright.documents.release import Release
-from tfwright.host import versions
 
 TABLE = Path(__file__).with_suffix(".toml")
 
@@ -29,7 +29,7 @@ class Range:
 
     def holds(self, version: str) -> bool:
         """Say whether a version is in the range."""
-        return versions.within(version, self.least, self.most)
+        return is_within(version, self.least, self.most)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Cuda:
         # NVIDIA moves its tables from page to page, so a
         # source holds for a range of CUDAs.
         for row in _table()["source"]:
-            if row["of"] == column and versions.within(self.version, *row["cuda"]):
+            if row["of"] == column and is_within(self.version, *row["cuda"]):
                 return str(row["source"])
         raise LookupError(column)
 
@@ -139,7 +139,7 @@ def clang_capability(version: str) -> str:
 def clang_for(capability: str) -> str:
     """Return the oldest clang that compiles for a compute capability; empty if none is known."""
     rows = _table()["clang"]
-    fitting = (row["version"] for row in rows if not versions.older(row["newest"], capability))
+    fitting = (row["version"] for row in rows if not is_older(row["newest"], capability))
     return next(fitting, "")
 
 
@@ -160,6 +160,11 @@ def tested_bazel(release: Release) -> TestedBazel | None:
         if _holds(known.releases, release):
             return known
     return None
+
+
+def bazel_copies() -> list[str]:
+    """Return the versions of Bazel that a second registry keeps, the oldest first."""
+    return [version for row in _table()["bazel_copies"] for version in row["versions"]]
 
 
 def tested() -> list[Tested]:
@@ -184,13 +189,13 @@ def cuda(version: str) -> Cuda | None:
     """Return what a CUDA goes with, by as much of its version as is given; None if none is."""
     if not version:
         return None
-    return next((row for row in cudas() if versions.is_of(version, row.version)), None)
+    return next((row for row in cudas() if is_of_line(version, row.version)), None)
 
 
 def mac(version: str) -> Mac | None:
     """Return what a CUDA for macOS goes with."""
     for row in _table()["mac"]:
-        if versions.is_of(version, row["cuda"]):
+        if is_of_line(version, row["cuda"]):
             return Mac(**row)
     return None
 
@@ -202,7 +207,7 @@ def driver(row: Cuda, gpu: str) -> tuple[str, str]:
     """
     # A GPU that is newer than its CUDA needs a driver that knows it.
     generation = _generation(gpu)
-    if generation and versions.older(row.driver, generation["driver"]):
+    if generation and is_older(row.driver, generation["driver"]):
         return generation["driver"], generation["source"]
     return row.driver, row.source("driver")
 
@@ -210,7 +215,7 @@ def driver(row: Cuda, gpu: str) -> tuple[str, str]:
 def _generation(gpu: str) -> dict[str, Any] | None:
     """Return the row of the newest generation of GPUs that a compute capability reaches."""
     for generation in _table()["generation"]:
-        if gpu and not versions.older(gpu, generation["capability"]):
+        if gpu and not is_older(gpu, generation["capability"]):
             return generation
     return None
 
@@ -237,3 +242,82 @@ def _releases(row: dict[str, Any]) -> tuple[Release, Release]:
 @functools.cache
 def _table() -> dict[str, list[dict[str, Any]]]:
     return tomllib.loads(TABLE.read_text("utf-8"))
+
+
+_LONGEST = 18
+"""Digits of a number that count."""
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return a version's leading numbers: ``10.1.243`` is (10, 1, 243)."""
+    found = re.match(r"[0-9]+(\.[0-9]+)*", version)
+    # Cut: Python reads no number of more than 4,300 digits, and a recipe may have one.
+    parts = found[0].split(".") if found else []
+    return tuple(int(part[:_LONGEST]) for part in parts)
+
+
+def is_of_line(version: str, line: str) -> bool:
+    """Say whether a version belongs to a line: 10.1.243 is of 10.1, and 10 of 10.0.
+
+    No version is of no line.
+    """
+    # Not strict: the shorter of the two decides how far they are compared.
+    pairs = zip(version_numbers(version), version_numbers(line), strict=False)
+    return bool(version) and all(mine == its for mine, its in pairs)
+
+
+def is_older(version: str, least: str) -> bool:
+    """Say whether a version is before another."""
+    return version_numbers(version) < version_numbers(least)
+
+
+def is_newer(version: str, most: str) -> bool:
+    """Say whether a version is past a line: gcc 7.5 is not past 7, gcc 8.1 is."""
+    last = version_numbers(most)
+    return version_numbers(version)[: len(last)] > last
+
+
+def is_within(version: str, least: str, most: str) -> bool:
+    """Say whether a version lies between two, both included; an empty bound is none."""
+    return not (least and is_older(version, least)) and not (most and is_newer(version, most))
+
+
+def range_text(least: str, most: str) -> str:
+    """Say a range; one that ends with its own major version has no end yet."""
+    return f"{least} or later" if is_of_line(least, most) else f"{least} to {most}"
+
+
+DISTRIBUTIONS = Path(__file__).with_name("distributions.toml")
+Kind = Literal["gcc", "clang", "python"]
+
+
+def packaged_versions(release: str, kind: Kind) -> list[str] | None:
+    """Return the versions of a program that a distribution packages; None for an unknown one.
+
+    `release` is the name as /etc/os-release has it: ``Debian GNU/Linux 12 (bookworm)``.
+    """
+    row = _distribution(release)
+    return None if row is None else list(row[kind])
+
+
+def packaged_driver(release: str) -> str:
+    """Return the line of NVIDIA's driver that a distribution packages; empty if unknown."""
+    row = _distribution(release)
+    return str(row["driver"]) if row else ""
+
+
+def debian_name(suite: str) -> str:
+    """Return how a suite of Debian is named in file names, as ``debian12``; empty if unknown."""
+    rows = _distributions().items()
+    return next(
+        ("debian" + name.split()[-1] for name, row in rows if row.get("suite") == suite), ""
+    )
+
+
+def _distribution(release: str) -> dict[str, list[str] | str] | None:
+    return next((row for name, row in _distributions().items() if release.startswith(name)), None)
+
+
+@functools.cache
+def _distributions() -> dict[str, dict[str, list[str] | str]]:
+    return tomllib.loads(DISTRIBUTIONS.read_text("utf-8"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
-from tfwright.host import versions
+from tfwright.host.compatibility import is_older, version_numbers
 from tfwright.host.place import Place
 
 HERMETIC_SINCE = Release(2, 18)
@@ -94,10 +94,10 @@ def capability(text: str) -> str:
 def runs_on(built: list[str], gpu: str) -> bool:
     """Say whether machine code for some compute capabilities runs on a GPU."""
     # It runs on GPUs of the same major version whose minor version is the same or higher.
-    major = versions.numbers(gpu)[:1]
+    major = version_numbers(gpu)[:1]
     # No number at all: an index is written by strangers, and a recipe by people.
-    alike = [made_for for made_for in built if versions.numbers(made_for)[:1] == major]
-    return any(not versions.older(gpu, made_for) for made_for in alike)
+    alike = [made_for for made_for in built if version_numbers(made_for)[:1] == major]
+    return any(not is_older(gpu, made_for) for made_for in alike)
 
 
 def _answered(recipe: Recipe, variable: str) -> Path | None:

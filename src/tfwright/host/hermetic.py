@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
-from tfwright.host import compatibility, cuda, versions
+from tfwright.host import compatibility, cuda
+from tfwright.host.compatibility import is_newer, is_of_line, is_within
 from tfwright.rules.listings import Environment
 
 WHEEL = ":wheel"
@@ -127,7 +128,7 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
     version = ("configure", "answers", "HERMETIC_CUDA_VERSION")
     named = recipe.host.cuda or ""
     source = "the tree's default" if found.by_default else "as the recipe states"
-    if named and not versions.is_of(found.version, named):
+    if named and not is_of_line(found.version, named):
         yield Contradiction(
             version,
             f"Bazel takes CUDA {found.version}, {source}; [host] names {named}",
@@ -135,7 +136,7 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
         )
     gpus = {name: cuda.capability(name) for name in found.architectures}
     if row := compatibility.cuda(found.version):
-        beyond = [name for name, gpu in gpus.items() if not versions.within(gpu, *row.capabilities)]
+        beyond = [name for name, gpu in gpus.items() if not is_within(gpu, *row.capabilities)]
         if beyond:
             yield Contradiction(
                 version,
@@ -143,7 +144,7 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
                 f"It compiles for {' to '.join(row.capabilities)}: name another CUDA, or GPUs.",
             )
     if newest := compatibility.clang_capability(found.clang):
-        beyond = [name for name, gpu in gpus.items() if versions.newer(gpu, newest)]
+        beyond = [name for name, gpu in gpus.items() if is_newer(gpu, newest)]
         if beyond:
             least = compatibility.clang_for(gpus[beyond[0]])
             yield Contradiction(

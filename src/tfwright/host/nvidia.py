@@ -1,7 +1,7 @@
 """NVIDIA's part of a host: CUDA and its libraries, the driver, the GPUs."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,36 +49,19 @@ UNKNOWN = Ceiling("", "", "")
 def cuda(place: Place, toolkit: Path) -> list[Seen]:
     """Return the version of a toolkit as each of its own witnesses has it; they should agree."""
     # Newer CUDAs have version.json instead of version.txt; nvcc and cuda.h are in all.
-    witnesses = (
-        _manifest(place, toolkit),
-        _text(place, toolkit),
-        _nvcc(place, toolkit),
-        _header(place, toolkit),
-    )
-    return [seen for seen in witnesses if seen]
-
-
-def _manifest(place: Place, toolkit: Path) -> Seen:
-    text = place.read(toolkit / "version.json")
+    manifest = place.read(toolkit / "version.json")
     try:
-        return Seen(str(json_text.parsed(text.value)["cuda"]["version"]), text.by)
+        listed = Seen(str(json_text.parsed(manifest.value)["cuda"]["version"]), manifest.by)
     except (ValueError, KeyError, TypeError):
-        return NOTHING
-
-
-def _text(place: Place, toolkit: Path) -> Seen:
-    return _first(r"CUDA Version ([\d.]+)", place.read(toolkit / "version.txt"))
-
-
-def _nvcc(place: Place, toolkit: Path) -> Seen:
-    return _first(r"release [\d.]+, V([\d.]+)", place.ask(str(toolkit / "bin/nvcc"), "--version"))
-
-
-def _header(place: Place, toolkit: Path) -> Seen:
-    found = _first(r"#define CUDA_VERSION ([0-9]{1,9})\b", place.read(toolkit / "include/cuda.h"))
+        listed = NOTHING
+    named = _first(r"CUDA Version ([\d.]+)", place.read(toolkit / "version.txt"))
+    compiler = place.ask(str(toolkit / "bin/nvcc"), "--version")
+    printed = _first(r"release [\d.]+, V([\d.]+)", compiler)
+    header = _first(r"#define CUDA_VERSION ([0-9]{1,9})\b", place.read(toolkit / "include/cuda.h"))
     # 9020 stands for 9.2, 12080 for 12.8.
-    number = int(found.value or 0)
-    return Seen(f"{number // 1000}.{number % 1000 // 10}", found.by) if number else NOTHING
+    number = int(header.value or 0)
+    defined = Seen(f"{number // 1000}.{number % 1000 // 10}", header.by) if number else NOTHING
+    return [seen for seen in (listed, named, printed, defined) if seen]
 
 
 def _first(pattern: str, text: Seen) -> Seen:
@@ -128,7 +111,8 @@ def _library(
     place: Place, prefixes: Iterable[Path], headers: tuple[str, ...], *macros: str
 ) -> Seen:
     """Return a version that a header spells in macros."""
-    for header in _headers(place, prefixes, headers):
+    patterns = [f"{folder}/{name}" for folder in INCLUDES for name in headers]
+    for header in (path for prefix in prefixes for path in place.matching(prefix, patterns)):
         text = place.read(header)
         # The old cudnn.h of a newer cuDNN only includes
         # another header, and has no numbers.
@@ -136,12 +120,6 @@ def _library(
         if all(parts):
             return Seen(".".join(parts), text.by)
     return NOTHING
-
-
-def _headers(place: Place, prefixes: Iterable[Path], names: tuple[str, ...]) -> Iterator[str]:
-    patterns = [f"{folder}/{name}" for folder in INCLUDES for name in names]
-    for prefix in prefixes:
-        yield from place.matching(prefix, patterns)
 
 
 def driver(place: Place) -> Seen:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfwright.tools import disk, files
-from tfwright.tools.process import environment, inside, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import command as programs
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, clean_environment, open_container
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Seen:
 
 
 NOTHING = Seen()
-PROBED = (*environment.SYSTEM_PATH, "/usr/lib/wsl/lib")
+PROBED = (*programs.SYSTEM_PATH, "/usr/lib/wsl/lib")
 """Where programs are looked for: on the system's PATH, as builds do, and among WSL's own."""
 ON_HOST = ("git", "npm", "podman", "docker", "df")
 """What a build runs on the host, also where the rest of it runs in a container."""
@@ -48,7 +49,7 @@ class Place:
     @property
     def enclosed(self) -> bool:
         """Whether files and programs are those of an image."""
-        return self.root == Path("/") and inside.current() is not None
+        return self.root == Path("/") and open_container() is not None
 
     def at(self, path: str | Path) -> Path:
         """Return where a path of that host really is."""
@@ -118,9 +119,9 @@ class Place:
         # A host without a program is a finding, so a probe never raises.
         if path is None:
             return NOTHING
-        search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
+        search = ":".join(str(self.at(folder)) for folder in programs.SYSTEM_PATH)
         # The user's LANG would translate what compilers and df print.
-        env = environment.clean(self.root, extra={"PATH": search})
+        env = clean_environment(self.root, extra={"PATH": search})
         argv = (str(path), *arguments)
         command = Command(argv, self.root, env, here=program in ON_HOST)
         return Seen(runner.answer(command), shlex.join((program, *arguments)))

@@ -1,13 +1,16 @@
 """What is here: read off a host when it is first asked for, whatever the recipe."""
 
+import functools
+import tomllib
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.host import machine, remedies, toolchain
+from tfwright.host import machine, toolchain
 from tfwright.host.machine import Disk
 from tfwright.host.place import HERE, Place, Seen
-from tfwright.tools.process import inside
+from tfwright.tools.process.command import container_name
 
 if TYPE_CHECKING:
     from tfwright.host.nvidia import Gpu
@@ -105,7 +108,7 @@ class Host:
     def remedy(self, trouble: str, **fields: str) -> str:
         """Return what to do about a trouble, with the commands of this system."""
         ways = ("wsl",) if self.wsl else ()
-        text = remedies.of(trouble, (*ways, self.installer), **fields)
+        text = remedy_of(trouble, (*ways, self.installer), **fields)
         # root in a container has no sudo, and needs none.
         return text if self.has("sudo") else text.replace("sudo ", "")
 
@@ -122,9 +125,25 @@ def here() -> Host:
 
     What was seen of each is kept while the process runs.
     """
-    return _host(inside.name())
+    return _host(container_name())
 
 
 @cache
 def _host(_image: str) -> Host:
     return Host()
+
+
+REMEDIES = Path(__file__).with_name("remedies.toml")
+
+
+def remedy_of(trouble: str, systems: Sequence[str], **fields: str) -> str:
+    """Return the remedy for a trouble, with its fields filled in, by the first way that it has."""
+    # Every trouble has "other": the words for a system whose installer is unknown.
+    known = _remedies()[trouble]
+    way = next((way for way in systems if way in known), "other")
+    return known[way].strip().format(**fields)
+
+
+@functools.cache
+def _remedies() -> dict[str, dict[str, str]]:
+    return tomllib.loads(REMEDIES.read_text("utf-8"))

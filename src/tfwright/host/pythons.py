@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
 from tfwright.host.place import HERE, NOTHING, Place, Seen
-from tfwright.tools.process import inside, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, container_name, open_container
 
 CONDA_ROOTS = ("~/miniforge3", "~/miniconda3", "~/anaconda3", "/opt/conda")
 TELL_VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
@@ -44,7 +44,7 @@ def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
     pyenv and conda are searched in this order.
     Only an interpreter that runs, and says itself that it is of the version, is returned.
     """
-    if inside.current():
+    if open_container():
         return HERE.which(_program(version))
     if version == "any":
         return own()
@@ -69,7 +69,7 @@ class Absence:
 
 def absence(version: str, host_file: HostFile, place: Place = HERE) -> Absence:
     """Say what to do where `find` finds no Python."""
-    if inside.current():
+    if open_container():
         wanted = f"{_program(version)} on the PATH of the image"
         return Absence(f"no Python {version}", wanted, "Add it to the image.")
     # The host file decides alone: a search might find a Python that its author avoids.
@@ -108,7 +108,7 @@ def own() -> Path:
 
 def version_of(interpreter: Path) -> str:
     """Return the full version, ``3.6.15``, as the interpreter says it; empty if it does not run."""
-    return _version(interpreter, inside.name())
+    return _version(interpreter, container_name())
 
 
 @functools.cache
@@ -174,7 +174,7 @@ def _conda_roots(place: Place) -> Iterator[Path]:
 
 
 def _home(place: Place) -> str:
-    return place.env.get("HOME") or str(account.home())
+    return place.env.get("HOME") or str(filesystem.home())
 
 
 def _numbers(path: Path) -> list[int]:

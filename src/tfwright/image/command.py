@@ -1,14 +1,18 @@
 """The command image."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from invoke import Context
 
 from tfwright.options import JSON, RECIPE, file_of, job_of, one_of, task
+from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
+from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
+    from tfwright.image.images import BuiltImage
     from tfwright.tools.container.image import KeptImage
 
 
@@ -31,7 +35,6 @@ def image(
     containerfile: str = "",
 ) -> Shown:
     """List the container images in the vault, or bring one; a recipe names it by its digest."""
-    from tfwright.image import page
     from tfwright.image.images import Images
     from tfwright.tools.container import image as layouts
 
@@ -40,10 +43,8 @@ def image(
     images = Images(job.places.vault, job.log("image"), job.host_file.container.runtime)
     if build:
         built = images.build(job.recipe, recipe)
-        show = partial(page.show_built, recipe=recipe)
-        return Answer(
-            built, show, lambda built: {**page.image_data(built.kept), "pinned": built.pinned}
-        )
+        show = partial(show_built, recipe=recipe)
+        return Answer(built, show, lambda built: {**image_data(built.kept), "pinned": built.pinned})
     if pull:
         found: tuple[KeptImage, ...] = (images.pull(job.recipe),)
     elif add:
@@ -52,4 +53,34 @@ def image(
         found = (images.build_file(file_of(containerfile, "image --containerfile")),)
     else:
         found = images.listed()
-    return Answer(found, page.show_images, lambda found: map(page.image_data, found))
+    return Answer(found, show_images, lambda found: map(image_data, found))
+
+
+COLUMNS = (Column("digest, for [host] image of a recipe"), Column("MiB", rank=1, right=True))
+
+
+def show_images(images: "Sequence[KeptImage]") -> None:
+    """Print the digests and sizes of images."""
+    # The digest whole: recipes name images by it.
+    rows = [(image.digest, str(image.size >> 20)) for image in images]
+    text.table(COLUMNS, rows, empty="The vault holds no container image.")
+
+
+def show_built(built: "BuiltImage", recipe: str) -> None:
+    """Say which image was built, and whether the recipe already names it."""
+    show_images((built.kept,))
+    if built.as_pinned:
+        text.tell(f"{recipe} pins this image.", text.GOOD)
+    else:
+        text.tell(f"{recipe} pins another image: {built.pinned}", text.WARNING)
+        text.tell(f'  do:     Write digest = "{built.kept.digest}" into its [host.image].')
+
+
+def image_data(image: "KeptImage") -> dict[str, object]:
+    """Return an image for machines."""
+    return {
+        "digest": image.digest,
+        "config": image.config,
+        "layout": image.layout,
+        "size": image.size,
+    }

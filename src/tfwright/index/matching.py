@@ -14,7 +14,7 @@ from tfwright.errors import SupplyError, WheelError
 from tfwright.index.wheels import IndexedWheel, parse_name
 from tfwright.match import fit
 from tfwright.match.ranking import Wish
-from tfwright.tools.http import document as http_document
+from tfwright.tools.http.client import fetch_document
 
 FILE = "match.json"
 LARGEST = 64 * 1024**2
@@ -143,4 +143,4 @@ def asked(url: str, wanted: Wish) -> list[MatchedWheel]:
     """Ask an index which of its wheels fit; raise SupplyError if it does not say."""
     # Users have the URL that pip takes, which ends with /simple.
     address = f"{url.rstrip('/').removesuffix('/simple')}/{FILE}"
-    return ranked(http_document.fetch(address, LARGEST), wanted)
+    return ranked(fetch_document(address, LARGEST), wanted)

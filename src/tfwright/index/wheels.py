@@ -25,7 +25,7 @@ from packaging.version import Version
 
 from tfwright.errors import Evidence, HostError, WheelError
 from tfwright.printable import printable
-from tfwright.tools import databases, files, json_text
+from tfwright.tools import disk, files, json_text
 from tfwright.wheel import archive
 
 LONGEST_SHOWN = 200
@@ -232,7 +232,7 @@ def catalog(folder: Path) -> Iterator[Catalog]:
             database.executescript(SCHEMA)
             yield Catalog(database)
     except sqlite3.DatabaseError as fault:
-        raise databases.failure(fault, file) or HostError(
+        raise disk.database_failure(fault, file) or HostError(
             f"The catalog of the index cannot be read: {fault}",
             remedy=f"Delete {file}; the next run reads every wheel again.",
         ) from fault

@@ -1,5 +1,6 @@
 """The command lint."""
 
+import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -13,10 +14,13 @@ from tfwright.terminal.answer import Answer, Shown
     help={
         "json": "print JSON, for machines; only about recipes",
         "recipe": "check only this recipe, by name or path; needs no developers' tools",
+        "fix": "move what a machine resolves out of the recipes into documents of its own first",
         "changed": "check only the recipes that differ from this git revision, such as main",
     }
 )
-def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) -> Iterator[Shown]:
+def lint(
+    _: Context, recipe: str = "", changed: str = "", fix: bool = False, json: bool = False
+) -> Iterator[Shown]:
     """Check the recipes with their patches and lock files, then the code's style and imports.
 
     The exit status is 2 if a recipe has findings, 5 if the code has.
@@ -25,7 +29,7 @@ def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) ->
     from tfwright.develop import checks as develop
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
-    from tfwright.lint import page
+    from tfwright.lint import page, rewriting
     from tfwright.lint import recipes as linting
 
     one_of(recipe=recipe, changed=changed)
@@ -33,6 +37,10 @@ def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) ->
     names = [recipe] if recipe else recipes.names()
     # A change of code alone leaves no recipe to check.
     names = list(change.recipes) if change else names
+    if fix:
+        for name in names:
+            for path in rewriting.rewrite(name):
+                print(f"Wrote {path}", file=sys.stderr)
     findings = linting.lint_all(names, host_file.read())
     serious = any(not finding.harmless for finding in findings)
     status = errors.RecipeError.exit_status if serious else 0

@@ -140,8 +140,11 @@ def _without_place(path: Path, what: str) -> str:
 # What a recipe says
 
 
-def _start_of_name(recipe: Recipe) -> str:
-    """Return the system and the release line, with which a recipe's name has to begin."""
+def names_itself(subject: Subject) -> Iterator[LintFinding]:
+    """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
+    recipe = subject.recipe
+    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
+        return
     system = SYSTEMS[recipe.host.system]
     line = recipe.source.branch
     # A tag says its patch level, which the names of branches leave out.
@@ -150,15 +153,7 @@ def _start_of_name(recipe: Recipe) -> str:
     # NVIDIA names its branches by month; a recipe's name has the release that people look for.
     if "/NVIDIA/" in recipe.source.url:
         line = f"nv{recipe.source.release}"
-    return f"{system}-{line}-"
-
-
-def names_itself(subject: Subject) -> Iterator[LintFinding]:
-    """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
-    recipe = subject.recipe
-    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
-        return
-    start = _start_of_name(recipe)
+    start = f"{system}-{line}-"
     cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
     # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.
     named = recipe.name.startswith(start) and (cuda in recipe.name if cuda else True)
@@ -228,6 +223,31 @@ def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]
             f"the wheel is built with {pin} and verified without it",
             f'Add "{pin}" to verify.requirements.',
         )
+
+
+def says_how_its_own_wheel_is_verified(subject: Subject) -> Iterator[LintFinding]:
+    """Find another repository whose wheel is verified as if it were TensorFlow."""
+    recipe = subject.recipe
+    if recipe.source.interface != "own" or recipe.source.url.startswith("bundled:"):
+        return
+    if "imports" not in recipe.verify.model_fields_set:
+        yield subject.finding(
+            "verify",
+            subject.at("verify"),
+            "verify.imports is not stated, and the wheel is not TensorFlow",
+            'Add imports = ["MODULE"] to [verify]: the modules that the wheel brings.',
+        )
+    names = {pin.partition("==")[0] for pin in recipe.verify.requirements}
+    for pin in recipe.host.requirements:
+        name = pin.partition("==")[0]
+        if re.match(r"tensorflow(-cpu|-gpu)?$", name) and name not in names:
+            yield subject.finding(
+                "verify",
+                subject.at("verify"),
+                f"the wheel is built with {pin} and verified without it; verify installs no "
+                "dependencies by itself",
+                f"Run 'invoke pin --recipe {recipe.argument} --verify {pin.partition(' ')[0]}'.",
+            )
 
 
 def answers_configure(subject: Subject) -> Iterator[LintFinding]:
@@ -472,6 +492,7 @@ RULES: Sequence[Rule] = (
     names_itself,
     gives_reasons,
     tries_the_numpy_it_was_built_with,
+    says_how_its_own_wheel_is_verified,
     answers_configure,
     agrees_with_its_host,
     states_one_cuda,
@@ -513,10 +534,10 @@ def among(names: Sequence[str]) -> list[LintFinding]:
     what = "belongs to no recipe"
     rule = "unused-patch"
     patches = [LintFinding(path, 1, what, remedy, rule) for path in unused]
-    return [*patches, *_rivals([recipes.read(name) for name in names])]
+    return [*patches, *_same_file_names([recipes.read(name) for name in names])]
 
 
-def _rivals(read: Sequence[Recipe]) -> Iterator[LintFinding]:
+def _same_file_names(read: Sequence[Recipe]) -> Iterator[LintFinding]:
     """Find recipes whose wheels would have the file name of another recipe's."""
     first: dict[tuple[str, ...], str] = {}
     for recipe in read:
@@ -565,24 +586,6 @@ def change_since(revision: str) -> RecipeChange:
     Raises RecipeError if git does not know the revision.
     """
     # Resolved first: what a person types must not become an option.
-    tree = _tree_of(revision)
-    files = tuple(_changed_files(tree))
-    present = _changed_recipes(files)
-    keys = tuple(change for name in present for change in _key_changes(tree, name))
-    tests = tuple(_tests(present))
-    return RecipeChange(present, keys, files, tests)
-
-
-def _changed_recipes(files: Sequence[str]) -> tuple[str, ...]:
-    """Return the recipes that changed, or one of whose patches did."""
-    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
-    changed.update(_using(files))
-    # A deleted recipe is among the changes, but cannot be planned or built.
-    return tuple(sorted(changed.intersection(recipes.names())))
-
-
-def _tree_of(revision: str) -> str:
-    """Return git's id of a revision's tree."""
     wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
     try:
         printed = _git(*wanted)
@@ -592,18 +595,31 @@ def _tree_of(revision: str) -> str:
             remedy="Name a branch, a tag or a commit that it has: --changed main.",
             evidence=fault.evidence,
         ) from fault
-    return printed.split()[-1]
+    tree = printed.split()[-1]
+    files = tuple(_changed_files(tree))
+    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
+    changed.update(_using(files))
+    # A deleted recipe is among the changes, but cannot be planned or built.
+    present = tuple(sorted(changed.intersection(recipes.names())))
+    keys = tuple(change for name in present for change in _key_changes(tree, name))
+    tests = tuple(_tests(present))
+    return RecipeChange(present, keys, files, tests)
 
 
 def _using(files: Sequence[str]) -> Iterator[str]:
-    """Yield the recipes that name one of these files as a patch or an asset."""
+    """Yield the recipes that name one of these files: a patch, an asset, a toolkit, archives."""
     for name in recipes.names():
         try:
-            source = recipes.read(name).source
+            recipe = recipes.read(name)
         except RecipeError:
             # Lint says why it does not load; which patches it names is unknown.
             continue
-        if any(f"patches/{file}" in files for file in source.named_files):
+        named = {f"patches/{file}" for file in recipe.source.named_files}
+        # Documents of this checkout, as git names them.
+        named |= {
+            str(path.relative_to(ROOT)) for path in recipe.documents if path.is_relative_to(ROOT)
+        }
+        if named.intersection(files):
             yield name
 
 
@@ -635,9 +651,13 @@ def _repository() -> Path:
     return Path(_git("rev-parse", "--absolute-git-dir").strip())
 
 
+_FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")
+"""Where what decides about recipes lies."""
+
+
 def _changed_files(tree: str) -> list[str]:
     # Without renames, both names of a moved file are listed.
-    options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
+    options = ("--name-only", "--no-renames", tree, "--", *_FOLDERS)
     return _git("diff", *options).splitlines()
 
 

@@ -1,4 +1,4 @@
-"""The command lock."""
+"""The commands lock and pin."""
 
 from functools import partial
 
@@ -6,6 +6,30 @@ from invoke import Context
 
 from tfwright.options import JSON, RECIPE, job_of, task
 from tfwright.terminal.answer import Answer, Shown
+
+
+@task(
+    iterable=["add", "verify"],
+    help=RECIPE
+    | JSON
+    | {
+        "add": "a further package of the build, as numpy or numpy==1.14.5",
+        "verify": "a package that the wheel needs, as 'tensorboard>=1.12,<1.13'",
+    },
+)
+def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> Shown:
+    """Pin all packages that a recipe's packages need, and every checksum that it leaves open."""
+    from tfwright.documents import host_file
+    from tfwright.documents import recipe as recipes
+    from tfwright.lock import checksums, packages
+    from tfwright.port import page
+    from tfwright.terminal.console import Terminal
+
+    # Before the recipe is read as a whole: without these checksums it does not load.
+    path = recipes.find(recipe, to_write=True)
+    checksums.pin(path, host_file.read(), Terminal())
+    job = job_of(recipe, complete=packages.without_open)
+    return Answer(packages.pin(job, path, add, verify), page.show_pinned)
 
 
 @task(help=RECIPE | JSON)

@@ -2,8 +2,10 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, invoke
@@ -13,6 +15,7 @@ from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured, Inputs, Programs, Tree
+from tfwright.progress import SILENCE
 from tfwright.tools import files
 from tfwright.tools.python import packages
 from tfwright.vault import links, lock, locking, reach, substitutes
@@ -49,9 +52,48 @@ def held(job: RecipeJob, mirror: Path, programs: Programs | None) -> Reached:
 def check(job: RecipeJob, *, deep: bool) -> list[LinkRow]:
     """Ask all sources of the archives of a recipe, without those that its lock knows to be unused.
 
-    With `deep` they are asked for the bytes, not only whether they have any. Where the fetch stage
-    stops, substitutes that do not fit the tree are left out: what they should replace is what the
-    sources are to be asked for.
+    With `deep` they are asked for the bytes, not only whether they have any.
+    """
+    pairs = [(archive, _origins(job)) for archive in _sought(job)]
+    return links.report(pairs, external.store(job), job.listener.progress, deep=deep)
+
+
+def check_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
+    """Ask the servers of all archives of some recipes, each address once; the rows are by recipe.
+
+    What a lock file lists is not looked for in the recipe's tree again.
+    """
+    sought = []
+    for job in jobs:
+        locked = lock.read(job.locked) if job.locked else None
+        listed = locked.archives if locked else ()
+        found = [
+            WantedArchive(each.names[0] if each.names else each.sha256[:16], each.sha256, each.urls)
+            for each in listed
+            if each.needed is not False
+        ]
+        # A recipe that cannot be read is reported by whatever builds it.
+        with suppress(TfwrightError):
+            found = found if locked else _sought(job)
+        sought.append(found)
+    pairs = [
+        (archive, _origins(job))
+        for job, found in zip(jobs, sought, strict=True)
+        for archive in found
+    ]
+    rows = iter(links.report(pairs, external.store(jobs[0]), SILENCE.progress, deep=False))
+    return [list(islice(rows, len(found))) for found in sought]
+
+
+def _origins(job: RecipeJob) -> Origins:
+    return Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
+
+
+def _sought(job: RecipeJob) -> list[WantedArchive]:
+    """Return the archives of a recipe, without those that its lock knows to be unused.
+
+    Where the fetch stage stops, substitutes that do not fit the tree are left out: what they should
+    replace is what the sources are to be asked for.
     """
     locked = lock.read(job.locked) if job.locked else None
     try:
@@ -66,9 +108,7 @@ def check(job: RecipeJob, *, deep: bool) -> list[LinkRow]:
         job = replace(job, recipe=job.recipe.changed(fetch=fetch.changed(substitutes=kept)))
     rules = held(job, repository, programs).rules
     table = job.recipe.fetch
-    wanted = reach.wanted(rules, table.substitutes, locked)
-    origins = Origins(job.host_file, job.places.git, job.offline, table)
-    return links.report(wanted, external.store(job), origins, job.listener.progress, deep=deep)
+    return reach.wanted(rules, table.substitutes, locked)
 
 
 def write(job: RecipeJob, path: Path) -> Lock:

@@ -8,7 +8,8 @@ from packaging.tags import Tag, parse_tag
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release, is_version
-from tfwright.host import compatibility, cuda, pythons, versions
+from tfwright.host import compatibility, cuda, pythons
+from tfwright.host.compatibility import is_of_line, is_older, is_within, version_numbers
 from tfwright.host.probes import Host
 from tfwright.match.ranking import LEVELS, Wish, above
 from tfwright.wheel.inspect import tags
@@ -31,7 +32,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FitVerdict:
     """Whether a wheel runs on a machine."""
 
     machine: str
@@ -55,7 +56,7 @@ def differences(
 
     `needs` is as `needs.of_machine` returns it; it is empty for a wheel that was not read.
     """
-    if wanted.release and not versions.is_of(version, wanted.release):
+    if wanted.release and not is_of_line(version, wanted.release):
         yield Judgement("TensorFlow", f"TensorFlow {version}")
     major, _, minor = wanted.python.partition(".")
     # py3 is a pure wheel's tag: it runs on every Python 3.
@@ -73,7 +74,7 @@ def differences(
         )
         return
     glibc = needs.get("glibc", "")
-    if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
+    if wanted.glibc and glibc and is_older(wanted.glibc, glibc):
         remedy = (
             f"Use a system with glibc {glibc} or later, such as an image, or 'invoke match --glibc "
             f"{wanted.glibc}' for an older wheel or a recipe."
@@ -84,7 +85,7 @@ def differences(
         remedy = f"'invoke match --cpu {wanted.cpu}' names a wheel or a recipe without {level}."
         yield Judgement("CPU", f"needs a CPU with {level}", remedy=remedy)
     toolkit = needs.get("cuda", "")
-    if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
+    if wanted.cuda and not is_of_line(toolkit, wanted.cuda):
         yield Judgement("CUDA", f"CUDA {toolkit}" if toolkit else "no CUDA")
     built = [name for name in needs.get("gpu", "").split(",") if name]
     if not wanted.gpu or serves(built, toolkit, wanted.gpu):
@@ -113,18 +114,18 @@ def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
     # and stops at a GPU that it does not know (tensorflow#111958).
     row = compatibility.cuda(toolkit)
     ptx = [cuda.capability(name) for name in built if name.startswith("compute_")]
-    known = row is not None and versions.within(gpu, *row.capabilities)
-    return "PTX" if known and any(not versions.older(gpu, made_for) for made_for in ptx) else ""
+    known = row is not None and is_within(gpu, *row.capabilities)
+    return "PTX" if known and any(not is_older(gpu, made_for) for made_for in ptx) else ""
 
 
-def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: HostFile) -> Verdict:
+def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: HostFile) -> FitVerdict:
     """Judge whether an inspected wheel runs on the machine of a wish, which is `host` if given."""
     machine = "this host" if host else f"a machine with {wanted}"
     found = [Judgement("wheel", fault, remedy="Take another wheel.") for fault in report.faults]
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
     found += _judged(report, wanted, host, host_file)
     order = {False: 0, None: 1, True: 2}
-    return Verdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))
+    return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))
 
 
 def _judged(
@@ -138,8 +139,8 @@ def _judged(
     platforms = sorted({tag.platform for tag in parsed})
     needs = of_machine(report)
     # A tag that promises more than the libraries need keeps pip from installing it all the same.
-    stated = max((tags.glibc(name) for name in platforms), key=versions.numbers, default="")
-    if versions.older(needs.get("glibc", "0"), stated or "0"):
+    stated = max((tags.glibc(name) for name in platforms), key=version_numbers, default="")
+    if is_older(needs.get("glibc", "0"), stated or "0"):
         needs["glibc"] = stated
     # A wheel without GPU code runs on a machine with a GPU, on its CPU.
     asked = wanted if needs.get("gpu") or not host else replace(wanted, gpu="")
@@ -166,7 +167,7 @@ def _python(
     # What only one Python imports, whatever the tag says: PEP 3149.
     modules = {f"3.{minor}" for minor in re.findall(r"\.cpython-3(\d+)", names)}
     tagged = {f"3.{tag.interpreter[3:]}" for tag in parsed if tag.interpreter.startswith("cp3")}
-    fitting = sorted(modules or tagged, key=versions.numbers)
+    fitting = sorted(modules or tagged, key=version_numbers)
     if not fitting:
         return
     said = ", ".join(fitting)
@@ -223,7 +224,7 @@ def _gpu(
     if row:
         needed, _ = compatibility.driver(row, wanted.gpu)
         has = host.driver.value if host else ""
-        if has and versions.older(has, needed):
+        if has and is_older(has, needed):
             remedy = f"Install NVIDIA's driver {needed} or later"
             remedy += " on Windows, not in WSL." if host and host.wsl else "."
             yield Judgement("driver", f"needs {needed}, and {has} is loaded", remedy=remedy)

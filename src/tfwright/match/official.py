@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from tfwright.documents.release import Release
 from tfwright.facts import gpus, wheels
 from tfwright.facts.wheels import OfficialWheel
-from tfwright.host import compatibility, versions
+from tfwright.host import compatibility
+from tfwright.host.compatibility import is_of_line, is_older
 from tfwright.match import fit, ranking
 from tfwright.match.ranking import Wish
 
@@ -39,7 +40,7 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
             continue
         differs = tuple(_differences(wheel, wanted))
         gpu = bool(wanted.gpu or wanted.cuda) and not differs
-        extra = "[and-cuda]" if gpu and not versions.older(wheel.version, fit.AND_CUDA) else ""
+        extra = "[and-cuda]" if gpu and not is_older(wheel.version, fit.AND_CUDA) else ""
         notes = tuple(_notes(wheel, wanted)) if gpu else ()
         found.append(OfficialMatch(wheel, differs, notes, extra))
     wants_gpu = bool(wanted.gpu or wanted.cuda)
@@ -60,7 +61,7 @@ def _differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
             wheels_of = f"; NVIDIA has wheels for Jetsons: {ranking.JETPACK}"
             yield said + (wheels_of if gpus.jetson(wanted.gpu) else "")
         return
-    if wanted.glibc and versions.older(wanted.glibc, wheel.glibc):
+    if wanted.glibc and is_older(wanted.glibc, wheel.glibc):
         yield f"needs glibc {wheel.glibc}"
     if wanted.cpu and ranking.above(wheel.cpu, wanted.cpu):
         yield f"needs a CPU with {wheel.cpu}"
@@ -74,7 +75,7 @@ def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
         yield "no GPU code"
         return
     toolkit, _ = _cuda_of(wheel)
-    if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
+    if wanted.cuda and not is_of_line(toolkit, wanted.cuda):
         yield f"made with CUDA {toolkit}"
     if wanted.gpu and not fit.serves(wheel.gpu, toolkit, wanted.gpu):
         yield f"code for {', '.join(wheel.gpu)}"
@@ -94,7 +95,7 @@ def _notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     if row:
         driver, _ = compatibility.driver(row, wanted.gpu)
         yield f"NVIDIA's driver {driver} or later"
-    if versions.older(wheel.version, fit.AND_CUDA):
+    if is_older(wheel.version, fit.AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
     if wanted.gpu and fit.serves(wheel.gpu, toolkit, wanted.gpu) == "PTX":
         yield "the driver compiles its code at the first start, which takes minutes"

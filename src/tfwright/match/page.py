@@ -10,14 +10,14 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from tfwright.match.fit import Verdict
+    from tfwright.match.fit import FitVerdict
     from tfwright.match.official import OfficialMatch
     from tfwright.match.ranking import Candidate, Need, Wish
     from tfwright.wheel.inspect.inspection import Inspection
 
 NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
 NEAREST = 3
-"""Wheels and recipes that are shown although they do not fit, or beside the newest that does."""
+"""Wheels and recipes that are shown although they do not fit, or next to the newest that fits."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ MARKS = {True: ("yes", text.GOOD), False: ("no", text.BAD), None: ("?", text.WAR
 
 
 def show_verdict(
-    found: "tuple[Verdict, Inspection]", then: "Callable[[Inspection], object]"
+    found: "tuple[FitVerdict, Inspection]", then: "Callable[[Inspection], object]"
 ) -> None:
     """Print whether a wheel runs on a machine, with what to do, then what the wheel is."""
     verdict, report = found
@@ -115,7 +115,7 @@ def show_verdict(
     then(report)
 
 
-def verdict_data(found: "tuple[Verdict, Inspection]") -> object:
+def verdict_data(found: "tuple[FitVerdict, Inspection]") -> object:
     """Return what JSON says of a wheel with a verdict: the report, and the verdict in it."""
     verdict, report = found
     return {**vars(report), "verdict": {"runs": verdict.runs, **vars(verdict)}}

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from tfwright.documents import spelling
-from tfwright.documents.levels import CpuLevel
+from tfwright.documents import words
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release, is_version
-from tfwright.documents.stages import NAMES
+from tfwright.documents.words import CpuLevel
 from tfwright.errors import RecipeError
 from tfwright.facts import gpus
-from tfwright.host import compatibility, cuda, versions
+from tfwright.host import compatibility, cuda
+from tfwright.host.compatibility import is_of_line, is_older, is_within, range_text, version_numbers
 from tfwright.host.probes import Host
+from tfwright.progress import STAGES
 
 KNOWN = [
     Release(major, minor)
@@ -96,7 +97,7 @@ class Candidate:
     elsewhere: bool
     """Whether it is for another system: then nothing else brings it near."""
     verified: str = ""
-    """The last stage that was seen to succeed; empty for a recipe that nobody reports on."""
+    """The last stage that was seen to succeed; empty for a recipe without reports."""
 
 
 def wish(host: Host, **asked: str) -> Wish:
@@ -154,7 +155,7 @@ def _named(name: str) -> dict[str, str]:
                 f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
                 remedy="For the CPU alone, leave out --gpu.",
             )
-        meant = spelling.guess(name, gpus.names())
+        meant = words.guess(name, gpus.names())
         raise RecipeError(
             f"No GPU of NVIDIA is known by the name {name!r}{meant}; the list is of "
             f"{gpus.published()}",
@@ -218,7 +219,7 @@ def _distance(pair: tuple[Candidate, Release]) -> tuple[bool, bool, int, int]:
     candidate, _ = pair
     differs = candidate.differs
     # Among those that fit, the one that was seen to build counts for more than the newest.
-    proved = NAMES.index(candidate.verified) if candidate.verified and not differs else -1
+    proved = STAGES.index(candidate.verified) if candidate.verified and not differs else -1
     return (candidate.elsewhere, NO_CUDA in differs, len(differs), -proved)
 
 
@@ -257,13 +258,13 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         return
     # Another CUDA can be installed, so it is a
     # difference and no reason to leave it out.
-    if wanted.cuda and not versions.is_of(recipe.host.cuda or "", wanted.cuda):
+    if wanted.cuda and not is_of_line(recipe.host.cuda or "", wanted.cuda):
         yield f"CUDA {recipe.host.cuda}"
     built = cuda.capabilities(recipe)
     if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
         text = f"code for {', '.join(built)} only"
         ptx = [cuda.capability(name) for name in recipe.verify.architectures if "compute" in name]
-        if any(versions.older(made_for, wanted.gpu) for made_for in ptx):
+        if any(is_older(made_for, wanted.gpu) for made_for in ptx):
             text += ", and PTX, which the driver may compile for this GPU (not tried)"
         yield text
 
@@ -275,7 +276,7 @@ def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str
         return
     promised = recipe.verify.glibc
     needed = promised or host.glibc.value
-    if not versions.older(wanted.glibc, needed):
+    if not is_older(wanted.glibc, needed):
         return
     if promised:
         yield f"glibc {needed}"
@@ -337,7 +338,7 @@ def _refusals(wanted: Wish) -> Iterator[str]:
         for one, other in itertools.combinations(given, 2):
             alone = Wish(**{one: getattr(wanted, one), other: getattr(wanted, other)})
             if not needs(alone):
-                yield f"no release goes with both {_said(wanted, one)} and {_said(wanted, other)}"
+                yield f"no release goes with both {_part(wanted, one)} and {_part(wanted, other)}"
         return
     release = Release.parse(wanted.release)
     if release not in KNOWN:
@@ -348,10 +349,10 @@ def _refusals(wanted: Wish) -> Iterator[str]:
     tested = tested_with(release)
     if (wanted.gpu or wanted.cuda) and toolkit_for(wanted, tested) is None:
         major = tested.cuda.partition(".")[0] if tested else ""
-        rows = [row for row in compatibility.cudas() if versions.is_of(row.version, major)]
+        rows = [row for row in compatibility.cudas() if is_of_line(row.version, major)]
         if not rows:
             yield f"TensorFlow {release} was tested with no CUDA that is known"
-        elif wanted.cuda and not versions.is_of(wanted.cuda, major):
+        elif wanted.cuda and not is_of_line(wanted.cuda, major):
             yield f"TensorFlow {release} is made for CUDA {major}, and not {wanted.cuda}"
         else:
             oldest, newest = rows[0].capabilities[0], rows[-1].capabilities[1]
@@ -361,7 +362,7 @@ def _refusals(wanted: Wish) -> Iterator[str]:
             )
 
 
-def _said(wanted: Wish, part: str) -> str:
+def _part(wanted: Wish, part: str) -> str:
     return f"{_TITLES.get(part, '')}{getattr(wanted, part)}"
 
 
@@ -377,7 +378,7 @@ def _nearest(wanted: Wish) -> Iterator[str]:
         if fitting:
             asked = Release.parse(wanted.release) if wanted.release else KNOWN[0]
             near = min(fitting, key=lambda release: abs(KNOWN.index(release) - _place(asked)))
-            what = f"without {_said(wanted, part)}"
+            what = f"without {_part(wanted, part)}"
             if part == "release":
                 what = "the nearest release that fits"
             yield f"{what}: TensorFlow {near}"
@@ -405,9 +406,9 @@ def toolkit_for(wanted: Wish, tested: compatibility.Tested | None) -> compatibil
     if tested is None or not (wanted.gpu or wanted.cuda):
         return None
     # TensorFlow's code changes with the major version, and rarely with the minor one.
-    major = versions.numbers(tested.cuda)[0]
+    major = version_numbers(tested.cuda)[0]
     rows = compatibility.cudas()
-    alike = [row for row in rows if versions.numbers(row.version)[0] == major]
+    alike = [row for row in rows if version_numbers(row.version)[0] == major]
     # The sort is stable, so the others stay in the order of their age.
     tested_first = sorted(alike, key=lambda row: row.version != tested.cuda)
     return next((row for row in tested_first if _serves(row, wanted)), None)
@@ -415,8 +416,8 @@ def toolkit_for(wanted: Wish, tested: compatibility.Tested | None) -> compatibil
 
 def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
     """Say whether a CUDA has the wanted version, compiles for the GPU, and runs on the system."""
-    asked = not wanted.cuda or versions.is_of(row.version, wanted.cuda)
-    compiles = not wanted.gpu or versions.within(wanted.gpu, *row.capabilities)
+    asked = not wanted.cuda or is_of_line(row.version, wanted.cuda)
+    compiles = not wanted.gpu or is_within(wanted.gpu, *row.capabilities)
     # NVIDIA's last CUDA for macOS was 10.2.
     exists = wanted.system != "Darwin" or compatibility.mac(row.version) is not None
     return asked and compiles and exists
@@ -444,7 +445,7 @@ def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -
     if value != tested.cuda:
         value += f" (tested with {tested.cuda})"
     yield Need("CUDA", value, tested.source)
-    yield Need("cuDNN", versions.span(*row.cudnn), row.source("cudnn"))
+    yield Need("cuDNN", range_text(*row.cudnn), row.source("cudnn"))
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:
         yield from _mac(mac)

@@ -7,7 +7,7 @@ import gzip
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
@@ -19,19 +19,18 @@ from tfwright.doctor import requirements
 from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
-from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import probes
 from tfwright.lock import inputs as lock_inputs
 from tfwright.nightly import builds, plan, targets, versions
 from tfwright.nightly.builds import Breakage, CommitLine, KeptInputs, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildOrder, FreeSpace
+from tfwright.nightly.night import BuildOrder, FreeSpace, LostArchives
 from tfwright.nightly.targets import FollowedCommit
 from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Published, Tree, Verdict
 from tfwright.pipeline.stages import PIPELINE, publish
-from tfwright.progress import SILENCE, Listener
+from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
 from tfwright.tools import files
 from tfwright.tools.cache import store
@@ -40,7 +39,7 @@ from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection, needs
-from tfwright.wheel.seal import envelope, sbom, statement
+from tfwright.wheel.seal import build_record, statement
 
 UNREACHABLE = re.compile(
     r"could not resolve|name or service not known|connection (refused|reset|timed out)"
@@ -108,7 +107,7 @@ class PipelineBuilder:
 
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""
-        begun = time.monotonic()
+        begun, at = time.monotonic(), time.time()
         # The same commit as in the fingerprint, even if the branch moved since.
         job = self.job(order.target)
         # First of all: `invoke bisect` needs them most where a build fails.
@@ -121,6 +120,7 @@ class PipelineBuilder:
             seconds=0.0,
             result="built",
             commit=job.recipe.source.commit,
+            source=job.recipe.source.url,
             fingerprint=dict(order.fingerprint),
             host=targets.host_lines(),
             **self._since_last_good(order, job),
@@ -133,7 +133,7 @@ class PipelineBuilder:
         broken = update.get("broken")
         until = broken.stage if isinstance(broken, Breakage) else ""
         update |= _kept_logs(job, order.work, until)
-        update["stages"] = _stage_times(job, until)
+        update["stages"] = _stage_times(job, until, at)
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
@@ -178,7 +178,9 @@ class PipelineBuilder:
             # The largest first: a page shows what makes a wheel grow.
             largest = nlargest(LARGEST_FILES, archive.files(content), key=attrgetter("file_size"))
             with suppress(KeyError):
-                bill = content.read(f"{archive.metadata_directory(content)}/{sbom.NAME}")
+                bill = content.read(
+                    f"{archive.metadata_directory(content)}/{build_record.BILL_NAME}"
+                )
                 # Where programs find it without unpacking.
                 files.write(_next_to(wheel, ".cdx.json"), bill)
         return {
@@ -210,7 +212,7 @@ class PipelineBuilder:
             wheel = Path(shutil.copyfile(source, order.work / source.name))
             shutil.copyfile(made.statement.path, _next_to(wheel, statement.SUFFIX))
             if made.envelope:
-                shutil.copyfile(made.envelope.path, _next_to(wheel, envelope.SUFFIX))
+                shutil.copyfile(made.envelope.path, _next_to(wheel, statement.SIGNED_SUFFIX))
             return wheel
         wheel = versions.with_version(source, order.work, version)
         verdict = stamps.last(job, "verify", Verdict)
@@ -219,7 +221,9 @@ class PipelineBuilder:
             text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
             files.write(_next_to(wheel, statement.SUFFIX), text)
             if sign := job.host_file.sign:
-                files.write(_next_to(wheel, envelope.SUFFIX), envelope.write(text, sign.key))
+                files.write(
+                    _next_to(wheel, statement.SIGNED_SUFFIX), statement.sign(text, sign.key)
+                )
         return wheel
 
     @staticmethod
@@ -260,17 +264,15 @@ class PipelineBuilder:
         first = found.differences[0]
         return f"{len(found.differences)} differences, first {first.member}: {first.what}"
 
-    def links(self, target: Target) -> str:
-        """Ask the servers of a target's archives; name what no server has any more."""
-        rows = lock_inputs.check(self.job(target), deep=False)
-        lost = [row.name for row in rows if not row.left and not row.kept]
-        kept = [row.name for row in rows if not row.left and row.kept]
-        said = []
-        if lost:
-            said.append(f"no server has {', '.join(lost)}")
-        if kept:
-            said.append(f"only this host's vault has {', '.join(kept)}")
-        return "; ".join(said)
+    def links(self, asked: Sequence[Target]) -> Mapping[str, LostArchives]:
+        """Ask the servers of all archives, each address once; say what is lost, by target."""
+        jobs: dict[str, RecipeJob] = {}
+        for target in asked:
+            # A recipe that cannot be read is reported by its own verdict.
+            with suppress(TfwrightError):
+                jobs[target.name] = self.job(target)
+        rows = lock_inputs.check_together([*jobs.values()]) if jobs else []
+        return {name: LostArchives.of(own) for name, own in zip(jobs, rows, strict=True)}
 
     def make_room(self, wanted: int) -> FreeSpace:
         """Remove what can be had again, if a disk is short of room; return what is free.
@@ -397,17 +399,22 @@ def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
 
 def _later_stages(until: str) -> tuple[str, ...]:
     """Return the stages after one of them; none after what is not a stage, such as `smoke`."""
-    return NAMES[NAMES.index(until) + 1 :] if until in NAMES else ()
+    return STAGES[STAGES.index(until) + 1 :] if until in STAGES else ()
 
 
-def _stage_times(job: RecipeJob, until: str) -> dict[str, float]:
-    """Return the seconds of each stage before the one that failed."""
+def _stage_times(job: RecipeJob, until: str, begun: float) -> dict[str, float]:
+    """Return the seconds of each stage up to the one that failed; `begun` is when the build was."""
     # Those after it have stamps of earlier builds.
     without = (until, *_later_stages(until))
     stamped = {
         stage.name: stamps.read(job, stage) for stage in PIPELINE if stage.name not in without
     }
-    return {name: round(stamp.seconds, 2) for name, stamp in stamped.items() if stamp}
+    found = {name: round(stamp.seconds, 2) for name, stamp in stamped.items() if stamp}
+    if until in STAGES:
+        # It has no stamp: it began when the stage before it left its own, or with the build.
+        before = [stamps.written(job, stage) for stage in PIPELINE if stage.name in found]
+        found[until] = round(max(0.0, time.time() - max([begun, *before])), 2)
+    return found
 
 
 def _packed(source: Path, folder: Path) -> Path:

@@ -115,6 +115,8 @@ class NightlyBuild(_Frozen):
     sha256: str = ""
     size: int = 0
     commit: str = ""
+    source: str = ""
+    """The address of the repository that the commit is in."""
     fingerprint: dict[str, str] = {}
     """What decides the wheel: name of each part to its digest or its text."""
     changed: tuple[str, ...] = ()
@@ -152,11 +154,20 @@ class NightlyBuild(_Frozen):
     def redacted(self) -> "NightlyBuild":
         """Return the build as strangers may read it."""
         # Not its names, which lead to files, nor what decides whether it is built again.
-        texts = {"changed", "commits", "broken", "smoke", "differences", "host", "unpublished"}
-        shown = _each_text(self.model_dump(include=texts), redaction.redacted)
+        names = "source changed commits broken smoke differences host unpublished"
+        texts = self.model_dump(include=set(names.split()))
+        shown = _each_text(texts, redaction.redacted)
         if self.broken and self.broken.log:
             shown["broken"]["log"] = self.broken.log
         return self.model_validate({**self.model_dump(), **shown})
+
+    def forge(self, commit: str) -> str:
+        """Return the page of a commit at the forge that holds the source; empty without one."""
+        address = self.source.removesuffix(".git")
+        if not re.fullmatch(r"https://[\w.-]+(/[\w.-]+){2,}", address):
+            return ""
+        gitlab = "/-" if "gitlab" in address.split("/")[2] else ""
+        return f"{address}{gitlab}/commit/{commit}"
 
     @property
     def tested(self) -> Literal["passed", "smoke failed", "untested"]:

@@ -282,14 +282,14 @@ class NightFleet:
         left = {order.target.name: order for order in orders}
         schedule = WorkSchedule(tuple(left), self._reached(), seconds)
 
-        def hear(given: Assignment) -> None:
+        def on_assignment(given: Assignment) -> None:
             self.report(given)
             # By Slurm, a lost task has been tried again.
             if given.state in {"built", "failed", "refused"} or self._slurm:
                 self.settle(left.pop(given.recipe), given, settle)
 
         try:
-            self._hand_out(schedule, left, hear)
+            self._hand_out(schedule, left, on_assignment)
         except (HostError, ToolError) as fault:
             # A Slurm that takes no job blocks targets, and ends no night.
             why = RemoteBuild(0.0, failure=fault.what, remedy=fault.remedy)
@@ -386,7 +386,7 @@ class NightFleet:
         self,
         schedule: WorkSchedule,
         orders: Mapping[str, BuildOrder],
-        hear: Callable[[Assignment], None],
+        on_assignment: Callable[[Assignment], None],
     ) -> None:
         """Let the machines carry out orders, each of which is written when its turn has come."""
         settings = self.settings
@@ -395,7 +395,7 @@ class NightFleet:
             hand_out.run(
                 schedule,
                 lambda given: self._on_worker(orders[given.recipe], hosts[given.worker]),
-                hear,
+                on_assignment,
             )
             return
         # Where nodes have no network, this host fetches the inputs first.
@@ -408,7 +408,7 @@ class NightFleet:
             folder = self._written(order, carry=False, offline=supplies)
             return ("nightly", "--order", str(folder))
 
-        hand_out.by_slurm(settings, schedule, program_of, hear, self.note)
+        hand_out.by_slurm(settings, schedule, program_of, on_assignment, self.note)
 
     def _written(self, order: BuildOrder, *, carry: bool, offline: bool) -> Path:
         """Write an order into an empty folder of its own; return the folder."""

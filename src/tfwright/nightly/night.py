@@ -27,6 +27,7 @@ from tfwright.nightly.state import State
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.file_lock import LockHeldError
+from tfwright.vault.links import SILENT, LinkRow
 
 LOCK = "lock"
 UNSETTLED = {None, "blocked", "skipped"}
@@ -56,11 +57,39 @@ class Builder(Protocol):
     def reproduce(self, target: Target, wheel: Path) -> str:
         """Build a wheel again from nothing, offline; say how it differs, nothing if it is equal."""
 
-    def links(self, target: Target) -> str:
-        """Ask the servers of a target's archives; say what is lost, nothing if all is there."""
+    def links(self, asked: Sequence[Target]) -> Mapping[str, "LostArchives"]:
+        """Ask the servers of all archives, each address once; say what is lost, by target."""
 
     def make_room(self, wanted: int) -> "FreeSpace":
         """Remove what can be had again until so many bytes are free; return how many are."""
+
+
+@dataclass(frozen=True)
+class LostArchives:
+    """What the servers of a target's archives say; empty texts where one of them has each."""
+
+    gone: str = ""
+    """The archives that no server has any more."""
+    silent: str = ""
+    """Those of which some server did not answer: it may be back tomorrow."""
+
+    @classmethod
+    def of(cls, rows: Sequence[LinkRow]) -> "LostArchives":
+        """Return what is lost; an archive that only this host's vault has is lost to all others."""
+        gone = [
+            row.name + (" (this host's vault still has it)" if row.kept else "")
+            for row in rows
+            if not row.left and all(link.state != SILENT for link in row.links)
+        ]
+        silent = [
+            row.name
+            for row in rows
+            if not row.left and any(link.state == SILENT for link in row.links)
+        ]
+        return cls(
+            f"No server has {', '.join(gone)}" if gone else "",
+            f"No server answers for {', '.join(silent)}" if silent else "",
+        )
 
 
 @dataclass(frozen=True)
@@ -154,7 +183,9 @@ class NightOutcome:
     difference: str = ""
     """How its wheel differs, or why it could not be built again."""
     linked: str = ""
-    """The target whose archives' servers were asked."""
+    """The targets whose archives' servers were asked, separated by commas."""
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """By target, the archives that no server has any more."""
     hidden: int = 0
     deleted: int = 0
 
@@ -199,8 +230,9 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         reproduced, difference = "", ""
         if host.nightly.reproduce:
             reproduced, difference = night.reproduce(planned.targets, left)
-        linked = night.check_links(planned.targets) if host.nightly.links else ""
-        done = NightOutcome(reproduced=reproduced, difference=difference, linked=linked)
+        done = NightOutcome(reproduced=reproduced, difference=difference)
+        if host.nightly.links:
+            done = night.check_links([item.target for item in planned.targets], done)
         return night.close(done)
 
 
@@ -506,14 +538,29 @@ class Night:
         self.host.note(f"{name}: {why or 'reproduced'}")
         return name, why
 
-    def check_links(self, found: Sequence[PlannedTarget]) -> str:
-        """Ask the servers of one target's archives; return its name."""
-        target = self._in_turn([item.target for item in found], "links")
-        if target is None:
-            return ""
-        why = _answer(lambda: self.host.builder.links(target))
-        self.state.check(target.name, "links", self.host.clock(), passed=not why, detail=why)
-        return target.name
+    def check_links(self, asked: Sequence[Target], outcome: NightOutcome) -> NightOutcome:
+        """Ask the servers of all archives; keep what is lost, and since when; add it."""
+        try:
+            found = self.host.builder.links(asked)
+        except Exception as fault:  # noqa: BLE001 a check that cannot be made must not cost the night
+            self.host.note(f"the addresses of archives were not checked: {fault}")
+            return outcome
+        moment, lost = self.host.clock(), {}
+        before, silent = self.state.checks("links"), self.state.checks("silent")
+        for name, answer in found.items():
+            # One night without an answer may be the server's night off, or this host's network.
+            again = answer.silent and name in silent and not silent[name].passed
+            self.state.check(name, "silent", moment, passed=not answer.silent, detail="")
+            why = "; ".join(filter(None, (answer.gone, answer.silent if again else "")))
+            since = moment
+            if why:
+                lost[name] = why
+                self.host.note(f"{name}: {why}")
+                # The day on which it was seen first stays.
+                if name in before and not before[name].passed:
+                    since = before[name].at
+            self.state.check(name, "links", since, passed=not why, detail=why)
+        return replace(outcome, linked=",".join(found), lost=lost)
 
     def close(self, outcome: NightOutcome) -> NightOutcome:
         """End the night: retention, the site, the notices; return what it did."""

@@ -14,22 +14,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from tfwright.documents import account, opening
+from tfwright.documents import filesystem
 from tfwright.documents.nightly import (
     MailTable,
     NightlyFile,
     NoticesTable,
     ProgramTable,
+    Target,
     WebhookTable,
     targets,
 )
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.nightly.builds import Breakage
-from tfwright.nightly.state import State, sound_rows
+from tfwright.nightly.state import CheckedOn, State, sound_rows
 from tfwright.nightly.status import Status, status_of
 from tfwright.printable import shell_word
 from tfwright.tools import json_text, mail
-from tfwright.tools.http import webhook
+from tfwright.tools.http.client import post_json
 from tfwright.tools.mail import Letter, MailServer
 from tfwright.tools.process import pipes
 from tfwright.tools.redaction import redacted
@@ -40,6 +41,8 @@ PATIENCE = 3
 """Failures in a row after which a channel counts as down."""
 CUT_OFF = "build-host cut-off"
 """The thread of nights that do not come to their end."""
+LINKS = "links"
+"""The kind of notice about archives that no server has any more."""
 KNOWN = "known"
 """The kind of check that notes when a target was first seen."""
 LONGEST_SECRET = 64 * 1024
@@ -54,7 +57,7 @@ class Notice:
     """The same for every notice about one cause, so that mail programs group them."""
     target: str
     kind: str
-    """``failing``, ``stale``, ``fixed``, or ``cut off`` for a whole night."""
+    """``failing``, ``blocked``, ``stale``, ``links``, ``fixed``; of a whole night ``cut off``."""
     subject: str
     text: str
     url: str = ""
@@ -84,18 +87,25 @@ class Book:
         """Write a notice for every transition since the last call."""
         history = self.state.history()
         stale_nights = nightly.notices.stale_nights
-        changes = []
+        links = self.state.checks("links")
+        changes: list[Notice] = []
         for target in targets(nightly):
             name, nights = target.name, history.get(target.name, [])
             status = status_of(nights, self.now, stale_nights)
             if not nights:
                 status = self._waiting(name, stale_nights)
             known = self._open_threads(name)
+            if asked := links.get(name):
+                changes += _of_links(target, asked, known, nightly.url or "")
+                known = [thread for thread in known if thread != f"{name} {LINKS}"]
             if status.fine:
                 text = "The last night was good.\n"
-                changes += [Notice(one, name, "fixed", f"{name}: fixed", text) for one in known]
+                url = f"{nightly.url}recipes/{name}.html" if nightly.url else ""
+                fixed = Notice("", name, "fixed", f"{name}: fixed", text, url)
+                changes += [replace(fixed, thread=one) for one in known]
                 continue
-            kind = "stale" if status.word == "stale" or status.nights_bad >= stale_nights else ""
+            late = status.word == "stale" or status.nights_bad >= stale_nights
+            kind = ("blocked" if status.word == "blocked" else "stale") if late else ""
             # One blocked night says little; many of them leave users without a new wheel.
             thread = f"{name} {kind}"
             if status.word in {"newly failing", "still failing"}:
@@ -105,13 +115,16 @@ class Book:
             # An open thread was announced: one notice for each cause, not one each night.
             if not kind or thread in known:
                 continue
-            since = f" since {status.since:%Y-%m-%d}" if status.since else ""
             good = f"{status.last_good:%Y-%m-%d}" if status.last_good else "never"
             text = f"{status.detail or status.word}\nLast good: {good}.\n"
             build = next((night.build for night in reversed(nights) if night.build), "")
+            found = self.state.build(build)
+            if found and found.broken and found.detail == status.detail:
+                broken = found.broken
+                text += f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
+                text += f"What helps: {broken.remedy}\n" if broken.remedy else ""
             url = f"{nightly.url}builds/{build}/" if nightly.url and build else ""
-            subject = f"{name}: {status.word}{since}"
-            changes.append(Notice(thread, name, kind, subject, text, url))
+            changes.append(Notice(thread, name, kind, f"{name}: {status.said}", text, url))
         self._record(changes)
 
     def raise_cut_off(self) -> None:
@@ -204,6 +217,24 @@ class Book:
         return sent
 
 
+def _of_links(target: Target, found: CheckedOn, known: Sequence[str], url: str) -> list[Notice]:
+    """Return the notice that a target's archives are lost, or are back; none without a change."""
+    name = target.name
+    thread = f"{name} {LINKS}"
+    if found.passed is (thread not in known):
+        return []
+    page = f"{url}recipes/{name}.html" if url else ""
+    if found.passed:
+        text = "A server has each archive again.\n"
+        return [Notice(thread, name, "fixed", f"{name}: archives are back", text, page)]
+    text = (
+        f"{found.detail}.\nAnother host cannot fetch them. 'invoke vault --links --recipe "
+        f"{target.recipe}' asks each server again.\n"
+    )
+    subject = f"{name}: archives lost since {found.at:%Y-%m-%d}"
+    return [Notice(thread, name, LINKS, subject, text, page)]
+
+
 def _sent(channel: Channel, notice: Notice) -> str:
     """Send one notice; return why that failed."""
     try:
@@ -256,7 +287,7 @@ class WebhookChannel:
         url = secret(table.url_file) if table.url_file else str(table.url)
         token = secret(table.token_file) if table.token_file else ""
         text = f"{notice.subject}\n{notice.text}{notice.url}"
-        webhook.post(url, {**asdict(notice), "text": text}, token)
+        post_json(url, {**asdict(notice), "text": text}, token)
 
 
 @dataclass(frozen=True)
@@ -294,9 +325,9 @@ def secret(path: Path) -> str:
     folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
     # systemd hands credentials over in a directory that only the service can enter.
     credential = bool(folder) and path.parent == Path()
-    place = Path(folder) / path if credential else account.expanded(path)
+    place = Path(folder) / path if credential else filesystem.expanded(path)
     try:
-        with opening.plain(place) as stream:
+        with filesystem.open_file(place) as stream:
             # The mode is that of the open file: a path could be replaced between check and read.
             if not credential and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077:
                 raise HostError(

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from tfwright.errors import HostError
 from tfwright.nightly.builds import NightlyBuild, Result, Verdict
 from tfwright.printable import printable_lines
-from tfwright.tools import databases, json_text
+from tfwright.tools import disk, json_text
 from tfwright.tools.redaction import redacted
 
 FILE = "state.sqlite"
@@ -312,7 +312,7 @@ def opened(directory: Path) -> Iterator[State]:
             database.executescript(SCHEMA)
             yield State(database)
     except sqlite3.DatabaseError as fault:
-        raise databases.failure(fault, file) or HostError(
+        raise disk.database_failure(fault, file) or HostError(
             f"The build host's state cannot be used: {fault}",
             remedy=f"Move {file} away; the next night reads the builds that are there.",
         ) from fault

@@ -4,6 +4,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 from tfwright.nightly.state import KeptBuild, NightVerdict
@@ -50,6 +51,15 @@ class Status:
     nights_bad: int = 0
     """Nights since the last good one."""
     detail: str = ""
+    nights: int = 0
+    """Nights in a row with the same verdict."""
+
+    @property
+    def said(self) -> str:
+        """The word, and how long it holds: ``blocked for 7 nights``, ``stale since 2026-11-02``."""
+        if self.word == "blocked" and self.nights > 1:
+            return f"blocked for {self.nights} nights"
+        return self.word + (f" since {self.since:%Y-%m-%d}" if self.since else "")
 
     @property
     def fine(self) -> bool:
@@ -84,20 +94,17 @@ def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: i
         if night.verdict in FAILED and bad_since is None:
             bad_since = night.at
     last = history[-1]
-    run = last.at
-    for night in reversed(history):
-        if night.verdict != last.verdict:
-            break
-        run = night.at
+    same = [*takewhile(lambda night: night.verdict == last.verdict, reversed(history))]
+    run = same[-1].at
     failing = bad_since is not None
-    # A target that fails is reported as failing, however long that lasts. A night far in the future
-    # has an unknown age: the clock was wrong then.
-    stale = (nights_bad >= stale_nights and not failing) or (
+    # A target that fails or is blocked is reported as that, however long it lasts: the word says
+    # what to do. A night far in the future has an unknown age: the clock was wrong then.
+    stale = (nights_bad >= stale_nights and not failing and last.verdict != "blocked") or (
         abs(now - last.at) > dt.timedelta(days=stale_nights)
     )
     # The first rule that holds gives the word: what keeps users from a wheel comes first.
     rules: tuple[tuple[bool, StatusWord, dt.datetime | None], ...] = (
-        (stale, "stale", last_good),
+        (stale, "stale", last_good or history[0].at),
         (last.verdict == "blocked", "blocked", run),
         (last.verdict in FAILED and bad_since == last.at, "newly failing", bad_since),
         (failing, "still failing", bad_since),
@@ -108,7 +115,7 @@ def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: i
         (True, "good", good_since),
     )
     word, since = next((word, since) for holds, word, since in rules if holds)
-    return Status(word, since, last_good, nights_bad, last.detail)
+    return Status(word, since, last_good, nights_bad, last.detail, len(same))
 
 
 def pointers(

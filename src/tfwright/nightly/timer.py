@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from tfwright import printable
-from tfwright.documents import account, host_file, nightly
+from tfwright.documents import filesystem, host_file, nightly
 from tfwright.documents.home import ROOT
 from tfwright.errors import HostError, RecipeError
 from tfwright.tools import files, json_text
-from tfwright.tools.process import crontab, environment, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.render import render
 
 Kind = Literal["user", "system", "cron", "launchd"]
@@ -109,15 +109,15 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
         at=at,
         environment=tuple(sorted(caller.items())),
         # A unit of the system would otherwise build as root.
-        user=account.name() if kind == "system" else "",
+        user=filesystem.account_name() if kind == "system" else "",
     )
     note = noted(wanted.directory, schedule)
     if kind == "cron":
         lines = [] if remove else cron_lines(schedule)
         # The whole table: cron has no way to add or take away one line.
-        return Installation("cron", [note], crontab_with(crontab.read(), lines))
+        return Installation("cron", [note], crontab_with(runner.read_crontab(), lines))
     if kind == "launchd":
-        lists = launchd(schedule, account.home() / "Library/LaunchAgents")
+        lists = launchd(schedule, filesystem.home() / "Library/LaunchAgents")
         # The logged-in user's domain, which bootstrap and bootout ask for.
         domain = f"gui/{os.getuid()}"
         commands = [
@@ -131,7 +131,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
 
 
 def _systemd(schedule: Schedule, note: UnitFile, *, remove: bool) -> Installation:
-    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
     kind: Kind = "system" if schedule.user else "user"
     own = ("systemctl",) if schedule.user else ("systemctl", "--user")
     folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
@@ -151,7 +151,7 @@ def install(wanted: Installation) -> None:
     for file in wanted.files:
         files.write(file.path, file.text)
     if wanted.crontab is not None:
-        crontab.write(wanted.crontab)
+        runner.write_crontab(wanted.crontab)
     # Shown to the user in this order, and run in it.
     for argv in wanted.commands:
         if not _succeeds(argv):
@@ -165,7 +165,7 @@ def install(wanted: Installation) -> None:
 def uninstall(wanted: Installation) -> None:
     """Stop the timer and remove the files; a file or timer that is gone already is accepted."""
     if wanted.crontab is not None:
-        crontab.write(wanted.crontab)
+        runner.write_crontab(wanted.crontab)
     # Disabling a timer twice fails the second time, which does not matter.
     for argv in wanted.commands:
         _succeeds(argv)
@@ -177,7 +177,7 @@ def uninstall(wanted: Installation) -> None:
 
 def needs_login(wanted: Installation) -> bool:
     """Say whether the timer runs only while its user is logged in."""
-    return wanted.kind == "user" and not (LINGERING / account.name()).exists()
+    return wanted.kind == "user" and not (LINGERING / filesystem.account_name()).exists()
 
 
 def _succeeds(argv: tuple[str, ...]) -> bool:
@@ -185,7 +185,7 @@ def _succeeds(argv: tuple[str, ...]) -> bool:
     # It may talk to the user's own service manager.
     names = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
     caller = {name: os.environ[name] for name in names if name in os.environ}
-    command = Command(argv, Path("/"), environment.clean(account.home(), extra=caller))
+    command = Command(argv, Path("/"), clean_environment(filesystem.home(), extra=caller))
     # Where the command itself is looked for: the caller's PATH may name other directories.
     found = shutil.which(argv[0], path=command.env["PATH"])
     return found is not None and runner.show(command) == 0

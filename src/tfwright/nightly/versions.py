@@ -14,11 +14,11 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from tfwright.documents import clock
+from tfwright.documents import filesystem
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files, json_text
 from tfwright.wheel import archive, record
-from tfwright.wheel.seal import sbom
+from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
 
@@ -32,7 +32,7 @@ def nightly_version(version: str, local: str, *, commit: str = "", epoch: int = 
     parts = [local] if local else []
     public = base.public
     if commit:
-        day = clock.utc(epoch)
+        day = filesystem.utc(epoch)
         # A development version sorts before its release.
         public = f"{base.base_version}.dev{day:%Y%m%d}"
         # "g" as in `git describe`: a local part of digits alone would be compared as a number.
@@ -127,7 +127,7 @@ def _changed(
     # Only this line: the description below the blank line may quote a version, too.
     lines[stated[0]] = f"Version: {version}".encode()
     yield metadata, b"\n".join(lines) + blank + body
-    bill = f"{info}/{sbom.NAME}"
+    bill = f"{info}/{build_record.BILL_NAME}"
     if bill in wheel.namelist():
         yield bill, _bill(wheel.read(bill), old, version)
 

@@ -1,5 +1,6 @@
 """The command patch."""
 
+from collections.abc import Iterator
 from functools import partial
 
 from invoke import Context
@@ -15,6 +16,7 @@ from tfwright.terminal.answer import Answer, Shown
     | JSON
     | {
         "name": "why, in a few words: they become the patch's file name",
+        "add": "a file with a patch from elsewhere, or a series by git format-patch",
         "why": "what fails without it, with the message that people search for",
         "upstream": "where it was reported or solved, or 'none' and the reason",
         "drop-when": "what must be true for it to go, such as 'the release is 1.9 or later'",
@@ -29,30 +31,42 @@ def patch(
     why: str = "",
     upstream: str = "",
     drop_when: str = "",
+    add: str = "",
     refresh: int = 0,
     write: bool = False,
-) -> Shown:
+) -> Iterator[Shown]:
     """Write a patch from your edits in a recipe's tree, or redo one that no longer fits.
 
+    With --add the edits are those of a patch as others have it.
     Without --refresh the edits are those in the tree of the source stage, and the new patch is
     entered into the recipe.
     """
+    from pathlib import Path
+
     from tfwright.documents import recipe as recipes
-    from tfwright.patch import page
+    from tfwright.patch import adding, page
     from tfwright.patch import writing as patches
     from tfwright.tools.git.patching import PatchHeader
 
-    job = job_of(recipe)
+    job, path = job_of(recipe), recipes.find(recipe, to_write=True)
+    if add:
+
+        def ask(said: str) -> PatchHeader:
+            return page.ask_header(PatchHeader(why or said, upstream, drop_when))
+
+        for made in adding.add(job, path, Path(add), name, ask):
+            yield Answer(made, page.show_patch)
+        return
     # Two commands: between them a person edits the tree.
     if refresh and not write:
         show = partial(page.show_tree, recipe=job.argument, number=refresh)
         tree = patches.prepare(job, refresh)
         data = {"tree": tree, "waiting": patches.waiting(tree)}
-        return Answer(tree, show, lambda _: data)
+        yield Answer(tree, show, lambda _: data)
+        return
     if refresh:
-        return Answer(patches.refresh(job, refresh), page.show_patch)
+        yield Answer(patches.refresh(job, refresh), page.show_patch)
+        return
     # Asked before the patch is made: without a reason none is written.
     header = page.ask_header(PatchHeader(why, upstream, drop_when))
-    return Answer(
-        patches.make(job, recipes.find(recipe, to_write=True), name, header), page.show_patch
-    )
+    yield Answer(patches.make(job, path, name, header), page.show_patch)

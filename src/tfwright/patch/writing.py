@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from tfwright.configure import edits
+from tfwright.configure import program
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError, invoke
@@ -206,7 +206,7 @@ def _write(tree: WorkTree, target: Path, header: PatchHeader, head: str = "") ->
     `head` is the header as its author wrote it, if there is one.
     """
     # The configure stage writes into tracked files too; that is not part of a patch.
-    diff = tree.difference(CONTEXT, but=tuple(edits.TRACKED))
+    diff = tree.difference(CONTEXT, but=tuple(program.EDITED_FILES))
     if not diff.strip():
         raise RecipeError(
             f"Nothing differs in {tree.place}", remedy="Edit the files there, then run this again."

@@ -14,14 +14,13 @@ from tfwright.host.toolchain import is_native, named_in
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.tools import files, json_text
-from tfwright.tools.cache import private, seal, toolchain, usage
+from tfwright.tools.cache import private, toolchain, usage
 from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.cache.remote import RemoteCache
-from tfwright.tools.cache.seal import Seal
-from tfwright.tools.cache.store import GIB, CacheStore
+from tfwright.tools.cache.store import GIB, CacheStore, Seal, read_secret
 from tfwright.tools.cache.toolchain import Toolchain
 from tfwright.tools.cache.usage import CachedBuild, CacheUse, Tally
-from tfwright.tools.process import inside
+from tfwright.tools.process.command import container_name
 
 FIRST, FIRST_WITH_FOLDERS = Release(0, 17), Release(2, 2)
 """The first Bazel that gets a directory, and the first that has folders in it."""
@@ -45,7 +44,7 @@ class CompilerChoice:
         # With -march=native the same flags compile other code on another processor, so
         # the cache must keep such hosts apart.
         native = is_native(said)
-        image = inside.name()
+        image = container_name()
         if image:
             return toolchain.of_image(image, self.python, native=native)
         # The host file can name one too: configure has written it down, or it is exported.
@@ -64,7 +63,7 @@ def is_believed(job: Job) -> bool:
     """
     if not job.private_cache.is_dir():
         return True
-    secret = seal.secret(job.host_file.cache_secret)
+    secret = read_secret(job.host_file.cache_secret)
     return private.take_left(_store(job), secret, job.private_cache, job.places.tree)
 
 
@@ -81,7 +80,7 @@ def opened(
     obstacle = _obstacle(known, version)
     # Other machines have a cache of their own, whose entries nothing here can verify.
     if job.host_file.cache.enabled and not job.host_file.remote_execution:
-        secret = seal.secret(job.host_file.cache_secret)
+        secret = read_secret(job.host_file.cache_secret)
         try:
             if not obstacle:
                 cache = _laid_out(job, compilers, secret, version)
@@ -111,7 +110,7 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
         raise
     if remote:
         remote.close()
-        _tell(job, "Took", cache.fetched, remote, "from")
+        _note_transfer(job, "Took", cache.fetched, remote, "from")
         written = _written(job, tools.digest)
         damaged = sorted(remote.damaged | set(written["damaged"]))
         files.write(_written_file(job), json.dumps({**written, "damaged": damaged}))
@@ -128,7 +127,7 @@ def _remote(job: Job, store: CacheStore, sealing: Seal, tally: Tally) -> RemoteC
     return RemoteCache(url, job.name, store, sealing, tally) if url and not job.offline else None
 
 
-def _tell(job: Job, did: str, actions: int, remote: RemoteCache, to: str) -> None:
+def _note_transfer(job: Job, did: str, actions: int, remote: RemoteCache, to: str) -> None:
     if actions:
         size = f"{remote.moved / (1 << 20):,.0f} MiB"
         job.listener.note(f"{did} {actions:,} results ({size}) {to} the cache server")
@@ -201,7 +200,7 @@ def publish(job: Job, built: Built) -> None:
     if use is None or not job.host_file.cache.writes:
         return
     tally = Tally()
-    secret = seal.secret(job.host_file.cache_secret)
+    secret = read_secret(job.host_file.cache_secret)
     sealing = Seal(secret, use.toolchain)
     remote = _remote(job, _store(job), sealing, tally)
     if remote is None:
@@ -211,7 +210,7 @@ def publish(job: Job, built: Built) -> None:
     remote.damaged |= set(written["damaged"])
     sent = remote.push(written["actions"])
     remote.close()
-    _tell(job, "Gave", len(sent), remote, "to")
+    _note_transfer(job, "Gave", len(sent), remote, "to")
     if sent:
         files.write(_written_file(job), json.dumps({**written, "damaged": []}))
     for fault, count in tally.use(use.toolchain).faults.items():

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tfwright
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.errors import SupplyError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
-from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
@@ -86,18 +85,6 @@ def steps(job: RecipeJob, stage: str) -> Sequence[Command]:
         return ()
 
 
-def enter(job: RecipeJob, stage: str, shell: Command) -> int:
-    """Run a shell in a stage's container, on the user's terminal; return its exit status.
-
-    Raises SupplyError if the image is not in the vault, HostError without an engine.
-    """
-    from tfwright.tools.container import engine
-
-    bring(job)
-    with engine.opened(plan(job, stage)) as container:
-        return runner.show(container.interactive(shell))
-
-
 def plan(job: RecipeJob, stage: str) -> "ContainerPlan":
     """Return how the container of a stage is started. Raises SupplyError."""
     from tfwright.tools.container import engine, image
@@ -115,7 +102,7 @@ def plan(job: RecipeJob, stage: str) -> "ContainerPlan":
     readable = [Path(tfwright.__file__).parent]
     readable += filter(None, (job.host_file.cuda, job.host_file.cudnn))
     # Only where there is a network: pip's settings can hold the password of an index.
-    client = map(account.expanded, CLIENT_FILES if online else ())
+    client = map(filesystem.expanded, CLIENT_FILES if online else ())
     # Another build_out may share the vault of this one by a link.
     shared = (job.places.vault.resolve(), job.places.git.resolve())
     outside = (path for path in shared if not path.is_relative_to(build_out.resolve()))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents import spelling
+from tfwright.documents import words
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, stamps
 from tfwright.pipeline.job import Job, RecipeJob
@@ -24,7 +24,7 @@ from tfwright.tools import disk, files
 from tfwright.tools.git.work_tree import repository_of
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
-from tfwright.tools.process.runner import become
+from tfwright.tools.process.runner import become, show
 
 PUBLISHED = "stamps/publish.json"
 """Where the publish stage of a recipe leaves its stamp, below the recipe's directory."""
@@ -311,7 +311,7 @@ def stage_named(name: str) -> Stage:
         if stage.name == name:
             return stage
     raise RecipeError(
-        f"Unknown stage {name!r}{spelling.guess(name, _names())}",
+        f"Unknown stage {name!r}{words.guess(name, _names())}",
         remedy=f"The stages are: {', '.join(_names())}.",
     )
 
@@ -345,7 +345,11 @@ def enter(job: RecipeJob, name: str) -> NoReturn:
     shell = ("/bin/bash", "--norc", "--noprofile")
     entered = Command(shell, command.cwd, {**command.env, **terminal})
     if containers.encloses(job, name):
-        sys.exit(containers.enter(job, name, entered))
+        from tfwright.tools.container.engine import opened
+
+        containers.bring(job)
+        with opened(containers.plan(job, name)) as container:
+            sys.exit(show(container.interactive(entered)))
     become(entered)
 
 

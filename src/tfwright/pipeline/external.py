@@ -1,6 +1,7 @@
 """The external repositories of a recipe's tree: rules, files, and the lock that fits."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +17,14 @@ from tfwright.progress import SILENCE, Progress
 from tfwright.rules import patched_tree, repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
-from tfwright.rules.patched_tree import PatchedTree
-from tfwright.rules.readings import Readings
-from tfwright.tools import files
-from tfwright.tools.bazel import workspaces
+from tfwright.rules.patched_tree import PatchedTree, Readings
+from tfwright.tools import files, json_text, trees
+from tfwright.tools.bazel.binary import workspaces
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
-from tfwright.vault import lock, locking, origins, reach, substitutes, unpinned
+from tfwright.vault import lock, locking, origins, reach, substitutes
 from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
 from tfwright.vault.reach import Reached, Suppliers
@@ -90,7 +90,7 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
     if programs is None:
         return found
     # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
-    texts = workspaces.workspaces(programs.bazel.path)
+    texts = workspaces(programs.bazel.path)
     of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
     return found + of_bazel if of_bazel else found
 
@@ -132,7 +132,7 @@ def bring(
     # the lock would seem to know too much.
     substitutes.insist_on_loads(tables, reached.rules, reached.unread)
     if loose := reached.needed_and_unpinned(locked):
-        raise unpinned.error(job.argument, loose, locked=locked is not None)
+        raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
     missing = reached.needed_and_missing(locked)
     refused = reached.needed_and_refused(locked)
     # All at once: a build that stops for one archive after the other costs a minute each.
@@ -215,7 +215,7 @@ def unpinned_downloads(found: Rules) -> list[Unpinned]:
         Unpinned(
             name=entry.name,
             urls=entry.urls,
-            lines=tuple(unpinned.lines(entry)),
+            lines=tuple(substitutes.declaration_lines(entry)),
             by_table=bool(substitutes.table_for(entry)),
         )
         for entry in reach.unpinned_downloads(found)
@@ -230,3 +230,56 @@ def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
         Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256)
         for name, table in sorted(tables.items())
     ]
+
+
+def record_repositories(output_base: Path, kept: Path) -> None:
+    """Write down what the external repositories hold; what was read before is not read again."""
+    before = _read_record(kept)
+    found = {
+        name: _repository_state(path, before.get(name)) for name, path in _repositories(output_base)
+    }
+    files.write(kept, json.dumps(found, indent=1))
+
+
+def changed_repositories(output_base: Path, kept: Path) -> list[str]:
+    """Return the repositories that hold something else than Bazel left in them.
+
+    One of a run that was killed, which is not recorded, counts as unchanged.
+    """
+    before = _read_record(kept)
+    return [
+        name
+        for name, path in _repositories(output_base)
+        if name in before and _repository_state(path, before[name])[1] != before[name][1]
+    ]
+
+
+def discard_repository(output_base: Path, name: str) -> None:
+    """Remove a repository, with what tells Bazel that it is there."""
+    folder = output_base / "external"
+    files.remove(folder / f"@{name}.marker")
+    files.remove(folder / name)
+
+
+def _repositories(output_base: Path) -> Iterator[tuple[str, Path]]:
+    folder = output_base / "external"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        # A link leads to a directory elsewhere: Bazel's own, or one that a rule names.
+        if path.is_dir() and not path.is_symlink():
+            yield path.name, path
+
+
+def _repository_state(path: Path, before: tuple[str, str] | None) -> tuple[str, str]:
+    glance = trees.glance(path)
+    if before and before[0] == glance:
+        return before
+    return glance, trees.content(path).sha256
+
+
+def _read_record(kept: Path) -> Mapping[str, tuple[str, str]]:
+    """Return what was written down; nothing where that is missing or damaged."""
+    return {
+        name: (state[0], state[1])
+        for name, state in json_text.record(kept).items()
+        if isinstance(state, list) and [type(part) for part in state] == [str, str]
+    }

@@ -77,13 +77,21 @@ def read(job: Job, stage: Stage) -> Stamp | None:
         return None
 
 
-def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
+def written(job: Job, stage: Stage) -> float:
+    """Return when the stamp of a stage was written, in seconds since the epoch; 0 without one."""
+    try:
+        return _path(job, stage.name).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def last(job: Job, name: str, kind: type[Made]) -> Made | None:
     """Return what a stage made last, if anything; the engine decides whether it still holds.
 
     For plans and shells, which show what a build would do before its stages have run again.
     """
     try:
-        stamp = Stamp.model_validate_json(files.content(_path(job, stage)))
+        stamp = Stamp.model_validate_json(files.content(_path(job, name)))
         return kind.model_validate(stamp.result)
     except (OSError, ValidationError):
         return None
@@ -184,5 +192,5 @@ def artefacts(value: object) -> Iterator[Artefact | Folder]:
             yield from artefacts(part)
 
 
-def _path(job: Job, stage: str) -> Path:
-    return job.places.stamps / f"{stage}.json"
+def _path(job: Job, name: str) -> Path:
+    return job.places.stamps / f"{name}.json"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.pipeline import external
 from tfwright.pipeline.job import RecipeJob
@@ -18,13 +19,43 @@ SUBSTITUTES = ("fetch", "substitutes")
 
 @dataclass(frozen=True)
 class OtherSubstitute:
-    """A recipe that already replaces the archive that the new tree pins."""
+    """A substitute of another recipe, which already replaces the archive that the new tree pins."""
 
-    path: Path
+    recipe: str
     name: str
     """Its name in that recipe."""
+    lines: str
+    """The lines of its table."""
     patches: tuple[str, ...]
     """Patches of that recipe that seem to belong to it, by their names."""
+
+
+@dataclass(frozen=True)
+class Substitutes:
+    """Where the substitutes of a ported recipe are written: in its file, or in its archives'."""
+
+    recipe: Path
+    archives: Path | None = None
+    """The new recipe's own copy of the document that it names."""
+
+    def places(self) -> list[tuple[Path, tuple[str, ...]]]:
+        """Return each file that may have substitutes, with the key of their table in it."""
+        other = [(self.archives, SUBSTITUTES[1:])] if self.archives else []
+        return [(self.recipe, SUBSTITUTES), *other]
+
+    def put(self, name: str, lines: str = "") -> None:
+        """Replace the lines of a substitute's table; without lines it is removed."""
+        for path, table in self.places():
+            text = f"[{'.'.join(table)}.{name}]\n{lines}" if lines else ""
+            with suppress(KeyError):
+                toml_editing.put_section(path, (*table, name), text)
+                return
+        # Written inline, as one line of another table: it makes room for a table of its own.
+        toml_editing.without_key(self.recipe, (*SUBSTITUTES, name))
+        if lines:
+            before = self.recipe.read_text("utf-8").rstrip("\n")
+            header = ".".join((*SUBSTITUTES, name))
+            files.write(self.recipe, f"{before}\n\n[{header}]\n{lines}")
 
 
 def checksums(rules: Rules | None, name: str) -> set[str]:
@@ -44,36 +75,23 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
             # A broken recipe must not keep another one from being ported.
             continue
         for key, table in recipe.fetch.substitutes.items():
-            # Without a header of its own its text cannot be copied.
-            with suppress(KeyError):
-                if table.replaces in pinned:
-                    toml_editing.section(path.read_text("utf-8"), (*SUBSTITUTES, key))
-                    short = key.removesuffix("_archive").rpartition("_")[2]
-                    patches = recipe.source.patches
-                    belonging = [patch for patch in patches if short in Path(patch).name]
-                    return OtherSubstitute(path, key, tuple(belonging))
+            lines = _lines(path, recipe, key) if table.replaces in pinned else ""
+            if lines:
+                short = key.removesuffix("_archive").rpartition("_")[2]
+                patches = recipe.source.patches
+                belonging = [patch for patch in patches if short in Path(patch).name]
+                return OtherSubstitute(name, key, lines, tuple(belonging))
     return None
 
 
-def take_over(path: Path, name: str, other: OtherSubstitute) -> None:
-    """Write the substitute of another recipe in the place of the one that no longer fits."""
-    text = other.path.read_text("utf-8")
-    # The text and not its values: line breaks and comments are the other author's.
-    start, end = toml_editing.section(text, (*SUBSTITUTES, other.name))
-    _, _, body = text[start:end].partition("\n")
-    remove(path, name, f"[{'.'.join(SUBSTITUTES)}.{name}]\n{body}")
-
-
-def remove(path: Path, name: str, replacement: str = "") -> None:
-    """Remove a substitute, or put the lines of another table in its place."""
-    try:
-        toml_editing.put_section(path, (*SUBSTITUTES, name), replacement)
-    except KeyError:
-        # Written inline, as one line of another table: it makes room for a table of its own.
-        toml_editing.without_key(path, (*SUBSTITUTES, name))
-        if replacement:
-            text = path.read_text("utf-8").rstrip("\n")
-            files.write(path, f"{text}\n\n{replacement}")
+def _lines(path: Path, recipe: Recipe, name: str) -> str:
+    """Return the lines of a substitute as its author wrote them; empty if it has no header."""
+    for file, table in [(path, SUBSTITUTES), *((doc, SUBSTITUTES[1:]) for doc in recipe.documents)]:
+        text = file.read_text("utf-8")
+        with suppress(KeyError):
+            start, end = toml_editing.section(text, (*table, name))
+            return text[start:end].partition("\n")[2]
+    return ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +122,8 @@ def compared(old: Rules, new: Rules, job: RecipeJob) -> ArchiveChange:
     wanted = reach.wanted(replace(new, repositories=asked), {}, None)
     origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
     # Nothing is downloaded for that.
-    rows = links.report(wanted, external.store(job.job), origins, job.listener.progress, deep=False)
+    pairs = [(archive, origins) for archive in wanted]
+    rows = links.report(pairs, external.store(job.job), job.listener.progress, deep=False)
     lost = [row.name for row in rows if not (row.kept or row.left)]
     return ArchiveChange(
         unchanged=len(before.keys() & after.keys()),

@@ -9,10 +9,10 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Style, Styled
 
 if TYPE_CHECKING:
-    from tfwright.configure.prompt import Prompt
-    from tfwright.new.writing import NewRecipe
-    from tfwright.pin.packages import Pinned
+    from tfwright.configure.catalogue import Prompt
+    from tfwright.lock.packages import Pinned
     from tfwright.port.porting import Port
+    from tfwright.recipes.writing import NewRecipe
 
 ANSWERS = {"true": "yes", "false": "no"}
 COLOURS: dict[str, Style] = {"fits": text.GOOD, "look": text.WARNING, "change": text.BAD}

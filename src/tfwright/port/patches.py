@@ -28,13 +28,19 @@ class TriedPatch:
     says: str
 
 
-def tried(job: Job, recipe: Recipe, repository: Path, facts: DropFacts) -> Iterator[TriedPatch]:
-    """Try every patch of the old recipe on the commit of the new one."""
+def tried(
+    job: Job, recipe: Recipe, repository: Path, facts: DropFacts | None
+) -> Iterator[TriedPatch]:
+    """Try every patch of the old recipe on the commit of the new one.
+
+    Without `facts` none is dropped for what its header says.
+    """
     source = recipe.source
     tree = WorkTree(job.places.own / "porting")
     for name in source.patches:
-        verdict = dropping.judge(patching.header(source.file(name)).drop_when, facts)
-        if verdict.answer == "due":
+        said = patching.header(source.file(name)).drop_when
+        verdict = dropping.judge(said, facts) if facts else None
+        if verdict and verdict.answer == "due":
             yield TriedPatch(name, "dropped", f"its header says: drop when {verdict.condition}")
             continue
         # A clean tree each time: a patch that fails must not make the next one fail.

@@ -11,28 +11,32 @@ from pathlib import Path
 from typing import Literal
 
 from tfwright.configure import expected, validation
+from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import ARCHIVES, PINS, Composing
 from tfwright.documents.faults import line_of
+from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.host import compatibility, versions
+from tfwright.host import compatibility
+from tfwright.host.compatibility import is_of_line, is_within
 from tfwright.match import ranking as match
-from tfwright.new import bazel
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
+from tfwright.recipes import bazel
 from tfwright.rules import tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
 from tfwright.rules.tree_files import TreeBazel
-from tfwright.schema import writing as schema
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
+from tfwright.vault import lock
 
 Kind = Literal[
     "source", "exclude", "patch", "substitute", "answer", "archive", "tool", "requirement", "test"
@@ -72,15 +76,17 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     if place.exists():
         raise RecipeError(f"{place} exists already", remedy="Rename it, or delete it.")
     head = target.HEAD.format(to=wanted.name)
-    files.write(place, schema.headed(head, path.read_text("utf-8"), place.parent))
+    files.write(place, schemas.headed(head, path.read_text("utf-8"), place.parent))
     porting = _Porting(old, place)
     try:
+        porting.copy_documents(path, wanted.branch)
         settled = list(target.enter(wanted, old.recipe, place))
         pins = [
             PortedPin(key.kind, key.name, "look" if key.sure else "change", key.says)
             for key in settled
         ]
         pins += porting.judged()
+        porting.settle_archives()
     except (TfwrightError, KeyboardInterrupt):
         # It was not judged to the end. The next attempt would stop at the recipe, and take the
         # copied patches for ones that somebody has redone.
@@ -95,8 +101,52 @@ class _Porting:
 
     def __init__(self, old: RecipeJob, path: Path) -> None:
         self.old, self.path = old, path
+        self.substitutes = archives.Substitutes(path)
         self.made = [path]
         """The files that are created, which a failure leaves behind."""
+        self.taken: list[archives.OtherSubstitute] = []
+        """Substitutes of other recipes, whose patches may belong to them."""
+        self.shared = path
+        """The archives' document of the old recipe, if it names one."""
+
+    def copy_documents(self, old: Path, branch: str) -> None:
+        """Give the new recipe packages of its own, and archives that may change."""
+        if (pins := old.with_suffix(PINS)).is_file():
+            self.made.append(self.path.with_suffix(PINS))
+            files.write(self.made[-1], pins.read_bytes())
+        named = self.old.recipe.fetch.archives
+        if not named:
+            return
+        shared = Composing(old, FetchTable).find(ARCHIVES, named, ("fetch", "archives"))
+        folder = shared.parent
+        if INSTALLED and folder.is_relative_to(SHIPPED):
+            folder = ROOT / ARCHIVES
+        names = (branch.replace("/", "-"), self.path.stem)
+        own = next(
+            (place for name in names if not (place := folder / f"{name}.toml").exists()), None
+        )
+        if own is None:
+            raise RecipeError(
+                f"{folder / self.path.stem}.toml exists already",
+                remedy="Rename it, or delete it: it would be the archives of the new recipe.",
+            )
+        self.made.append(own)
+        files.write(own, shared.read_bytes())
+        self._name_archives(named, own)
+        self.substitutes = archives.Substitutes(self.path, own)
+        self.shared = shared
+
+    def _name_archives(self, named: str, path: Path) -> None:
+        """Write the name of the archives' document, or its path, as the old recipe has it."""
+        name = str(Path(named).with_name(path.name)) if named.endswith(".toml") else path.stem
+        toml_editing.put_value(self.path, ("fetch", "archives"), name)
+
+    def settle_archives(self) -> None:
+        """Go back to the document of the old recipe where nothing of it had to change."""
+        own, named = self.substitutes.archives, self.old.recipe.fetch.archives
+        if own and named and own.read_bytes() == self.shared.read_bytes():
+            self._name_archives(named, self.shared)
+            files.remove(own)
 
     @property
     def new(self) -> RecipeJob:
@@ -117,15 +167,21 @@ class _Porting:
         held = GitRepository(repository)
         paths = (*tree_files.BAZELS, *tree_files.SETUPS)
         texts = held.texts_at(source.commit, paths)
-        yield from _tools(new.recipe, texts)
-        before, after = _rules(self.old, repository), _rules(new, repository)
+        yield from _tools(new.recipe, self.old.recipe, texts)
+        after = _rules(new, repository)
         # The mirror in build_out has single commits; one that the host file names may have all.
         local = external.origin(new.job, source.url).local
         history = local if local and local.is_dir() else None
         facts = DropFacts.of(new.recipe, after, history)
-        yield from self._patches(list(patches.tried(new.job, new.recipe, repository, facts)))
-        yield from self._substitutes(before, after)
-        yield from _archives(self.new, before, after)
+        tried = list(patches.tried(new.job, new.recipe, repository, facts))
+        # What the patches declare counts as well as what the bare tree does.
+        kept = [patch.name for patch in tried if patch.fate == "kept"]
+        before = _rules(self.old, repository, self.old.recipe.source.patches)
+        after = _rules(new, repository, kept) or after
+        judged = list(self._substitutes(before, after))
+        yield from self._patches(self._with_substitutes(tried, repository))
+        yield from judged
+        yield from _archives(self.new, before, after, self.old.locked)
         yield from self._requirements(texts)
         for test in new.recipe.verify.tests:
             if not held.text(f"{source.commit}:{test}"):
@@ -186,8 +242,31 @@ class _Porting:
             else:
                 named.append(name)
             yield PortedPin("patch", name, _STATES[fate], says)
-        if tried:
+        # The author's layout of a list that stays as it is stays as well.
+        if named != [*source.patches]:
             toml_editing.put_list(self.path, ("source", "patches"), named)
+
+    def _with_substitutes(self, tried: Sequence[TriedPatch], repository: Path) -> list[TriedPatch]:
+        """Put the patch of a substitute that was taken over in the place of the old one's.
+
+        Both make what the archive lacks, so that a report of each would be two findings for one.
+        """
+        found = list(tried)
+        for other in self.taken:
+            for name in other.patches:
+                what = Path(name).name.partition("-")[2]
+                old = [patch for patch in found if Path(patch.name).name.partition("-")[2] == what]
+                if any(patch.name == name or patch.fate == "kept" for patch in old):
+                    continue
+                source = self.new.recipe.source.changed(patches=(name,))
+                recipe = self.new.recipe.changed(source=source)
+                (patch,) = patches.tried(self.new.job, recipe, repository, None)
+                says = f"{patch.says}; it belongs to the substitute {other.name}"
+                if old:
+                    says += f", and replaces {old[0].name}"
+                place = found.index(old[0]) if old else len(found)
+                found[place : place + len(old)] = [replace(patch, says=says)]
+        return found
 
     def _substitutes(self, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
         """Say of each substitute whether the archive that it replaces is still the pinned one.
@@ -202,13 +281,12 @@ class _Porting:
             if before & after or table.replaces in after:
                 state, says = "fits", "the tree still pins the same archive"
             elif new is not None and not after:
-                archives.remove(self.path, name)
+                self.substitutes.put(name)
                 says = "removed; the new tree pins no archive of this name"
             elif other := archives.replacing(after):
-                archives.take_over(self.path, name, other)
-                says = f"the tree pins another archive; taken over from {other.path.stem}"
-                if other.patches:
-                    says += f", whose patches may belong to it: {', '.join(other.patches)}"
+                self.substitutes.put(name, other.lines)
+                says = f"the tree pins another archive; taken over from {other.recipe}"
+                self.taken.append(other)
             else:
                 pinned = ", ".join(sorted(after)) or "which one cannot be read"
                 asked = f"invoke vault --links --recipe {recipe.argument}"
@@ -230,9 +308,11 @@ class _Porting:
         for pin in found:
             yield PortedPin("requirement", pin.name, pin.state, pin.says)
         if redo := [f"--verify {shlex.quote(pin.asks)}" for pin in found if pin.asks]:
+            own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
+            where = own.name if own.is_file() else f"line {line}"
             says = (
-                f"line {line} has to be resolved again: "
+                f"{where} has to be resolved again: "
                 f"invoke pin --recipe {recipe.argument} {' '.join(redo)}"
             )
             yield PortedPin("requirement", "verify.requirements", "change", says)
@@ -247,20 +327,25 @@ _STATES: dict[Fate, State] = {
 }
 
 
-def _rules(job: RecipeJob, repository: Path) -> Rules | None:
-    """Read the rules of a commit without its patches, which may not fit."""
-    bare = job.recipe.source.model_copy(update={"patches": (), "assets": {}})
-    pins = RecipePins(bare, job.recipe.bazel, job.recipe.fetch)
+def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rules | None:
+    """Read the rules of a commit with those of its patches that fit."""
+    source = job.recipe.source.model_copy(update={"patches": tuple(applied), "assets": {}})
+    pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
     try:
         return external.read(job.job, pins, repository, None)
     except TfwrightError:
-        # Some rules can only be read with the patches; the report says so and goes on.
-        return None
+        # Each patch fits by itself, and may need another one; or the rules can only be read with
+        # patches that do not fit: the report says so and goes on.
+        return _rules(job, repository) if applied else None
 
 
-def _tools(recipe: Recipe, texts: Mapping[str, str]) -> Iterator[PortedPin]:
-    """Compare Bazel, Python, CUDA and the target with what the new release takes."""
+def _tools(recipe: Recipe, old: Recipe, texts: Mapping[str, str]) -> Iterator[PortedPin]:
+    """Compare Bazel, Python, CUDA and the target with what the new release takes.
+
+    What the old recipe was verified with is evidence for another version of the same release.
+    """
     release = recipe.source.release
+    proven = bool(old.verified and old.source.release == release)
     yield _bazel(recipe, tree_files.bazel_of(texts))
     python = recipe.host.python
     known = compatibility.python(release)
@@ -268,13 +353,17 @@ def _tools(recipe: Recipe, texts: Mapping[str, str]) -> Iterator[PortedPin]:
     says = f"{python}; no range is known for {release}"
     if known and (python == "any" or known.holds(python)):
         state, says = "fits", f"{python} is in {known}"
+    elif known and proven and old.verified:
+        says = f"{python}; {release} wants {known}, and {old.name} was run with it"
+        says += f" until {old.verified.until}"
+        state = "fits" if old.verified.until in {"publish", "verify"} else "look"
     elif known:
         state, says = "change", f"{python}; {release} wants {known}"
     yield PortedPin("tool", "Python", state, says)
     tested = match.tested_with(release)
     if recipe.host.cuda and tested:
         says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
-        same = versions.is_of(recipe.host.cuda, tested.cuda)
+        same = is_of_line(recipe.host.cuda, tested.cuda)
         yield PortedPin("tool", "CUDA", "fits" if same else "look", says)
     try:
         recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
@@ -294,13 +383,20 @@ def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     if exact:
         hint = f"; .bazelversion says {exact}"
     says = f"{version}; {limits.says or f'no range is known for {release}'}{hint}"
-    if not versions.within(version, limits.least, limits.most):
+    if not is_within(version, limits.least, limits.most):
+        copies = compatibility.bazel_copies()
+        kept = [each for each in copies if is_within(each, limits.least, limits.most)]
         if fit := exact or proven:
             # The checksum is that of the other Bazel.
             says += (
                 f'. Write version = "{fit}" into [bazel] without a sha256, then: '
                 f"invoke pin --recipe {recipe.argument}"
             )
+            if fit not in copies and limits.least and kept:
+                says += (
+                    f". Only Bazel's own release server has {fit}; "
+                    f"npm has {kept[-1]}, which is allowed as well"
+                )
         return PortedPin("tool", "Bazel", "change", says)
     # Without limits nothing says that another Bazel works than the tested one.
     wanted = exact or ("" if limits.least else proven)
@@ -308,19 +404,28 @@ def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
 
 
-def _archives(job: RecipeJob, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
-    """List the archives that are new, changed or gone, and those that no server has any more."""
+def _archives(
+    job: RecipeJob, old: Rules | None, new: Rules | None, locked: Path | None
+) -> Iterator[PortedPin]:
+    """List the archives that are new, changed or gone, and those that no server has any more.
+
+    What the old lock file knows the target not to need, the new one does not need either.
+    """
     if old is None or new is None:
         yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")
         return
     change = archives.compared(old, new, job)
     yield PortedPin("archive", "unchanged", "fits", str(change.unchanged))
+    known = lock.read(locked).archives if locked else ()
+    unneeded = {name for entry in known if entry.needed is False for name in entry.names}
+    idle = sorted(unneeded.intersection(change.lost))
     found: tuple[tuple[str, State, Sequence[str]], ...] = (
         ("changed", "look", change.changed),
         ("new", "look", change.new),
         ("gone", "fits", change.gone),
         # Bazel wants only some of them, so that a missing one need not stop the build.
-        ("from no source on this host", "look", change.lost),
+        ("from no source on this host", "look", [name for name in change.lost if name not in idle]),
+        ("from no source, and not needed by the old target", "fits", idle),
     )
     for name, state, names in found:
         if names:

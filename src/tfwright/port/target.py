@@ -54,10 +54,21 @@ class PortTarget:
         if self.version:
             candidate = f"-{self.version.candidate}" if self.version.candidate else ""
             new = f"{self.version.line}{candidate}"
+            # Of another tag of the same release, what tells the two apart.
+            if self.version.line == release:
+                old_tag, tag = old.source.exact.fork, self.version.fork
+                if old_tag and old_tag in old.name and tag:
+                    return old.name.replace(old_tag, tag)
+                return f"{old.name}-{tag or new_tag(self.name)}"
         # Not 2.1 in 2.10, and only once: the name may hold CUDA's version too.
         pattern = rf"{release.major}\.{release.minor}(-(?:rc|alpha|beta)\d*)?(?!\d)"
         name = re.sub(pattern, new, old.name, count=1)
         return name if name != old.name else f"{old.name}-{new}"
+
+
+def new_tag(name: str) -> str:
+    """Return a tag or branch as the end of a recipe's name: ``1.8.1`` of ``v1.8.1``."""
+    return re.sub(r"^[rv](?=\d)", "", name.replace("/", "-"))
 
 
 def of(old: RecipeJob, to: str) -> PortTarget:
@@ -152,7 +163,13 @@ def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
     # 1.8 and 1.8.0, and not 11.8 or 1.80.
     named = rf"(?<![\d.]){release.major}\.{release.minor}(\.\d+(-rc\d+)?)?(?![\d.]*\d)"
     shown = str(target.exact or target.release or target.name)
-    summary = re.sub(named, shown, old.summary, count=1)
+    tag, old_tag = target.version.fork if target.version else "", old.source.exact.fork
+    before = old.summary
+    if tag and old_tag and old_tag.lstrip("nv") in old.summary:
+        # "1.15.5 (22.12)" has the fork's tag by itself.
+        shown = shown.partition("+")[0]
+        before = before.replace(old_tag.lstrip("nv"), tag.lstrip("nv"))
+    summary = re.sub(named, shown, before, count=1)
     if summary != old.summary:
         toml_editing.put_value(path, ("summary",), summary)
     lines = [

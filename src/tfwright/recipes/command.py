@@ -1,8 +1,11 @@
-"""The command recipes."""
+"""The commands recipes, new and record."""
+
+from functools import partial
+from pathlib import Path
 
 from invoke import Context
 
-from tfwright.options import JSON, task
+from tfwright.options import JSON, MACHINE, RECIPE, job_of, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -14,3 +17,74 @@ def recipes(_: Context) -> Shown:
 
     # A row compares the recipe with this host, and starts no build.
     return Answer(listing.rows(host_file.read()), page.show_recipes)
+
+
+@task(
+    needs={"name": "like"},
+    help=JSON
+    | MACHINE
+    | {
+        "release": "as 2.6, 2.4.4, 1.12.0-rc0 or 2.4.0@COMMIT; default: the newest that fits",
+        "cpu": "the most that an x86-64 CPU has that the wheel is for: sse4.2, avx, avx2",
+        "bazel": "version, where neither the tree nor tfwright's tables name one",
+        "like": "copy this recipe instead, without what was verified",
+        "name": "the name of the copy",
+        "folder": "where to write it, instead of recipes/",
+    },
+)
+def new(
+    _: Context,
+    release: str = "",
+    like: str = "",
+    name: str = "",
+    gpu: str = "",
+    python: str = "",
+    cuda: str = "",
+    os: str = "",
+    cpu: str = "",
+    bazel: str = "",
+    folder: str = "",
+) -> Shown:
+    """Write a new recipe: what is known is filled in with its source, the rest is asked for."""
+    from tfwright.documents import host_file
+    from tfwright.documents import recipe as recipes
+    from tfwright.documents.home import INSTALLED
+    from tfwright.errors import RecipeError
+    from tfwright.host import probes
+    from tfwright.match import ranking as match
+    from tfwright.port import page
+    from tfwright.recipes import writing
+
+    if like:
+        if not name:
+            raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
+        # A copy keeps every pin; what was verified holds only for the original.
+        folder = folder or (str(recipes.RECIPES) if INSTALLED else "")
+        return Answer(writing.copy(recipes.find(like), name, folder), page.show_new)
+    # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
+    wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os, cpu=cpu)
+    if not (gpu or cuda):
+        wish = match.Wish(system=wish.system, machine=wish.machine, python=python, cpu=cpu)
+    if not release:
+        fitting = (need.value for need in match.needs(wish) if need.name == "TensorFlow")
+        release = next(fitting, "")
+    if not release:
+        raise RecipeError(
+            "No TensorFlow release was made for this combination",
+            remedy="Ask for less: 'invoke match' shows what exists.",
+        )
+    wanted = writing.wanted_of(release)
+    place = Path(folder) if folder else recipes.RECIPES
+    made = writing.new(wish, wanted, host_file.read(), place, page.ask, bazel)
+    return Answer(made, page.show_new)
+
+
+@task(help=RECIPE | JSON)
+def record(_: Context, recipe: str = "demo") -> Shown:
+    """Answer ./configure yourself, once: questions and answers are written into the recipe."""
+    from tfwright.documents import recipe as recipes
+    from tfwright.recipes import page, session
+
+    job = job_of(recipe)
+    recorded = session.record(job, recipes.find(recipe, to_write=True), page.ask)
+    return Answer(recorded, partial(page.show_recorded, recipe=job.argument))

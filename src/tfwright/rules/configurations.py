@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tfwright.tools.python import sources
+from tfwright.rules.starlark.language import parse_python
 
 Reader = Callable[[str], str | None]
 """Returns the text of a package's BUILD file, given its path; None if there is none."""
@@ -96,7 +96,7 @@ def _split(label: str, package: str) -> tuple[str, str]:
 
 def _rules(package: str, text: str) -> Mapping[str, _Rule]:
     """Return the targets that a BUILD file declares, by name; none if it cannot be read."""
-    tree = sources.parsed(text)
+    tree = parse_python(text)
     if tree is None:
         return {}
     statements = tree.body

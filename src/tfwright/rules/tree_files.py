@@ -15,8 +15,8 @@ from packaging.version import Version
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import Evidence, RecipeError
+from tfwright.rules.starlark.language import parse_python
 from tfwright.tools.git.repository import GitRepository
-from tfwright.tools.python import sources
 
 _NUMBERS = r"[0-9]{1,9}\.[0-9]{1,9}(?![0-9])"
 """As `ExactRelease.parse` reads them: the tree may say anything."""
@@ -175,7 +175,7 @@ def required(setup: str, python: str, *, nightly: bool = False) -> list[Requirem
 
     The program is read and never run: it is the tree's, and may be for Python 2.
     """
-    tree = sources.parsed(setup)
+    tree = parse_python(setup)
     if tree is None:
         return []
     numbers = tuple(int(part) for part in python.split(".") if part.isdigit())

@@ -35,7 +35,7 @@ def smoke(
     """Install a wheel in a fresh venv and run small programs with it, on the CPU and on GPUs."""
     from tfwright.documents import host_file
     from tfwright.smoke import page, smoking
-    from tfwright.tools import plotting
+    from tfwright.tools import render
 
     if runs:
         # Kept from earlier trials; nothing is run for the table.
@@ -44,7 +44,7 @@ def smoke(
     # Asked before the trial, which takes minutes: a plot
     # needs a library that may be missing.
     if report:
-        plotting.require()
+        render.require_matplotlib()
     file = file_of(wheel, "smoke")
     request = smoking.Request(file, host_file.read(), python, requirement, module)
     # Standard output must hold nothing but the JSON.

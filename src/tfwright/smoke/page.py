@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Style, Styled
-from tfwright.tools import files, plotting, render
+from tfwright.tools import files, render
 
 if TYPE_CHECKING:
     from tfwright.smoke.run import Point, TrialOutcome
@@ -104,13 +104,13 @@ def write_report(report: "SmokeReport", folder: Path) -> None:
     }
     # A wheel that does not import has no curves, and still gets its page.
     if curves:
-        files.write(folder / PLOT, plotting.growth(curves, *AXES, form="png"))
+        files.write(folder / PLOT, render.growth_plot(curves, *AXES, form="png"))
     values = {
         "report": report,
         "tally": tally(report),
         "summaries": {outcome.program: summary(outcome.program) for outcome in report.outcomes},
         "table": sizes(report.curves),
-        "plot": plotting.growth(curves, *AXES, form="svg").decode() if curves else "",
+        "plot": render.growth_plot(curves, *AXES, form="svg").decode() if curves else "",
         "data": DATA,
     }
     files.write(folder / DATA, report.dump())

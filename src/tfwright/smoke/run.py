@@ -18,8 +18,8 @@ from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError, WheelError
 from tfwright.smoke import PROGRAMS
 from tfwright.tools import files
-from tfwright.tools.process import environment, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.python import package_clients
 
 ORDER = ("imports", *SMOKE)
@@ -190,7 +190,7 @@ class WheelVenv:
         # Of the interpreter itself: its own module makes a venv of exactly its version.
         module = "virtualenv" if version.startswith("2.") else "venv"
         argv = (interpreter, "-m", module, str(self.place))
-        return Command(argv, self.place.parent, environment.clean(home))
+        return Command(argv, self.place.parent, clean_environment(home))
 
     def pip(self, *arguments: str) -> Command:
         """Return a run of its pip that may ask the package index, through this host's proxies."""
@@ -201,7 +201,7 @@ class WheelVenv:
 
     def pip_offline(self, home: Path, *arguments: str) -> Command:
         """Return a run of its pip that needs no network and gets no proxies' passwords."""
-        return self._pip(arguments, environment.clean(home, self.programs))
+        return self._pip(arguments, clean_environment(home, self.programs))
 
     def _pip(self, arguments: tuple[str, ...], env: dict[str, str]) -> Command:
         # "python -m pip" works where the path is too long for the first line of a script.
@@ -211,7 +211,7 @@ class WheelVenv:
     def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return a run of its Python."""
         # A clean environment: PYTHONPATH or LD_PRELOAD of the caller would change the result.
-        env = environment.clean(home, self.programs, extra=extra)
+        env = clean_environment(home, self.programs, extra=extra)
         return Command((str(self.python), *arguments), self.place.parent, env)
 
     def program(self, name: str, module: str, home: Path, extra: Mapping[str, str]) -> Command:

@@ -16,7 +16,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 from pydantic import TypeAdapter, ValidationError
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
@@ -214,7 +214,7 @@ def target(request: Request) -> tuple[Path, str]:
         # A path names one interpreter; a version is looked for on the PATH and in the host file.
         path: Path | None
         if os.sep in version:
-            path = account.expanded(version).absolute()
+            path = filesystem.expanded(version).absolute()
         else:
             path = pythons.find(version, request.host_file)
         found = pythons.version_of(path) if path else ""

@@ -19,9 +19,9 @@ def _recipes() -> list[str]:
 
 
 def _stages() -> tuple[str, ...]:
-    from tfwright.documents import stages
+    from tfwright.progress import STAGES
 
-    return stages.NAMES
+    return STAGES
 
 
 def _gpus() -> list[str]:

@@ -67,19 +67,16 @@ class Terminal:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
         # In a CI log a redrawn line would be thousands of lines.
         if not sys.stderr.isatty():
-            self._report(progress)
+            if time.monotonic() - self._reported >= LINE_SECONDS:
+                self._reported = time.monotonic()
+                known = ", ".join(measures(progress))
+                doing = f": {progress.doing}" if progress.doing else ""
+                tell(f"  {self._stage:<10} {known}{doing}")
         elif progress.unit == "actions":
             self._foot = self._foot or Foot(self._stage)
             self._foot.draw(progress)
         else:
             self._draw_bar(progress)
-
-    def _report(self, progress: Progress) -> None:
-        if time.monotonic() - self._reported >= LINE_SECONDS:
-            self._reported = time.monotonic()
-            known = ", ".join(measures(progress))
-            doing = f": {progress.doing}" if progress.doing else ""
-            tell(f"  {self._stage:<10} {known}{doing}")
 
     def _draw_bar(self, progress: Progress) -> None:
         """Move the bar of a download or of a count."""

@@ -1,11 +1,16 @@
 """The command toolkit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from invoke import Context
 
 from tfwright.options import JSON, OFFLINE, RECIPE, job_of, task
+from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
+
+if TYPE_CHECKING:
+    from tfwright.toolkit.providing import Provided
 
 
 @task(
@@ -51,8 +56,8 @@ def toolkit(
         "nccl": (nccl, nccl_sha256),
         "tensorrt": (tensorrt, tensorrt_sha256),
     }
-    from tfwright.toolkit import page, sources
     from tfwright.toolkit import providing as toolkits
+    from tfwright.toolkit import sources
 
     job = job_of(recipe, offline=offline)
     downloaded = toolkits.downloaded(given)
@@ -61,4 +66,21 @@ def toolkit(
     store, log = sources.store(job.places.vault), job.log("toolkit")
     supplier = sources.Supplier(store, job.host_file, job.listener, log, job.offline)
     installer = toolkits.Installer(job.recipe, supplier, job.locked, licence_accepted)
-    yield Answer([*installer.provide(downloaded)], page.show)
+    yield Answer([*installer.provide(downloaded)], show_parts)
+
+
+def show_parts(parts: "Iterable[Provided]") -> None:
+    """Print where each part is; what it is goes to people."""
+    for provided in parts:
+        part = provided.part
+        sources = f"{len(part.sources)} packages"
+        if len(part.sources) == 1:
+            sources = next(iter(part.sources))
+        # Who accepted it stays with the toolkit: licences bind a person, not a machine.
+        by = part.licence_accepted_by
+        text.tell(
+            f"{provided.title} {part.version} from {sources} ({part.way}), "
+            f"{len(part.files):,} files{f'; licence accepted by {by}' if by else ''}"
+        )
+        text.tell(f"  tree {part.tree}")
+        print(provided.root)

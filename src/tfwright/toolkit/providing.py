@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
-from tfwright.host import cuda, toolchain, versions
+from tfwright.host import cuda, toolchain
+from tfwright.host.compatibility import is_of_line
 from tfwright.host.place import HERE
 from tfwright.toolkit import layout, nvcc, sources, tree
 from tfwright.toolkit.sources import Supplier
@@ -151,7 +152,16 @@ class Installer:
         A part that is there already, made from the same packages, is left alone.
         """
         # Before any download: the lock decides which packages a build may use.
-        self._insist_on_lock()
+        locked = lock.read(self.locked).toolkit if self.locked else ()
+        pinned = locking.toolkit(self.recipe.toolkit)
+        changed = sorted({package.name for package in set(pinned) ^ set(locked)})
+        if locked and changed:
+            raise SupplyError(
+                f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
+                remedy="If the change is meant, run "
+                f"'invoke lock --recipe {self.recipe.argument}'.",
+                evidence=Evidence(where=str(self.locked), lines=changed),
+            )
         command = f"invoke toolkit --recipe {self.recipe.argument}"
         for name, table in self.recipe.toolkit.parts():
             kind = KINDS[name]
@@ -199,19 +209,6 @@ class Installer:
         root.parent.mkdir(parents=True, exist_ok=True)
         return root
 
-    def _insist_on_lock(self) -> None:
-        """Refuse packages that are not the locked ones."""
-        locked = lock.read(self.locked).toolkit if self.locked else ()
-        pinned = locking.toolkit(self.recipe.toolkit)
-        changed = sorted({package.name for package in set(pinned) ^ set(locked)})
-        if locked and changed:
-            raise SupplyError(
-                f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
-                remedy="If the change is meant, run "
-                f"'invoke lock --recipe {self.recipe.argument}'.",
-                evidence=Evidence(where=str(self.locked), lines=changed),
-            )
-
     def _unpacked(self, kind: Kind, table: PartTable, root: Path) -> InstalledPart:
         """Obtain and unpack the packages that the recipe pins for a part."""
         title = f"{kind.title} {kind.pinned(self.recipe)}"
@@ -242,7 +239,7 @@ class Installer:
                 f"{source} does not contain {kind.title}",
                 remedy="Name the archive of the whole library; 'invoke toolkit --help' says which.",
             )
-        if not versions.is_of(version, wanted):
+        if not is_of_line(version, wanted):
             raise SupplyError(
                 f"{source} is {kind.title} {version}; {self.recipe.name} wants {wanted}",
                 remedy=f"Download {kind.title} {wanted}.",
@@ -251,7 +248,7 @@ class Installer:
             version=version,
             way=way,
             sources=dict(origin),
-            licence_accepted_by=account.name() if accepted else "",
+            licence_accepted_by=filesystem.account_name() if accepted else "",
             on=dt.datetime.now(dt.UTC).date().isoformat(),
             files=tree.content(made),
         )

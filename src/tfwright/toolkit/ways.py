@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import PartName, PartTable
-from tfwright.host import nvidia, versions
+from tfwright.host import nvidia
+from tfwright.host.compatibility import is_of_line
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
 
@@ -67,7 +68,7 @@ def _installed_here(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]
         prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
         # The name of a directory says little about what is in it.
         version = VERSIONS[part](host.place, prefix)
-        if version and versions.is_of(version, wanted):
+        if version and is_of_line(version, wanted):
             command = f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
             yield f"{command}   # copies {version}, which is installed there"
             return

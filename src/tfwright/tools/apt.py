@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files
-from tfwright.tools.process import environment, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.python.package_clients import proxies
 
 # CUDA is in non-free; what Debian splits off of it, in main. apt need not know the archive's
@@ -59,7 +59,7 @@ def download(names: Iterable[str], address: str, suite: str, into: Path, log: Pa
     files.write(room / "status", "")
     files.write(room / "sources.list", _SOURCES.format(address=address, suite=suite))
     files.write(room / "apt.conf", _CONFIGURATION.format(room=room, architecture=architecture))
-    env = environment.clean(room, extra={**proxies(), "APT_CONFIG": str(room / "apt.conf")})
+    env = clean_environment(room, extra={**proxies(), "APT_CONFIG": str(room / "apt.conf")})
     # apt writes the colon of a version's epoch as %3a.
     pins = [f"{name}={unquote(version)}" for name, version, _ in wanted]
     remedy = (

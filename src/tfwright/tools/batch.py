@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from tfwright.documents import opening
+from tfwright.documents import filesystem
 from tfwright.tools import files
 
 AT_ONCE = 32
@@ -75,7 +75,7 @@ def _holds(path: Path, content: bytes) -> bool:
     # Without a question for the size first: a night asks this for thousands of files, and most of
     # them have not changed.
     try:
-        with opening.plain(path) as stream:
+        with filesystem.open_file(path) as stream:
             return stream.read(len(content) + 1) == content
     except OSError:
         return False

@@ -5,8 +5,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError
+
+if TYPE_CHECKING:
+    import sqlite3
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 REFUSED = {
@@ -127,3 +131,32 @@ def explained() -> Iterator[None]:
         raise failure(fault) from fault
     except MemoryError as fault:
         raise failure(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))) from fault
+
+
+_SQLITE_REFUSED = {10: errno.EIO, 8: errno.EACCES, 14: errno.EACCES, 3: errno.EACCES}
+"""The system's number for SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN and SQLITE_PERM."""
+
+
+def database_failure(fault: "sqlite3.Error", file: Path) -> HostError | None:
+    """Return the error for a database that the disk or another process refuses.
+
+    None if neither is at fault, so that the file itself may be damaged: it must not be thrown away
+    because a disk was full.
+    """
+    import sqlite3
+
+    # The upper bits say where in SQLite it happened.
+    code = getattr(fault, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return full(f"{file} cannot be written")
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return HostError(
+            f"Another process keeps {file} locked",
+            remedy="Wait until it has ended, then start again.",
+        )
+    if code not in _SQLITE_REFUSED:
+        return None
+    # A disk without room for SQLite's own files reads as one that refuses.
+    if is_full(file.parent):
+        return full(f"{file} cannot be written")
+    return failure(OSError(_SQLITE_REFUSED[code], str(fault), str(file)))

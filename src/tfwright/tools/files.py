@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tfwright.documents import opening
+from tfwright.documents import filesystem
 
 PIECE = 1 << 20
 """Bytes that are read at once of a file that may be large."""
@@ -20,7 +20,7 @@ TAIL = 1 << 20
 
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file's content, as lower-case hex."""
-    with opening.plain(path) as stream:
+    with filesystem.open_file(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -31,7 +31,7 @@ def existing(path: Path) -> Path | None:
 
 def content(path: Path) -> bytes:
     """Return the bytes of a file of ours. Raises OSError, also for a pipe in its place."""
-    with opening.plain(path) as stream:
+    with filesystem.open_file(path) as stream:
         return stream.read()
 
 
@@ -50,7 +50,7 @@ def text(path: Path, errors: str = "replace") -> str:
 
 def tail(path: Path, most: int = TAIL) -> str:
     """Return the end of a text file that may be of any size: whole lines, `most` bytes of them."""
-    with opening.plain(path) as stream:
+    with filesystem.open_file(path) as stream:
         cut = stream.seek(0, os.SEEK_END) > most
         stream.seek(-most if cut else 0, os.SEEK_END if cut else os.SEEK_SET)
         text = stream.read(most).decode("utf-8", "replace")

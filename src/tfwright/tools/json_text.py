@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tfwright.documents import opening
+from tfwright.documents import filesystem
 
 LONGEST_NUMBER = 100
 """Digits of an integer."""
@@ -46,7 +46,7 @@ def _refused(text: str) -> NoReturn:
 def record(path: Path) -> dict[str, Any]:
     """Return what an object in a file of ours holds; nothing where it is missing or damaged."""
     try:
-        with opening.plain(path) as stream:
+        with filesystem.open_file(path) as stream:
             found = parsed(stream.read(LARGEST))
     except (OSError, ValueError):
         return {}

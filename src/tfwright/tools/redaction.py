@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, cast
 
-from tfwright.documents import account
-from tfwright.documents.recipe import ROOT
+from tfwright.documents import filesystem
+from tfwright.documents.home import ROOT
 from tfwright.tools import files
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
@@ -77,12 +77,12 @@ _CANDIDATE = re.compile(
 def redacted(text: str) -> str:
     """Return text without what identifies a person or opens a door."""
     # A recipe's and a patch's path says which one it is; where the checkout lies says nothing.
-    text = account.without_home(text.replace(f"{ROOT}/", ""))
+    text = filesystem.without_home(text.replace(f"{ROOT}/", ""))
     if _CANDIDATE.search(text):
         for pattern, instead in RULES:
             text = pattern.sub(instead, text)
         text = _HOME.sub("~", text)
-    user = account.name()
+    user = filesystem.account_name()
     # A name such as root or build says nothing and stays.
     if user.isdecimal() or len(user) < SHORTEST_NAME or user in COMMON_NAMES or user not in text:
         return text

@@ -18,8 +18,8 @@ from typing import IO, Self
 from tfwright.documents.names import PACKAGE_URL
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files, unpacking
-from tfwright.tools.process import environment, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.process.runner import UnstartableError
 from tfwright.tools.python import package_clients, sdist
 from tfwright.tools.python.sdist import Sdist
@@ -162,7 +162,7 @@ def _deb(package: RegistryPackage, folder: Path) -> Path:
         # apt cannot enter a private directory as its own user.
         "-oAPT::Sandbox::User=root",
     )
-    env = environment.clean(folder, extra=package_clients.proxies())
+    env = clean_environment(folder, extra=package_clients.proxies())
     _run((apt, *options, "update"), state, env)
     wanted = f"{package.name}={package.version}" if package.version else package.name
     # --only-source: apt takes the name of a program for that of its source package otherwise.

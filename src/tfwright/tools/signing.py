@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.documents import opening
+from tfwright.documents import filesystem
 from tfwright.errors import Evidence, HostError, WheelError
 from tfwright.printable import shell_word
 from tfwright.tools import json_text
@@ -165,7 +165,7 @@ def _key(path: Path) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    with opening.plain(path) as stream:
+    with filesystem.open_file(path) as stream:
         return stream.read(LARGEST)
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,7 +17,12 @@ from typing import IO, Self
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import disk
 from tfwright.tools.process.capacity import GIB
-from tfwright.tools.tar import tarfile
+
+# The filters of PEP 706 came with 3.11.4; Debian 12 has 3.11.2.
+if sys.version_info >= (3, 11, 4):
+    import tarfile as tarfile  # noqa: PLC0414 others import it from here
+else:
+    from backports import tarfile as tarfile  # type: ignore[no-redef] # noqa: PLC0414 the same
 
 MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""

@@ -19,7 +19,7 @@ from typing import Annotated, BinaryIO, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
-from tfwright.documents import faults, opening
+from tfwright.documents import faults, filesystem
 from tfwright.documents.names import Commit, InnerPath, Line, RecipeName, Sha256, file_name
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, HostError, SupplyError, invoke
@@ -321,7 +321,7 @@ def read(path: Path) -> Manifest:
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        return opening.plain(path)
+        return filesystem.open_file(path)
     except OSError as fault:
         raise SupplyError(
             f"{path} cannot be read: {fault.strerror}",

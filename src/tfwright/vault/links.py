@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from tfwright.errors import SilentServerError, SupplyError
@@ -50,29 +49,36 @@ class LinkRow:
 
 
 def report(
-    wanted: Sequence[WantedArchive],
+    wanted: Sequence[tuple[WantedArchive, Origins]],
     store: Store,
-    origins: Origins,
     progress: Callable[[Progress], None],
     *,
     deep: bool,
 ) -> list[LinkRow]:
-    """Ask every source of every archive, many at once: urls for their head, or `deep` for all."""
-    asked = [(archive, _sources(archive, origins, deep=deep)) for archive in wanted]
-    pairs = [(archive, source) for archive, sources in asked for source in sources]
-    links = list[Link]()
+    """Ask every source of every archive, many at once: urls for their head, or `deep` for all.
+
+    A source that several recipes name for the same archive is asked once.
+    """
+    asked = [(archive, _sources(archive, origins, deep=deep)) for archive, origins in wanted]
+    distinct = {
+        (archive.sha256, source.way, source.where): (archive, source)
+        for archive, sources in asked
+        for source in sources
+    }
+    links = dict[tuple[str, str, str], Link]()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        answering = pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), pairs)
-        for number, link in enumerate(answering, 1):
-            links.append(link)
-            progress(Progress(number, len(pairs), "sources", link.where))
-    answers = iter(links)
+        answering = pool.map(
+            lambda pair: _asked(pair[0], pair[1], store, deep=deep), distinct.values()
+        )
+        for number, (key, link) in enumerate(zip(distinct, answering, strict=True), 1):
+            links[key] = link
+            progress(Progress(number, len(distinct), "sources", link.where))
     return [
         LinkRow(
             archive.name,
             archive.sha256,
             store.holds(archive.sha256),
-            tuple(islice(answers, len(sources))),
+            tuple(links[archive.sha256, source.way, source.where] for source in sources),
         )
         for archive, sources in asked
     ]

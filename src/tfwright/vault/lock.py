@@ -300,7 +300,7 @@ def read(path: Path) -> Lock:
     try:
         return load(path, Lock)
     except RecipeError as fault:
-        # A command wrote it, so that nobody can correct it by hand.
+        # A command wrote it, so a person cannot correct it by hand.
         recipe = shell_word(str(path.with_suffix(".toml")))
         raise RecipeError(
             fault.what,

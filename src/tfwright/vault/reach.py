@@ -15,12 +15,12 @@ from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.rules import listings, repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
-from tfwright.rules.readings import Readings
+from tfwright.rules.patched_tree import Readings
 from tfwright.rules.starlark.language import LONGEST_FILE
 from tfwright.tools import files, unpacking
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.repository import GitRepository
-from tfwright.vault import substitutes, unpinned
+from tfwright.vault import substitutes
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Missing, Supply, WantedArchive, listed
 from tfwright.vault.store import Store
@@ -136,7 +136,7 @@ def unpinned_downloads(rules: Rules) -> list[Repository]:
 def left_to_bazel(rules: Rules) -> Iterator[str]:
     """Say what of the rules fetch cannot bring, so that a build needs a network for it."""
     names = [
-        f"{entry.name or entry.rule} ({unpinned.place(entry)})"
+        f"{entry.name or entry.rule} ({substitutes.declared_at(entry)})"
         for entry in unpinned_downloads(rules)
     ]
     if names:

@@ -196,7 +196,7 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     if locked.is_file():
         records.append(files.text(locked))
     # By pattern and not by field: a digest in a table of the future keeps its file, too.
-    keys = _named([files.text(path), *records])
+    keys = _named([files.text(file) for file in (path, *recipe.documents)] + records)
     verify = recipe.verify
     # Packages of pip are kept under digests that a recipe without hashes does not know.
     pins = map(_pin, (*recipe.host.requirements, *verify.requirements, *verify.plugins))

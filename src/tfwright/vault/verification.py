@@ -8,7 +8,7 @@ from tfwright.tools import files
 from tfwright.tools.bazel import client
 from tfwright.tools.git import mirror as mirrors
 from tfwright.tools.git.repository import GitRepository
-from tfwright.tools.python import installed, venv
+from tfwright.tools.python import venv
 from tfwright.vault import usage
 from tfwright.vault.usage import BAZEL, VENV, Damage, VaultEntry
 
@@ -67,7 +67,7 @@ def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
         # An archive, a package and a Bazel lie in a directory named after their checksum.
         if file and files.sha256(file) != path.name:
             yield Damage(path, "its checksum is not the one that it is kept under")
-        elif entry.kind == VENV and (changed := installed.changes(path)):
+        elif entry.kind == VENV and (changed := venv.changed_files(path)):
             yield Damage.of_files(path, changed, "installed")
         # No RECORD has the interpreter's link, the venv's settings or a script.
         elif entry.kind == VENV and venv.differs(path):

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError, WheelError
 from tfwright.tools.process import capacity
-from tfwright.wheel.binary.content import Content
+from tfwright.wheel.binary.elf_image import Content
 
 if TYPE_CHECKING:
     from email.message import Message

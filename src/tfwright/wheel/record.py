@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive
-from tfwright.wheel.binary.content import Content
+from tfwright.wheel.binary.elf_image import Content
 
 CHUNK = 1024 * 1024
 ROOM = 512

@@ -20,7 +20,7 @@ from typing import IO
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary import macho
-from tfwright.wheel.binary.content import numbers, piece
+from tfwright.wheel.binary.elf_image import numbers, piece
 from tfwright.wheel.binary.macho import HEAD, ID, LOADS, RPATH, LoadCommand, Slice
 
 Writable = bytearray | mmap.mmap

@@ -20,9 +20,9 @@ from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.slurm import Note
 from tfwright.tools.remote.ssh import RemoteBuild
-from tfwright.wheel.seal import envelope, statement
+from tfwright.wheel.seal import statement
 from tfwright.workers import hand_out, supply
-from tfwright.workers.hand_out import Hear
+from tfwright.workers.hand_out import OnAssignment
 from tfwright.workers.schedule import Assignment, WorkSchedule
 
 Place = Literal["here", "workers", "slurm"]
@@ -99,14 +99,14 @@ def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
 
 
 def here(
-    settings: HostFile, recipes: Sequence[str], build: BuildHere, hear: Hear
+    settings: HostFile, recipes: Sequence[str], build: BuildHere, on_assignment: OnAssignment
 ) -> list[Assignment]:
     """Build recipes one after the other; one that fails does not keep the others from it."""
     done = []
     for recipe in dict.fromkeys(recipes):
         begun = time.monotonic()
         given = Assignment(recipe, "running", "here")
-        hear(given)
+        on_assignment(given)
         result = RemoteBuild(0.0)
         try:
             build(recipe)
@@ -114,7 +114,7 @@ def here(
             result = RemoteBuild(0.0, fault.exit_status, fault.what, remedy=fault.remedy)
         result = replace(result, seconds=time.monotonic() - begun)
         done.append(given.after("failed" if result.failure else "built", result))
-        hear(done[-1])
+        on_assignment(done[-1])
     _keep(settings, done)
     return done
 
@@ -128,7 +128,7 @@ def exit_status(done: Sequence[Assignment]) -> int:
 
 
 def on_workers(
-    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear
+    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, on_assignment: OnAssignment
 ) -> list[Assignment]:
     """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
 
@@ -158,12 +158,16 @@ def on_workers(
         )
 
     schedule = WorkSchedule(recipes, tuple(hosts), _took(settings))
-    hand_out.run(schedule, build, hear)
+    hand_out.run(schedule, build, on_assignment)
     return _keep(settings, [*schedule.assignments.values()])
 
 
 def by_slurm(
-    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear, note: Note
+    settings: HostFile,
+    recipes: Sequence[str],
+    options: RemoteOptions,
+    on_assignment: OnAssignment,
+    note: Note,
 ) -> list[Assignment]:
     """Build recipes by Slurm; `note` receives what keeps tasks waiting.
 
@@ -178,7 +182,7 @@ def by_slurm(
         return options.supplied().program(recipe)
 
     schedule = WorkSchedule(recipes, (), _took(settings))
-    hand_out.by_slurm(settings, schedule, program_of, hear, note)
+    hand_out.by_slurm(settings, schedule, program_of, on_assignment, note)
     return _keep(settings, [*schedule.assignments.values()])
 
 
@@ -201,7 +205,7 @@ def _collect(host: WorkerTable, done: RemoteBuild, settings: HostFile, recipe: s
     files.remove_old(arriving, supply.LEFT_DAYS)
     arriving.mkdir(parents=True, exist_ok=True)
     incoming = Path(tempfile.mkdtemp(prefix=f"{host.name}-", dir=arriving))
-    names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + envelope.SUFFIX]
+    names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + statement.SIGNED_SUFFIX]
     log = Path(done.log).with_name(f"{wheel.name}-{host.name}.rsync.log")
     ssh.fetch(host, str(wheel.parent), incoming, log, names)
     verify(incoming / wheel.name)

@@ -21,7 +21,7 @@ from tfwright.workers.schedule import Assignment, State, WorkSchedule
 
 Build = Callable[[Assignment], RemoteBuild]
 """Runs a build on the assignment's worker, to its end."""
-Hear = Callable[[Assignment], None]
+OnAssignment = Callable[[Assignment], None]
 """Receives an assignment whenever its state changes."""
 
 
@@ -32,10 +32,10 @@ def hosts(settings: HostFile) -> Mapping[str, WorkerTable]:
     return {table.name: table for table in settings.workers}
 
 
-def run(schedule: WorkSchedule, build: Build, hear: Hear) -> None:
+def run(schedule: WorkSchedule, build: Build, on_assignment: OnAssignment) -> None:
     """Start builds while workers are idle, until no worker can take another recipe.
 
-    `build` runs in threads; `hear` is called in the caller's own thread.
+    `build` runs in threads; `on_assignment` is called in the caller's own thread.
     """
     ended: queue.Queue[tuple[Assignment, RemoteBuild | BaseException]] = queue.Queue()
 
@@ -47,7 +47,7 @@ def run(schedule: WorkSchedule, build: Build, hear: Hear) -> None:
 
     while True:
         for given in schedule.start():
-            hear(given)
+            on_assignment(given)
             # A daemon: after Ctrl-C a build that hangs on a lost host must not keep this alive.
             threading.Thread(target=work, args=(given,), daemon=True).start()
         if not schedule.running:
@@ -55,7 +55,7 @@ def run(schedule: WorkSchedule, build: Build, hear: Hear) -> None:
         given, result = ended.get()
         if isinstance(result, BaseException):
             raise result
-        hear(schedule.end(given.recipe, result))
+        on_assignment(schedule.end(given.recipe, result))
     schedule.close()
 
 
@@ -100,7 +100,7 @@ def by_slurm(
     settings: HostFile,
     schedule: WorkSchedule,
     program_of: Callable[[str], Sequence[str]],
-    hear: Hear,
+    on_assignment: OnAssignment,
     note: Note,
 ) -> None:
     """Run one command for each recipe by Slurm, in the order of the schedule.
@@ -116,7 +116,7 @@ def by_slurm(
 
     def settle(given: Assignment) -> None:
         schedule.assignments[given.recipe] = given
-        hear(given)
+        on_assignment(given)
 
     def commands(recipes: Iterable[str]) -> Sequence[Sequence[str]]:
         found = []
@@ -147,17 +147,17 @@ def ended(given: Assignment, result: SlurmResult) -> Assignment:
     *lost, worker = result.nodes or ("",)
     done = RemoteBuild(result.seconds, max(0, result.status), log=str(result.log))
     folder = result.log.parent
-    told = f"Ask Slurm why: sacct --name={folder.name}, or the log of slurmctld."
+    remedy = f"Ask Slurm why: sacct --name={folder.name}, or the log of slurmctld."
     if result.status == slurm.LOST:
         failure = "Slurm ended the task each time before it left a result"
         if not result.nodes:
             failure = f"No task began, or the nodes do not see {folder}"
-            told = (
+            remedy = (
                 "Share build_out with all nodes by this path; else ask Slurm why: sacct "
                 f"--name={folder.name}, or the log of slurmctld."
             )
             done = replace(done, log="")
-        done = replace(done, failure=failure, remedy=told)
+        done = replace(done, failure=failure, remedy=remedy)
     elif result.status:
         said = ssh.failure(result.log, result.status)
         done = replace(done, failure=said, remedy=ssh.READ)

@@ -7,7 +7,7 @@ from tests.failing import fails
 from tests.making import make_program
 
 from tfwright.doctor import requirements
-from tfwright.doctor.findings import Finding, worst_first
+from tfwright.doctor.inventory import Finding, worst_first
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError

@@ -14,7 +14,7 @@ from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import publish
 from tfwright.progress import Listener
 from tfwright.tools import files
-from tfwright.wheel.seal import envelope
+from tfwright.wheel.seal import statement
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
     assert plain.envelope is None
     assert signed.envelope
     assert (
-        envelope.verify(signed.wheel.path, public)
+        statement.verify_signed(signed.wheel.path, public)
         == json.loads(signed.envelope.path.read_bytes())["signatures"][0]["keyid"]
     )
 

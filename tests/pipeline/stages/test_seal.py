@@ -28,7 +28,7 @@ from tfwright.pipeline.results import (
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import seal
 from tfwright.wheel import record
-from tfwright.wheel.seal import build_record, sbom
+from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.build_record import BuildRecord
 
 COMMIT = "0123456789" * 4
@@ -194,7 +194,7 @@ def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
     sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     with zipfile.ZipFile(sealed(make_wheel()).wheel.path) as wheel:
-        bill = json.loads(wheel.read(f"small-1.0.dist-info/{sbom.NAME}"))
+        bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
     parts = {one["name"]: one for one in bill["components"]}
     assert set(parts) == {"tensorflow", "gif_archive", "nsync"}
     assert parts["nsync"]["purl"] == f"pkg:github/google/nsync@0559ce0?checksum=sha256:{OTHER}"
@@ -234,7 +234,7 @@ def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
         toolkit={"cudnn": {"wheels": pins, "archives": archives}},
     )
     with zipfile.ZipFile(made.wheel.path) as wheel:
-        bill = json.loads(wheel.read(f"small-1.0.dist-info/{sbom.NAME}"))
+        bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
     found = {
         one["name"]: one["hashes"][0]["content"]
         for one in bill["components"]
@@ -280,6 +280,6 @@ def test_without_a_lock_the_bill_names_what_the_rules_of_the_tree_download(
     binary(place, b"")
     found = sealed(make_wheel(), job=job, source=source)
     with zipfile.ZipFile(found.wheel.path) as wheel:
-        bill = json.loads(wheel.read(f"small-1.0.dist-info/{sbom.NAME}"))
+        bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
     assert {one["name"] for one in bill["components"]} == {"tensorflow", "zlib"}
     assert recorded(found).lock is None

@@ -10,7 +10,7 @@ from tests.real.configured import simulated
 from tests.real.configured.versions import Pinned, check_out
 
 from tfwright.configure import bazelrc, expected
-from tfwright.configure.prompt import Answer, Prompt
+from tfwright.configure.catalogue import Answer, Prompt
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe

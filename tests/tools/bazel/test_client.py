@@ -13,8 +13,8 @@ from tests.making import make_program
 from tfwright.errors import HostError, TfwrightError, ToolError
 from tfwright.progress import Progress
 from tfwright.tools.bazel import client as bazel_client
-from tfwright.tools.bazel import events as bazel_events
 from tfwright.tools.bazel.client import Client, Options
+from tfwright.tools.bazel.output import built_files
 from tfwright.tools.process import capacity, gauge, isolation
 
 HELP = """\
@@ -207,7 +207,7 @@ def test_the_outputs_of_a_target_are_read_through_nested_sets(tmp_path: Path) ->
         {"id": {"targetCompleted": {"label": "//:u"}}, "aborted": {}},
     ]
     (tmp_path / "events").write_text("\n".join(map(json.dumps, events)), "utf-8")
-    assert bazel_events.outputs(tmp_path / "events") == (Path("/out/c"), Path("/out/a b"))
+    assert built_files(tmp_path / "events") == (Path("/out/c"), Path("/out/a b"))
 
 
 def test_sets_that_share_their_parts_are_read_once_each(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_sets_that_share_their_parts_are_read_once_each(tmp_path: Path) -> None:
     last = {"id": {"targetCompleted": {}}, "completed": {"outputGroup": [group]}}
     lines = map(json.dumps, [first, *events, last])
     (tmp_path / "events").write_text("\n".join(lines), "utf-8")
-    assert bazel_events.outputs(tmp_path / "events") == (Path("/out/a"),)
+    assert built_files(tmp_path / "events") == (Path("/out/a"),)
 
 
 @pytest.mark.parametrize(
@@ -236,4 +236,4 @@ def test_sets_that_share_their_parts_are_read_once_each(tmp_path: Path) -> None:
 def test_a_list_of_outputs_that_is_cut_off_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "events").write_text(text, "utf-8")
     with fails(ToolError, "built", "/events"):
-        bazel_events.outputs(tmp_path / "events")
+        built_files(tmp_path / "events")

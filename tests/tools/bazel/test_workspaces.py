@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.making import make_file
 
-from tfwright.tools.bazel import workspaces
+from tfwright.tools.bazel.binary import workspaces
 
 TEXTS = {
     "rules/java/jdk.WORKSPACE": "maybe(http_archive, 'rules_cc')\n",
@@ -27,16 +27,16 @@ def test_the_texts_are_read_once_and_kept_beside_the_binary(tmp_path: Path) -> N
         for name, text in {**TEXTS, "rules/Java.class": "no text"}.items():
             inner.writestr(name, text)
     path = binary(tmp_path, jar.getvalue())
-    assert workspaces.workspaces(path) == TEXTS
+    assert workspaces(path) == TEXTS
     path.unlink()
-    assert workspaces.workspaces(path) == TEXTS
+    assert workspaces(path) == TEXTS
 
 
 def test_a_bazel_without_such_texts_has_none(tmp_path: Path) -> None:
-    assert workspaces.workspaces(binary(tmp_path, b"")) == {}
+    assert workspaces(binary(tmp_path, b"")) == {}
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain/bazel").write_text("#!/bin/sh\n", "utf-8")
-    assert workspaces.workspaces(tmp_path / "plain/bazel") == {}
+    assert workspaces(tmp_path / "plain/bazel") == {}
 
 
 def test_a_damaged_bazel_has_none(tmp_path: Path) -> None:
@@ -46,4 +46,4 @@ def test_a_damaged_bazel_has_none(tmp_path: Path) -> None:
     content = bytearray(jar.getvalue())
     packed = content.index(b"tools.WORKSPACE") + len("tools.WORKSPACE")
     content[packed : packed + 9] = b"\xff" * 9
-    assert workspaces.workspaces(binary(tmp_path, bytes(content))) == {}
+    assert workspaces(binary(tmp_path, bytes(content))) == {}

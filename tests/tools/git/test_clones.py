@@ -8,7 +8,7 @@ from tests.making import make_folder
 from tests.upstream import run_git
 
 from tfwright.errors import SupplyError, ToolError
-from tfwright.tools.git import clones, git_bundle
+from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
 
@@ -85,7 +85,7 @@ def test_a_carried_commit_serves_as_one_that_was_fetched(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
     there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
-    git_bundle.pack(there, wanted.commit, tmp_path / "file", history=True)
+    mirror.write_bundle(there, wanted.commit, tmp_path / "file", history=True)
     clones.unpack(wanted, tmp_path / "file", tmp_path / "here")
     here = clones.bring(wanted, tmp_path / "here", Origin.of(REMOTE.replace(" ", "")), offline=True)
     assert cloned(wanted, here, tmp_path / "bazel") == "second"
@@ -96,9 +96,9 @@ def test_a_carried_file_without_the_commit_or_its_history_is_refused(
     upstream: Path, wanted: Clone, tmp_path: Path
 ) -> None:
     there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
-    git_bundle.pack(there, wanted.commit, tmp_path / "file", history=True)
+    mirror.write_bundle(there, wanted.commit, tmp_path / "file", history=True)
     with fails(ToolError):
         clones.unpack(Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here")
-    git_bundle.pack(there, wanted.commit, tmp_path / "shallow")
+    mirror.write_bundle(there, wanted.commit, tmp_path / "shallow")
     with fails(ToolError):
         clones.unpack(wanted, tmp_path / "shallow", tmp_path / "elsewhere")

@@ -9,7 +9,7 @@ from tests.making import make_folder
 
 from tfwright.errors import SupplyError
 from tfwright.progress import SILENCE
-from tfwright.tools.git import git_bundle, mirror
+from tfwright.tools.git import mirror
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
 
@@ -46,9 +46,9 @@ def pin_of(upstream: Path, *exclude: str) -> Pin:
 def carried(upstream: Path, tmp_path: Path, pin: Pin) -> Path:
     """Fetch a pin into one store, and carry it to another; return the mirror there."""
     there = mirror.bring(pin, tmp_path / "there", Origin.of(str(upstream)), SILENCE, offline=False)
-    git_bundle.pack(there, pin.commit, tmp_path / "file")
+    mirror.write_bundle(there, pin.commit, tmp_path / "file")
     here = mirror.place(tmp_path / "here", pin.url)
-    git_bundle.unpack(tmp_path / "file", here, pin.commit)
+    mirror.read_bundle(tmp_path / "file", here, pin.commit)
     return here
 
 
@@ -83,7 +83,7 @@ def test_git_itself_reads_the_file(upstream: Path, tmp_path: Path) -> None:
 
 def test_a_mirror_that_has_the_history_keeps_it(upstream: Path, tmp_path: Path) -> None:
     pin = pin_of(upstream)
-    git_bundle.pack(upstream / ".git", pin.commit, tmp_path / "file")
+    mirror.write_bundle(upstream / ".git", pin.commit, tmp_path / "file")
     run(tmp_path, "clone", "--quiet", "--bare", str(upstream), "full.git")
-    git_bundle.unpack(tmp_path / "file", tmp_path / "full.git", pin.commit)
+    mirror.read_bundle(tmp_path / "file", tmp_path / "full.git", pin.commit)
     assert len(run(tmp_path / "full.git", "rev-list", pin.commit).split()) == 2

@@ -8,7 +8,8 @@ from tests.failing import fails
 from tests.tools.http.test_hostile import DIGITS, Hosts, Serve, repeats, says
 
 from tfwright.errors import SupplyError
-from tfwright.tools.http import connections, document
+from tfwright.tools.http import connections
+from tfwright.tools.http.client import fetch_document
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -23,7 +24,7 @@ def hosts() -> Iterator[Hosts]:
 @pytest.mark.parametrize("length", [b"2", DIGITS])
 def test_a_document_is_read_whole(length: bytes, hosts: Hosts) -> None:
     url = hosts.start(says(OK + b"Content-Length: " + length + b"\r\n\r\n{}"))
-    assert document.fetch(url, 100) == b"{}"
+    assert fetch_document(url, 100) == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -47,11 +48,11 @@ def test_a_document_is_read_whole(length: bytes, hosts: Hosts) -> None:
 def test_a_server_that_lies_is_an_error_in_a_moment(
     serve: Serve, hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document, "LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr("tfwright.tools.http.client.LONGEST_SECONDS", 0.5)
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
     begun = time.monotonic()
     with pytest.raises(SupplyError) as caught:
-        document.fetch(hosts.start(serve), 100_000)
+        fetch_document(hosts.start(serve), 100_000)
     assert time.monotonic() - begun < 20
     assert "\x1b" not in str(caught.value)
 
@@ -61,4 +62,4 @@ def test_a_server_that_lies_is_an_error_in_a_moment(
 )
 def test_an_address_that_is_none_is_named(url: str) -> None:
     with fails(SupplyError, "cannot be read"):
-        document.fetch(url, 100)
+        fetch_document(url, 100)

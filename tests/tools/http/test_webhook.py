@@ -8,7 +8,8 @@ from tests.failing import fails
 from tests.tools.http.test_hostile import Hosts, Serve, repeats, says
 
 from tfwright.errors import SupplyError
-from tfwright.tools.http import connections, webhook
+from tfwright.tools.http import connections
+from tfwright.tools.http.client import post_json
 
 SECRET = "s3cret"  # noqa: S105 a word to look for
 
@@ -23,7 +24,7 @@ def hosts() -> Iterator[Hosts]:
 def test_the_body_of_an_answer_is_not_read(hosts: Hosts) -> None:
     url = hosts.start(repeats(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1000))
     begun = time.monotonic()
-    webhook.post(url, {"a": 1})
+    post_json(url, {"a": 1})
     assert time.monotonic() - begun < 10
 
 
@@ -42,11 +43,11 @@ def test_a_notice_that_was_not_taken_is_not_lost(
 ) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
     with fails(SupplyError, "notice"):
-        webhook.post(hosts.start(serve), {})
+        post_json(hosts.start(serve), {})
 
 
 @pytest.mark.parametrize("url", [f"http://[::1/{SECRET}", f"x://a/{SECRET}", ""])
 def test_an_address_that_is_none_is_not_shown(url: str) -> None:
     with pytest.raises(SupplyError) as caught:
-        webhook.post(url, {}, "line\nbreak")
+        post_json(url, {}, "line\nbreak")
     assert SECRET not in str(caught.value)

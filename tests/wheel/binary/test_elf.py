@@ -12,7 +12,6 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from tfwright.wheel.binary import content as binary_content
 from tfwright.wheel.binary import elf, elf_image, machine_code
 from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.binary.elf_image import ElfImage
@@ -368,7 +367,7 @@ def test_versions_in_a_chain_without_an_end_are_refused(putting: bytes) -> None:
 def test_a_table_in_which_all_names_are_the_whole_table_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binary_content, "OVERLAP", -(2**20))
+    monkeypatch.setattr(elf_image, "OVERLAP", -(2**20))
     with pytest.raises(ValueError, match="the same bytes many times over"):
         elf.read(built(tmp_path, "int f() { return 1; }\n").read_bytes())
 

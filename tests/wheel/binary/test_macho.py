@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.wheel.binary import content as binary_content
-from tfwright.wheel.binary import macho
+from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.macho import MachO
 
 X86_64, ARM64 = 0x01000007, 0x0100000C
@@ -214,7 +213,7 @@ def test_a_symbol_whose_name_is_outside_its_table_is_refused() -> None:
 def test_names_that_are_the_same_bytes_many_times_over_are_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(binary_content, "OVERLAP", -(2**20))
+    monkeypatch.setattr(elf_image, "OVERLAP", -(2**20))
     with pytest.raises(ValueError, match="the same bytes many times over"):
         read_one(WITH_CODE)
 

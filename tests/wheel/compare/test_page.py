@@ -5,7 +5,7 @@ import pytest
 from tfwright.build import page as build_page
 from tfwright.build.reproduce import Reproduction
 from tfwright.terminal.answer import plain
-from tfwright.wheel.compare import page
+from tfwright.wheel import page
 from tfwright.wheel.compare.comparison import Comparison, Side
 from tfwright.wheel.compare.difference import Difference
 

@@ -14,8 +14,8 @@ from tests.failing import fails
 from tfwright.errors import WheelError
 from tfwright.terminal.answer import Answer
 from tfwright.tools.process import capacity
-from tfwright.wheel import archive
-from tfwright.wheel.inspect import inspection, page
+from tfwright.wheel import archive, page
+from tfwright.wheel.inspect import inspection
 from tfwright.wheel.inspect.inspection import Inspection
 
 SECONDS = 3.0

@@ -10,12 +10,11 @@ from tests.failing import fails
 
 from tfwright.errors import WheelError
 from tfwright.terminal.answer import plain
-from tfwright.wheel import archive, record
+from tfwright.wheel import archive, page, record
 from tfwright.wheel.binary.cpu import Cpu, Use
 from tfwright.wheel.binary.elf import Elf, VersionRequirement
 from tfwright.wheel.binary.macho import MachO
 from tfwright.wheel.inspect import cuda, inspection, needs, tags
-from tfwright.wheel.inspect import page as inspect
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.leaks import HostDirectory
 from tfwright.wheel.inspect.library import Library
@@ -319,7 +318,7 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
     report = Inspection(
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
-    inspect.show_report(report)
+    page.show_report(report)
     shown = capsys.readouterr().out
     assert "sm_70 compute_70" in shown
     assert "macOS 12.0" in shown
@@ -354,7 +353,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
             1234,
         ),
     )
-    inspect.show_report(report)
+    page.show_report(report)
     # The terminal may be narrow, and break lines.
     shown = " ".join(capsys.readouterr().out.split())
     for line in (

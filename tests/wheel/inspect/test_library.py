@@ -7,8 +7,8 @@ import pytest
 from tests.making import make_file
 
 from tfwright.wheel.binary import elf
-from tfwright.wheel.binary.content import Symbols
 from tfwright.wheel.binary.elf import Elf, ElfTable
+from tfwright.wheel.binary.elf_image import Symbols
 from tfwright.wheel.inspect import library
 from tfwright.wheel.inspect.library import Library
 

@@ -8,7 +8,7 @@ from tests.failing import fails
 from tfwright.errors import WheelError
 from tfwright.tools import files, signing
 from tfwright.wheel.inspect import inspection
-from tfwright.wheel.seal import envelope, statement
+from tfwright.wheel.seal import statement
 
 
 def next_to(wheel: Path, suffix: str) -> Path:
@@ -25,7 +25,7 @@ def public(
         {"subject": [{"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}]}
     ).encode()
     next_to(wheel, statement.SUFFIX).write_bytes(said)
-    next_to(wheel, envelope.SUFFIX).write_bytes(envelope.write(said, private))
+    next_to(wheel, statement.SIGNED_SUFFIX).write_bytes(statement.sign(said, private))
     return wheel, public
 
 
@@ -33,14 +33,14 @@ def test_a_signed_wheel_is_reported_with_the_id_of_its_key(public: tuple[Path, P
     wheel, key = public
     report = inspection.inspect(wheel, key)
     assert report.faults == ()
-    assert report.signed_by == envelope.verify(wheel, key) != ""
+    assert report.signed_by == statement.verify_signed(wheel, key) != ""
     assert inspection.inspect(wheel).signed_by == ""
 
 
 def test_the_plain_statement_need_not_be_there(public: tuple[Path, Path]) -> None:
     wheel, key = public
     next_to(wheel, statement.SUFFIX).unlink()
-    assert envelope.verify(wheel, key)
+    assert statement.verify_signed(wheel, key)
 
 
 def test_a_changed_wheel_is_not_the_one_that_was_signed(public: tuple[Path, Path]) -> None:
@@ -59,7 +59,7 @@ def test_a_changed_statement_is_not_the_one_that_was_signed(public: tuple[Path, 
 
 def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -> None:
     wheel, key = public
-    next_to(wheel, envelope.SUFFIX).unlink()
+    next_to(wheel, statement.SIGNED_SUFFIX).unlink()
     with fails(WheelError, f"{wheel.name}.intoto.jsonl"):
         inspection.inspect(wheel, key)
 
@@ -72,6 +72,8 @@ def test_what_is_signed_has_to_be_a_statement(
     make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]], said: bytes
 ) -> None:
     wheel, (private, key) = make_sealed(), keys()
-    next_to(wheel, envelope.SUFFIX).write_bytes(signing.sign(said, envelope.KIND, private))
+    next_to(wheel, statement.SIGNED_SUFFIX).write_bytes(
+        signing.sign(said, statement.PAYLOAD_TYPE, private)
+    )
     with fails(WheelError, "in-toto"):
-        envelope.verify(wheel, key)
+        statement.verify_signed(wheel, key)

@@ -5,8 +5,8 @@ import pytest
 
 from tfwright.documents import recipe
 from tfwright.vault import lock
-from tfwright.wheel.seal import sbom
-from tfwright.wheel.seal.sbom import ArchiveComponent, Materials, SubstituteComponent
+from tfwright.wheel.seal import build_record
+from tfwright.wheel.seal.build_record import ArchiveComponent, Materials, SubstituteComponent
 
 pytestmark = pytest.mark.medium
 
@@ -34,7 +34,7 @@ def bill(materials: Materials) -> dict[str, object]:
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator
 
-    text = sbom.write(materials).decode()
+    text = build_record.write_bill(materials).decode()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     made: dict[str, object] = json.loads(text)
     return made
@@ -49,7 +49,9 @@ def test_a_bill_fits_the_public_schema_and_names_the_source() -> None:
 
 
 def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number() -> None:
-    assert sbom.write(MATERIALS) == sbom.write(dataclasses.replace(MATERIALS))
+    assert build_record.write_bill(MATERIALS) == build_record.write_bill(
+        dataclasses.replace(MATERIALS)
+    )
     other = dataclasses.replace(MATERIALS, commit="0" * 40)
     assert bill(other)["serialNumber"] != bill(MATERIALS)["serialNumber"]
 

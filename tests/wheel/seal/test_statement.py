@@ -13,7 +13,7 @@ from in_toto_attestation.v1 import statement_pb2
 from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 
-from tfwright.wheel.seal import sbom, statement
+from tfwright.wheel.seal import build_record, statement
 from tfwright.wheel.seal.build_record import BuildRecord
 from tfwright.wheel.seal.statement import BuildOutcome
 
@@ -74,14 +74,14 @@ def test_the_container_image_and_clones_of_a_build_are_inputs(
 ) -> None:
     clone = "https://example.org/rules.git", "7" * 40
     source = a_record.source
-    bill = sbom.write(
-        sbom.Materials("small", "1.0", source.url, source.commit, 1, {}, (), (clone,))
+    bill = build_record.write_bill(
+        build_record.Materials("small", "1.0", source.url, source.commit, 1, {}, (), (clone,))
     )
     image = {"name": "ubuntu:16.04", "digest": "sha256:" + "6" * 64}
     content = {**a_record.recipe.content, "host": {"image": image}}
     recipe = a_record.recipe.model_copy(update={"content": content})
     record = a_record.model_copy(update={"recipe": recipe})
-    path = make_wheel({f"small-1.0.dist-info/{sbom.NAME}": bill.decode()})
+    path = make_wheel({f"small-1.0.dist-info/{build_record.BILL_NAME}": bill.decode()})
     with zipfile.ZipFile(path) as wheel:
         _, _, container, cloned = statement.dependencies(record, wheel)
     assert container["digest"] == {"sha256": "6" * 64}

@@ -13,8 +13,10 @@ from tfwright.nightly import builds, pages
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages import charts, log
+from tfwright.tools import redaction
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import render
+from tfwright.wheel.seal import statement
 
 PAGE = "index.html"
 MOST_LOGS = 2
@@ -91,9 +93,33 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "logs": shown_logs(build, folder),
         "clean": log.clean,
         "last_good": last_good,
-        "extras": [name for name in names if name not in known and not name.startswith(".")],
+        "extras": {
+            name: _title(name, build)
+            # The last two are written only after the page.
+            for name in (*names, "report.md", builds.DOCUMENT, *filter(None, (build.profile,)))
+            if name not in known and not name.startswith(".")
+        },
+        "inputs": sorted(
+            str(path.relative_to(folder))
+            for path in (folder / builds.INPUTS).rglob("*")
+            if path.is_file() and not redaction.reveals(path)
+        ),
     }
     return render("nightly_build.html.j2", values)
+
+
+def _title(name: str, build: NightlyBuild) -> str:
+    """Return what a file is: two words instead of the wheel's name with a suffix."""
+    if name == build.profile:
+        return "Bazel's profile"
+    suffix = name.removeprefix(build.wheel) if build.wheel else name
+    return {
+        statement.SUFFIX: "provenance",
+        statement.SIGNED_SUFFIX: "signed provenance",
+        ".cdx.json": "SBOM",
+        "report.md": "report",
+        builds.DOCUMENT: "build.json",
+    }.get(suffix, name)
 
 
 def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:

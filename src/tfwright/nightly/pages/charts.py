@@ -246,7 +246,7 @@ def read(path: Path) -> Timeline:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TimelineComparison:
     """Bazel's actions in a build, and how they differ from an earlier one's."""
 
     now: Timeline
@@ -283,11 +283,15 @@ class Comparison:
         return list(lanes(self.now, self.before))
 
 
-def compared(profile: Path, earlier: Path | None) -> Comparison | None:
+def compared(profile: Path, earlier: Path | None) -> TimelineComparison | None:
     """Return what one profile says, and its difference from an earlier one."""
     now, before = read(profile), read(earlier) if earlier else None
     # An earlier build without actions would show every action as new.
-    return Comparison(now, before if before and before.actions else None) if now.actions else None
+    return (
+        TimelineComparison(now, before if before and before.actions else None)
+        if now.actions
+        else None
+    )
 
 
 @dataclass(frozen=True)

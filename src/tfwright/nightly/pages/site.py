@@ -53,6 +53,8 @@ class TargetView:
     """Identifiers of the builds, of any target, that gave the same bytes again."""
     check: CheckedOn | None
     """The last attempt to reproduce one of them."""
+    links: CheckedOn | None = None
+    """What the servers of its archives said; where some are lost, since when."""
     failed: NightlyBuild | None = None
     """What broke, while the target fails."""
     worker: str = ""
@@ -157,7 +159,7 @@ class TargetView:
     def badge(self, now: dt.datetime) -> str:
         """Return a badge that says how the target stands, as SVG."""
         status = self.status
-        text = status.word + (f" since {pages.day(status.since)}" if status.since else "")
+        text = status.said
         if status.fine and status.since:
             days = max(0, (now - status.since).days)
             text = f"good since {days} day{'' if days == 1 else 's'}"
@@ -175,6 +177,12 @@ class TargetView:
             "last-good": status.last_good.isoformat() if status.last_good else None,
             "detail": status.detail,
         }
+        if self.links:
+            lost = not self.links.passed
+            entry["archives"] = {
+                "lost-since": self.links.at.isoformat() if lost else None,
+                "detail": self.links.detail,
+            }
         if newest:
             entry["wheel"] = {
                 "filename": newest.wheel,
@@ -199,6 +207,7 @@ def views(
     # More than a year is not shown, and a host may have ten years of nights.
     history = state.history(max(0, last.number - 400) if last else 0)
     checks, reproduced = state.checks("reproduced"), state.reproduced()
+    links = state.checks("links")
     builds: dict[str, list[KeptBuild]] = defaultdict(list)
     for build in state.builds():
         builds[build.target].append(build)
@@ -217,6 +226,7 @@ def views(
             yanked,
             reproduced,
             checks.get(name),
+            links.get(name),
         )
         if view.status.fine and view.withdrawn and view.newest is None:
             # The build is as good as it was, but its users have no wheel.
@@ -256,6 +266,7 @@ def write(nightly: NightlyFile, state: State, now: dt.datetime, yanked: Mapping[
                 "builds": builds[::-1],
                 "nights": state.history_of(name, BUILDS_SHOWN)[::-1],
                 "deletion": {build.id: build.hidden + days for build in builds if build.hidden},
+                "known": {build.id for build in view.builds},
                 "kept": retention.kept_by_file(builds, site),
             }
             page = renderer("nightly_recipe.html.j2")(values)
@@ -311,11 +322,31 @@ def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes
         events.append((opened, thread, target, kind))
         if closed:
             events.append((closed, thread, target, "fixed"))
-    events = sorted(events, reverse=True)[:ENTRIES]
+    newest = sorted(events, reverse=True)[:ENTRIES]
     # The time of the last event: a night without an event leaves the feed unchanged.
-    updated = events[0][0] if events else _stamp(now)
-    text = renderer("nightly_feed.xml.j2")({**common, "events": events, "updated": updated})
+    updated = newest[0][0] if newest else _stamp(now)
+    told = [(*event, *_about(state, event)) for event in newest]
+    text = renderer("nightly_feed.xml.j2")({**common, "events": told, "updated": updated})
     return ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode()
+
+
+def _about(state: State, event: tuple[str, str, str, str]) -> tuple[str, str]:
+    """Return what an event was about, and the build that it came from; empty where none is."""
+    at, _, target, kind = event
+    if kind == "links":
+        found = state.checks("links").get(target)
+        return found.detail if found else "", ""
+    row = state.database.execute(
+        "select detail, build from verdict join night on night.number = verdict.night"
+        " where target = ? and started <= ? order by night desc limit 1",
+        (target, at),
+    ).fetchone()
+    detail, identifier = row or ("", "")
+    build = state.build(identifier or "")
+    said = [detail or ""]
+    if build and build.broken and kind != "fixed":
+        said += [build.broken.cause, build.broken.remedy]
+    return "\n".join(dict.fromkeys(filter(None, said))), identifier or ""
 
 
 def _stamp(moment: dt.datetime) -> str:

@@ -17,9 +17,8 @@ from tfwright.tools.bazel.output import (
     failed_repositories,
     first_fault,
 )
-from tfwright.tools.process import inside
-from tfwright.tools.process.command import Command
-from tfwright.vault import unpinned
+from tfwright.tools.process.command import Command, open_container
+from tfwright.vault import substitutes
 
 
 def error_of(
@@ -46,7 +45,7 @@ def error_of(
     # Asked first: a failed download ends Bazel with the same status as a failed compile.
     downloads = download_faults(outcome.errors)
     # A clone fails for many reasons with a network, and for one without.
-    offline = job.offline or inside.current() is not None
+    offline = job.offline or open_container() is not None
     broken = failed_repositories(outcome.errors) if offline else set[str]()
     asked = {download.url for download in downloads}
     if loose := [
@@ -93,7 +92,9 @@ def _not_pinned(
     tables = {download.name for download in loose if download.by_table}
     return RecipeError(
         f"Bazel could not download what has no checksum, and fetch left to it: {', '.join(names)}",
-        remedy=unpinned.remedy(job.argument, names, tables, locked=job.locked is not None),
+        remedy=substitutes.pinning_remedy(
+            job.argument, names, tables, locked=job.locked is not None
+        ),
         # Whatever the log suggests, such as a dropped file, cannot help here.
         evidence=replace(evidence, lines=lines, failure=FailureRecord(None, None)),
     )

@@ -1,7 +1,7 @@
 """How Bazel is called for a recipe: its environment, its rc file, and the arguments of a build."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +18,9 @@ from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
 from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.git import clones
-from tfwright.tools.process import capacity, environment, inside, isolation
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import capacity, isolation
+from tfwright.tools.process import command as programs
+from tfwright.tools.process.command import Command, clean_environment, open_container
 from tfwright.tools.python import package_clients
 
 # One flag under two names: 0.17 has the experimental one, 0.24 the other.
@@ -104,7 +105,7 @@ class Invocation:
             {**self.environment, **self.exported},
             self.options,
             # An enclosure of its own; a container has no network anyway.
-            self.job.offline and not inside.current() and isolation.obstacle() is None,
+            self.job.offline and not open_container() and isolation.obstacle() is None,
         )
 
     def with_cache(self, cache: PrivateCache | None) -> "Invocation":
@@ -122,7 +123,7 @@ class Invocation:
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
         extra = {**proxies, **_temporary(), **self.table.env}
-        return environment.clean(self.job.places.home, programs, self.epoch, extra)
+        return clean_environment(self.job.places.home, programs, self.epoch, extra)
 
     @property
     def settings(self) -> Iterator[Writes]:
@@ -194,7 +195,8 @@ class Invocation:
         """Yield what makes Bazel write down how long each action takes."""
         # Without this flag, an old Bazel writes its profile in a binary format.
         names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
-        spelling = self._spelling(names)
+        # The name of the flag was changed in the course of time.
+        spelling = next((name for name in names if name in self.options.build), None)
         if spelling and "profile" in self.options.build:
             yield from (f"--{spelling}", f"--profile={cost.profile(self.job)}")
 
@@ -225,7 +227,7 @@ class Invocation:
     def _hermetic(self) -> Iterator[str]:
         """Yield what keeps the host out of the actions, and an offline build off the network."""
         # Scripts of TensorFlow ask env for `python`, which a host may lack, or have as another one.
-        path = (self.python.parent, *environment.SYSTEM_PATH)
+        path = (self.python.parent, *programs.SYSTEM_PATH)
         yield f"--action_env=PATH={':'.join(map(str, path))}"
         # In Bazel's sandbox only /tmp can be written to by itself.
         if "sandbox_writable_path" in self.options.build:
@@ -234,10 +236,6 @@ class Invocation:
         # proxy above serves the old ones.
         names = STRICT + NO_DOWNLOAD if self.job.offline else STRICT
         yield from (f"--{name}" for name in names if name in self.options.build)
-
-    def _spelling(self, names: Sequence[str]) -> str | None:
-        """Return the name that this Bazel has for a flag that was renamed in the course of time."""
-        return next((name for name in names if name in self.options.build), None)
 
 
 def _temporary() -> dict[str, str]:
@@ -273,7 +271,7 @@ def remote_execution(job: Job, version: str) -> tuple[str, ...]:
     # An offline build proves that it needs no network, and these machines are one.
     elif job.offline:
         reason = "an offline build reaches no other machine"
-    elif inside.current():
+    elif open_container():
         reason = "the recipe's container has no network"
     given = job.host_file.remote_execution
     # Refused and not ignored: whoever names other machines expects them to be used.

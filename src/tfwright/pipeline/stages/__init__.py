@@ -2,8 +2,8 @@
 
 from importlib import import_module
 
-from tfwright.documents.stages import NAMES
 from tfwright.pipeline.stage import Stage
+from tfwright.progress import STAGES
 
 # By name: documents need the names, and may not import the stages.
-PIPELINE = tuple(Stage(import_module(f"{__name__}.{name}")) for name in NAMES)
+PIPELINE = tuple(Stage(import_module(f"{__name__}.{name}")) for name in STAGES)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from tfwright.configure import expected
 from tfwright.doctor import requirements
-from tfwright.doctor.findings import Finding
+from tfwright.doctor.inventory import Finding
 from tfwright.documents.recipe import Recipe, insist_on_wheel
-from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, RecipeError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import HostFacts
+from tfwright.progress import STAGES
 from tfwright.tools.python import pips
 
 CACHED = False
@@ -62,7 +62,7 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
 
 def _reaches(job: Job, stage: str) -> bool:
     """Say whether a build goes as far as a stage."""
-    return NAMES.index(stage) <= NAMES.index(job.until)
+    return STAGES.index(stage) <= STAGES.index(job.until)
 
 
 def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:

@@ -52,7 +52,8 @@ def run(
     from tfwright.pipeline.caching import CompilerChoice
     from tfwright.pipeline.compile import attempts, invocation
     from tfwright.pipeline.compile.invocation import Invocation
-    from tfwright.tools.bazel import events, external
+    from tfwright.pipeline.external import record_repositories
+    from tfwright.tools.bazel.output import built_files
 
     bazel = Invocation.of(job, table, pinned.version, inputs, tree, configured)
     client = bazel.client
@@ -73,7 +74,7 @@ def run(
         finally:
             # The server outlives its client, and keeps its memory for hours.
             client.stop()
-            external.recorded(client.output_base, _external_file(job))
+            record_repositories(client.output_base, _external_file(job))
             use = caching.recorded(job, cache)
             spoiled = cache is not None and cache.spoiled
             if spoiled:
@@ -86,7 +87,7 @@ def run(
         )
     # The outputs reach the disk before the stamp that vouches for them.
     trees.settle(job.places.own)
-    outputs = events.outputs(invocation.events(job))
+    outputs = built_files(invocation.events(job))
     # What the programs among the outputs find when they run. The nccl stage replaces its library
     # later, and answers for it.
     folders = [path.with_name(f"{path.name}.runfiles") for path in outputs]
@@ -137,14 +138,14 @@ def _insist_on_external(job: Job, client: "Client") -> None:
 
     By itself it looks at archives only when it unpacks them, and compiles what lies there.
     """
-    from tfwright.tools.bazel import external
+    from tfwright.pipeline.external import changed_repositories, discard_repository
 
-    changed = external.changed(client.output_base, _external_file(job))
+    changed = changed_repositories(client.output_base, _external_file(job))
     if not changed:
         return
     client.stop()
     for name in changed:
-        external.discard(client.output_base, name)
+        discard_repository(client.output_base, name)
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     job.listener.note(
         f"External repository {changed[0]}{more} changed on disk; Bazel makes it again"

@@ -98,13 +98,13 @@ def prepared(
 
 def site_packages(job: Job, python: Path) -> str:
     """Ask the target Python where its packages lie."""
-    from tfwright.tools.process import environment, runner
-    from tfwright.tools.process.command import Command
+    from tfwright.tools.process import runner
+    from tfwright.tools.process.command import Command, clean_environment
 
     # sysconfig is in Python 2.7, too; site.getsitepackages is missing in old virtualenvs.
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     argv = (str(python), "-c", code)
-    command = Command(argv, job.places.own, environment.clean(job.places.home))
+    command = Command(argv, job.places.own, clean_environment(job.places.home))
     remedy = f"Run '{invoke('build --again fetch')}' to create the target Python's venv again."
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 

@@ -82,7 +82,7 @@ def steps(job: Job, table: NcclTable, compiling: CompileTable, tree: Tree | None
 
 def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:
     """Return the compiler's command: the recipe's CXX if it sets one, else the host's c++."""
-    from tfwright.tools.process import environment
+    from tfwright.tools.process.command import clean_environment
 
     tree, external = job.places.tree, job.places.bazel / "external"
     mac = platform.system() == "Darwin"
@@ -112,7 +112,7 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
         "-o",
         str(_output(job)),
     )
-    return Command(argv, tree, environment.clean(job.places.home, epoch=epoch))
+    return Command(argv, tree, clean_environment(job.places.home, epoch=epoch))
 
 
 def _output(job: Job) -> Path:

@@ -84,7 +84,7 @@ def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Com
 
     Raises RecipeError where the wheel cannot be named.
     """
-    from tfwright.tools.process import environment
+    from tfwright.tools.process.command import clean_environment
 
     named: tuple[str, ...] = ()
     if table.project_name is not None:
@@ -103,7 +103,7 @@ def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Com
     arguments = [argument.replace(DESTINATION, destination) for argument in table.arguments]
     # The `python` that configure put there is the target's.
     programs, temporary = (job.places.programs,), {"TMPDIR": str(_scratch(job))}
-    env = environment.clean(job.places.home, programs, epoch, temporary)
+    env = clean_environment(job.places.home, programs, epoch, temporary)
     return Command((str(program), *arguments, *named, *table.flags), job.places.tree, env)
 
 

@@ -22,15 +22,15 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
     from tfwright.index import write as index
     from tfwright.pipeline import caching
     from tfwright.tools.process import file_lock
-    from tfwright.wheel.seal import envelope, statement
+    from tfwright.wheel.seal import statement
 
     wheel, wheelhouse = verdict.wheel, job.places.wheelhouse
     text = provenance(wheel.path, wheel.sha256, verdict, built)
     # Signed before anything is copied: a key that fails leaves the wheelhouse as it was.
-    signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
+    signed = statement.sign(text, job.host_file.sign.key) if job.host_file.sign else None
     place = wheelhouse / wheel.path.name
     stated = place.with_name(place.name + statement.SUFFIX)
-    enveloped = place.with_name(place.name + envelope.SUFFIX)
+    enveloped = place.with_name(place.name + statement.SIGNED_SUFFIX)
     # Before the wheel changes: no signature is better than one about other bytes.
     files.remove(enveloped)
     before = files.sha256(place) if place.exists() else ""

@@ -21,8 +21,7 @@ from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files
 
 if TYPE_CHECKING:
-    from tfwright.wheel.seal.build_record import RecordedCheck
-    from tfwright.wheel.seal.sbom import ArchiveComponent, Materials
+    from tfwright.wheel.seal.build_record import ArchiveComponent, Materials, RecordedCheck
 
 
 REVISION = 2
@@ -46,9 +45,9 @@ def run(
     """
     from tfwright.pipeline import host_facts
     from tfwright.rules import patched_tree
-    from tfwright.tools.process import environment
+    from tfwright.tools.process.command import clean_environment
     from tfwright.wheel import archive
-    from tfwright.wheel.seal import build_record, platform_tag, sbom, sealing
+    from tfwright.wheel.seal import build_record, platform_tag, sealing
     from tfwright.wheel.seal.build_record import (
         BuildRecord,
         RecordedBazel,
@@ -99,7 +98,7 @@ def run(
             build=RecordedBazel(
                 target=compiling.target,
                 flags=compiling.flags,
-                environment=environment.clean(
+                environment=clean_environment(
                     Path("@HOME@"), (Path("@PROGRAMS@"),), tree.epoch, {**compiling.env, **exported}
                 ),
             ),
@@ -112,7 +111,7 @@ def run(
         )
         additions = {
             build_record.NAME: build_record.write(record),
-            sbom.NAME: sbom.write(_materials(job, recipe, path, inputs)),
+            build_record.BILL_NAME: build_record.write_bill(_materials(job, recipe, path, inputs)),
         }
         if platform:
             additions["WHEEL"] = platform_tag.stated(wheel, platform)
@@ -157,7 +156,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
     from tfwright.pipeline.external import RecipePins
     from tfwright.rules import patched_tree
     from tfwright.vault import lock
-    from tfwright.wheel.seal import sbom
+    from tfwright.wheel.seal import build_record
 
     project, version, _, _ = parse_wheel_filename(path.name)
     # For a recipe without a lock, the lock that would fit its inputs.
@@ -167,18 +166,20 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
         else external.known_lock(job, RecipePins.of(recipe), inputs)
     )
     substitutes = {
-        used.sha256: sbom.SubstituteComponent(used.used, used.source, used.reason)
+        used.sha256: build_record.SubstituteComponent(used.used, used.source, used.reason)
         for used in known.substitutes
     }
     # Without a lock it is not known which of the archives Bazel wanted, which is None: a list of
     # materials may name too much, not too little. Of Bazel's own archives a build takes hardly any.
     archives = (
-        sbom.ArchiveComponent(each.names, each.urls, each.sha256, substitutes.get(each.sha256))
+        build_record.ArchiveComponent(
+            each.names, each.urls, each.sha256, substitutes.get(each.sha256)
+        )
         for each in known.archives
         if each.needed or (each.needed is None and not each.of_bazel)
     )
     image = recipe.host.image
-    return sbom.Materials(
+    return build_record.Materials(
         project=project,
         version=str(version),
         url=recipe.source.url,
@@ -196,7 +197,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
 def _packages(recipe: Recipe) -> "Iterator[ArchiveComponent]":
     """Yield the toolkit packages that the recipe pins; the wheel contains or calls their code."""
     from tfwright.vault import registries
-    from tfwright.wheel.seal.sbom import ArchiveComponent
+    from tfwright.wheel.seal.build_record import ArchiveComponent
 
     for part, table in recipe.toolkit.parts():
         # Every way is named: which one a host took does not change the files' bytes.

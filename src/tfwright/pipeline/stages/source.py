@@ -41,7 +41,7 @@ def _substituted(
     """Return the files whose rules ask for the substitutes, whole, by path."""
     from tfwright.pipeline import external
     from tfwright.rules import patched_tree
-    from tfwright.rules.readings import Readings
+    from tfwright.rules.patched_tree import Readings
     from tfwright.vault import substitutes
 
     scratch = job.places.patched
@@ -76,7 +76,7 @@ def damage(table: SourceTable, tree: Tree) -> str | None:
 
     What configure edits is not one. No flag in git's index hides a change.
     """
-    from tfwright.configure import edits
+    from tfwright.configure import program
 
     kept = WorkTree(tree.path)
     if not kept.exists():
@@ -87,5 +87,5 @@ def damage(table: SourceTable, tree: Tree) -> str | None:
         changed = [*kept.changed(), *kept.staged(tree.content), *kept.unwatched(table.exclude)]
     except ToolError:
         return f"{kept.path.name} is damaged"
-    own = [name for name in changed if name not in edits.TRACKED]
+    own = [name for name in changed if name not in program.EDITED_FILES]
     return f"{own[0]} changed in the tree" if own else None

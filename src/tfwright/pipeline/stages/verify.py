@@ -89,13 +89,13 @@ def _read(
     job: Job, wheel: Artefact, table: VerifyTable, wanted: HostTable, host: HostFacts
 ) -> Iterator[Check]:
     """Insist on what can be seen without running anything; say which directories are named."""
-    from tfwright.pipeline import host_directories
+    from tfwright.pipeline import leak_directories
     from tfwright.wheel import archive
     from tfwright.wheel.inspect import inspection, needs
     from tfwright.wheel.inspect.leaks import LeakSearch
     from tfwright.wheel.inspect.needs import Reading
 
-    search = LeakSearch(host_directories.of_build(job, wanted, host))
+    search = LeakSearch(leak_directories.of_build(job, wanted, host))
     with archive.opened(wheel.path) as content:
         # Once for all readings: unpacking takes most of the time.
         found = inspection.contents(content, search)

@@ -6,6 +6,7 @@ Texts are untrusted: what could ask for gigabytes (repetition, a width in a form
 import ast
 import re
 import string
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -271,3 +272,16 @@ def _short(text: str) -> str:
     if len(text) > LONGEST:
         raise UnknownError(f"makes a text of more than {LONGEST} characters")
     return text
+
+
+def parse_python(text: str | bytes) -> ast.Module | None:
+    """Return what a program means; None if it cannot be said, as of one for Python 2."""
+    try:
+        with warnings.catch_warnings():
+            # Old sources have invalid escapes, which the parser would print on the user's
+            # terminal.
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    # NUL bytes, and brackets that are nested too deeply.
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

@@ -9,15 +9,15 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError
-from tfwright.tools import files, json_text, registry
+from tfwright.tools import files, json_text, registry, unpacking
 from tfwright.tools.http import downloads
-from tfwright.tools.process import environment, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.registry import RegistryPackage
 
 RELEASES = "https://github.com/bazelbuild/bazel/releases/download"
@@ -179,7 +179,7 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
     """Try the ways in order until one brings the binary."""
     failures = []
     for origin, bring in ways.items():
-        with _room(wanted.shelf) as room:
+        with _scratch(wanted.shelf) as room:
             try:
                 return _admit(wanted, bring(wanted, room), origin)
             except _NotThereError as why:
@@ -198,7 +198,7 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
 
 
 @contextmanager
-def _room(shelf: Path) -> Iterator[Path]:
+def _scratch(shelf: Path) -> Iterator[Path]:
     """Give an empty directory on the store's own disk, and take it away again."""
     shelf.mkdir(parents=True, exist_ok=True)
     # On the store's own disk: /tmp may be a memory of a few hundred megabytes.
@@ -317,7 +317,7 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
     command = Command(
         (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),
         room,
-        environment.clean(room),
+        clean_environment(room),
         here=True,
     )
     try:
@@ -328,3 +328,51 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
     if not said or said[1] != wanted.version:
         version = said[1] if said else "of no version"
         raise _NotThereError(f"is at {path} and is {version}, not {wanted.version}")
+
+
+SERVER = "A-server.jar"
+"""The archive in Bazel's binary, which is an archive too, that holds the texts (seen with 0.17.2 to
+0.29.0)."""
+WORKSPACE_SUFFIX = ".WORKSPACE"
+LONGEST_WORKSPACE = 1 << 20
+"""Bytes of one text."""
+
+
+def workspaces(binary: Path) -> dict[str, str]:
+    """Return the texts by their paths in `binary`; they are read once, and kept next to it.
+
+    A binary without any gives an empty mapping.
+    """
+    kept = binary.with_name("workspaces.json")
+    # The jar is tens of megabytes: it is unpacked once per binary.
+    with suppress(OSError, ValueError):
+        texts = json_text.parsed(files.content(kept))
+        # A damaged file may hold anything.
+        if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
+            return texts
+    texts = _read_workspaces(binary)
+    files.write(kept, json.dumps(texts, indent=1))
+    return texts
+
+
+def _read_workspaces(binary: Path) -> dict[str, str]:
+    texts = {}
+    # A wrapper script is not an archive, and a damaged binary will say so itself.
+    with (
+        suppress(KeyError, SupplyError),
+        unpacking.reading(binary.name),
+        zipfile.ZipFile(binary) as outer,
+        tempfile.TemporaryFile() as room,
+    ):
+        # Copied out first: a zip within a zip cannot seek, and reading a zip starts
+        # at its end.
+        with outer.open(SERVER) as packed:
+            shutil.copyfileobj(packed, room)
+        with zipfile.ZipFile(room) as jar:
+            for member in jar.infolist():
+                if (
+                    member.filename.endswith(WORKSPACE_SUFFIX)
+                    and member.file_size <= LONGEST_WORKSPACE
+                ):
+                    texts[member.filename] = jar.read(member).decode("utf-8", "replace")
+    return texts

@@ -17,16 +17,8 @@ from tfwright.progress import Progress
 from tfwright.tools import files, json_text
 from tfwright.tools.bazel import installation
 from tfwright.tools.bazel.output import Display
-from tfwright.tools.process import (
-    capacity,
-    environment,
-    gauge,
-    inside,
-    isolation,
-    pseudo_terminal,
-    runner,
-)
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import capacity, gauge, isolation, pseudo_terminal, runner
+from tfwright.tools.process.command import Command, clean_environment, host_process, open_container
 from tfwright.tools.process.runner import leashed
 
 REMEDY = f"Run '{invoke('build --again fetch')}' to obtain Bazel again."
@@ -104,7 +96,7 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
         "help",
         *topic,
     )
-    command = Command(argv, room, environment.clean(room))
+    command = Command(argv, room, clean_environment(room))
     try:
         said = runner.run(command, room / "log", remedy=installation.REMEDY)
     except ToolError as fault:
@@ -198,12 +190,12 @@ class Client:
         self,
         command: Command,
         log: Path,
-        hear: Callable[[Progress], None],
+        on_progress: Callable[[Progress], None],
         spent: Callable[[Spent], None] = lambda _: None,
     ) -> BazelRun:
         """Run a command to its end.
 
-        Its lines are added to `log`, its progress goes to `hear`, and its cost to `spent`.
+        Its lines are added to `log`, its progress goes to `on_progress`, and its cost to `spent`.
 
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
@@ -227,7 +219,7 @@ class Client:
             start, record = stream.tell(), _Record(stream)
             for text in pseudo_terminal.output(child):
                 record.add(display.feed(text))
-                hear(replace(display.progress, held=seen.holds, room=room))
+                on_progress(replace(display.progress, held=seen.holds, room=room))
             record.add(display.close())
             status = pseudo_terminal.status(child)
         return BazelRun(
@@ -250,7 +242,15 @@ class Client:
         patience = HEARD_SECONDS
         try:
             while self._runs(server) and time.monotonic() < deadline:
-                self._ask_to_end(server, patience)
+                command = self._command("shutdown")
+                # Client and server talk over loopback, which each network namespace has for
+                # itself.
+                if open_container() is None:
+                    command = isolation.in_network_of(server, command)
+                with suppress(OSError), leashed(command) as client:
+                    self._await_end(server, patience, lambda: client.poll() is None)
+                    client.kill()
+                self._await_end(server, patience)
                 # A server that is busy may need longer to accept the request.
                 patience *= 2
         finally:
@@ -258,23 +258,6 @@ class Client:
                 # Only the actions that run now are lost: the next build runs them
                 # again.
                 os.kill(server, signal.SIGKILL)
-
-    def _ask_to_end(self, server: int, patience: float) -> None:
-        """Ask the server once to end, and wait for up to `patience` seconds twice.
-
-        The client is not heard out. It waits until the server is reaped, which a container's first
-        process may take seconds to do; and as long as it is connected, the server may linger for
-        five more (seen with 0.26.1).
-        """
-        command = self._command("shutdown")
-        # Client and server talk over loopback, which each network namespace has for
-        # itself.
-        if inside.current() is None:
-            command = isolation.in_network_of(server, command)
-        with suppress(OSError), leashed(command) as client:
-            self._await_end(server, patience, lambda: client.poll() is None)
-            client.kill()
-        self._await_end(server, patience)
 
     def _await_end(
         self, server: int, patience: float, asking: Callable[[], bool] = lambda: True
@@ -293,7 +276,7 @@ class Client:
         except (OSError, ValueError):
             return None
         # In a container the server writes its number there, which is another one here.
-        pid = inside.host_process(pid) or 0
+        pid = host_process(pid) or 0
         return pid if self._runs(pid) else None
 
     def _runs(self, pid: int) -> bool:

@@ -15,7 +15,6 @@ from tfwright.tools import files, json_text, trees
 from tfwright.tools.cache import messages
 from tfwright.tools.cache.messages import SHA256, Blob
 from tfwright.tools.cache.remote import RemoteCache
-from tfwright.tools.cache.seal import Seal
 from tfwright.tools.cache.store import (
     EMPTY,
     FAULTS,
@@ -23,6 +22,7 @@ from tfwright.tools.cache.store import (
     CacheStore,
     FileState,
     MissError,
+    Seal,
     reason,
 )
 from tfwright.tools.cache.usage import Tally
@@ -133,7 +133,7 @@ class PrivateCache:
             blobs |= {blob.sha256: blob for blob in self._store.files_of(result)}
             for blob in blobs.values():
                 self._lay_blob(blob)
-            link = self._entry_link(action)
+            link = self._made(ENTRY + action if self._flat else f"ac/{action[:2]}/{action}")
             link.write_bytes(entry)
             # Reading changes a time of access that is older than the content.
             os.utime(link, (0, 0))
@@ -230,9 +230,6 @@ class PrivateCache:
             return True
         self.tally.fault("the tree changed while Bazel ran")
         return False
-
-    def _entry_link(self, action: str) -> Path:
-        return self._made(ENTRY + action if self._flat else f"ac/{action[:2]}/{action}")
 
     def _blob_link(self, sha256: str) -> Path:
         return self._made(sha256 if self._flat else f"cas/{sha256[:2]}/{sha256}")

@@ -24,8 +24,15 @@ from typing import TYPE_CHECKING, BinaryIO
 from tfwright.tools import files, json_text
 from tfwright.tools.cache import messages
 from tfwright.tools.cache.messages import SHA256, Blob
-from tfwright.tools.cache.seal import Seal
-from tfwright.tools.cache.store import EMPTY, FAULTS, LARGEST_ENTRY, CacheStore, MissError, reason
+from tfwright.tools.cache.store import (
+    EMPTY,
+    FAULTS,
+    LARGEST_ENTRY,
+    CacheStore,
+    MissError,
+    Seal,
+    reason,
+)
 from tfwright.tools.cache.usage import Tally
 
 if TYPE_CHECKING:

@@ -12,19 +12,78 @@ nothing has touched since. The record is sealed with the host's secret.
 
 import contextlib
 import hashlib
+import hmac
 import json
 import os
+import secrets
 import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tfwright.errors import HostError
 from tfwright.tools import files, json_text
 from tfwright.tools.cache import messages
 from tfwright.tools.cache.messages import ActionResult, Blob, MalformedMessageError
-from tfwright.tools.cache.seal import Seal
+
+SEAL_FIELD = 2016
+"""Number of the field that holds a seal; the API's own end at 20."""
+SEAL_SIZE = 32
+"""Bytes of a secret and of a seal."""
+SEAL_LENGTH = len(messages.field(SEAL_FIELD, bytes(SEAL_SIZE)))
+"""Bytes of the field."""
+
+
+@dataclass(frozen=True)
+class Seal:
+    """What the entries of one toolchain are sealed with."""
+
+    secret: bytes
+    toolchain: str
+    """Digest of everything that decides about an action's result and that Bazel does not see."""
+
+    def add(self, action: str, payload: bytes) -> bytes:
+        """Return an entry as it is stored."""
+        # Toolchain and action are hex of fixed length: no two triples give the same bytes.
+        head = f"{self.toolchain}:{action}:".encode()
+        mac = hmac.digest(self.secret, head + payload, hashlib.sha256)
+        return payload + messages.field(SEAL_FIELD, mac)
+
+    def opened(self, action: str, entry: bytes) -> bytes | None:
+        """Return an entry without its seal; None if it was not sealed for this action."""
+        payload = entry[:-SEAL_LENGTH]
+        good = hmac.compare_digest(entry, self.add(action, payload))
+        return payload if good else None
+
+    def signature(self, text: bytes) -> bytes:
+        """Return what proves that this host wrote a text about the toolchain, in hex."""
+        return hmac.digest(self.secret, b"verified:" + text, hashlib.sha256).hex().encode()
+
+    def key(self, name: str) -> str:
+        """Return a name on a server, where toolchains have no folders of their own."""
+        return hashlib.sha256(f"{self.toolchain}:{name}".encode()).hexdigest()
+
+
+def read_secret(path: Path) -> bytes:
+    """Return the secret of a file; a file that does not exist is made, readable by its owner only.
+
+    Raises HostError if it cannot be read or made, or is too short to protect anything.
+    """
+    try:
+        if not path.exists():
+            files.write(path, secrets.token_hex(SEAL_SIZE), 0o600)
+        content = path.read_bytes().strip()
+    except OSError as fault:
+        what = f"The build cache's secret {path} cannot be read or made: {fault.strerror}"
+        raise HostError(what, remedy="Check the path and its permissions.") from fault
+    if len(content) < SEAL_SIZE:
+        what = f"The build cache's secret {path} has {len(content)} bytes; {SEAL_SIZE} is the least"
+        raise HostError(what, remedy="Delete it: the next build makes one that is long enough.")
+    return content
+
 
 GIB = 1 << 30
 FILLED = 0.9

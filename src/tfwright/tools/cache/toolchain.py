@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfwright.tools import files, json_text, trees
-from tfwright.tools.process import environment, runner
+from tfwright.tools.process import command as programs
+from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
 PROGRAMS = ("cc1", "cc1plus", "collect2", "lto1", "as", "ld", "ar", "objcopy", "strip", "nm")
@@ -155,7 +156,7 @@ def _located(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _which(name: str) -> Path | None:
-    found = shutil.which(name, path=":".join(environment.SYSTEM_PATH))
+    found = shutil.which(name, path=":".join(programs.SYSTEM_PATH))
     return Path(found) if found else None
 
 

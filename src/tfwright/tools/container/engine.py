@@ -22,8 +22,7 @@ from tfwright.documents.host_file import Engine
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command
-from tfwright.tools.process.inside import entered
+from tfwright.tools.process.command import Command, entered
 
 LABEL = "org.tfwright.job"
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -214,39 +213,31 @@ def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
         return
     if engine == "docker":
         archive = room / "image.tar"
-        _write_archive(image, archive)
+        blobs = image.layout / "blobs/sha256"
+        (config, *layers) = image.manifest.parts
+        names = [part.removeprefix("sha256:") for part in layers]
+        listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
+        content = json.dumps(listed).encode()
+        with tarfile.open(archive, "w") as output:
+            head = tarfile.TarInfo("manifest.json")
+            head.size = len(content)
+            output.addfile(head, io.BytesIO(content))
+            for name in dict.fromkeys((config.removeprefix("sha256:"), *names)):
+                output.add(blobs / name, name)
         command = client(engine, "load", "--quiet", "--input", str(archive))
     else:
         folder = _as_directory(image, room / "image")
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
-    _said(command, room / "load.log", f"Look at what {engine} says above.")
+    _output_of(command, room / "load.log", f"Look at what {engine} says above.")
 
 
-def _said(command: Command, log: Path, remedy: str) -> str:
+def _output_of(command: Command, log: Path, remedy: str) -> str:
     """Run an engine to its end, and return what it printed; the log does not stay."""
     try:
         return runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         evidence = replace(fault.evidence, log=None)
         raise ToolError(fault.what, remedy=remedy, evidence=evidence) from fault
-
-
-def _write_archive(image: KeptImage, archive: Path) -> None:
-    """Write an image as `docker save` would: Docker before 25 loads no other form.
-
-    https://github.com/moby/docker-image-spec/blob/main/v1.2.md
-    """
-    blobs = image.layout / "blobs/sha256"
-    (config, *layers) = image.manifest.parts
-    names = [part.removeprefix("sha256:") for part in layers]
-    listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
-    content = json.dumps(listed).encode()
-    with tarfile.open(archive, "w") as output:
-        head = tarfile.TarInfo("manifest.json")
-        head.size = len(content)
-        output.addfile(head, io.BytesIO(content))
-        for name in dict.fromkeys((config.removeprefix("sha256:"), *names)):
-            output.add(blobs / name, name)
 
 
 def _as_directory(image: KeptImage, folder: Path) -> Path:
@@ -285,7 +276,7 @@ def _started(plan: ContainerPlan, room: Path) -> Container:
     """Start the container and find its first process."""
     remedy = f"Look at what {plan.engine} says above, and at [container] in the host file."
     command = start_command(plan, room)
-    said = _said(command, room / "run.log", remedy)
+    said = _output_of(command, room / "run.log", remedy)
     # An engine may print warnings before the container's id.
     identifier = said.split()[-1] if said.split() else ""
     asked = client(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)

@@ -20,7 +20,7 @@ from typing import Any
 from tfwright.errors import Evidence, SupplyError, invoke
 from tfwright.printable import shell_word
 from tfwright.tools import files, json_text, unpacking
-from tfwright.tools.tar import tarfile
+from tfwright.tools.unpacking import tarfile
 
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"

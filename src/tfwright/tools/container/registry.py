@@ -72,7 +72,17 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
             chosen = image.manifest_of(incoming, digest).digest
             folder = Path(room, "copy")
             try:
-                _copy(name, chosen, folder)
+                # As it is: other forms than ``dir:`` would change the manifest.
+                copying = _skopeo(
+                    "copy",
+                    "--quiet",
+                    "--preserve-digests",
+                    "--retry-times=2",
+                    f"--src-tls-verify={_has_tls(name)}",
+                    f"docker://{name}@{chosen}",
+                    f"dir:{folder}",
+                )
+                runner.run(copying, folder.with_suffix(".log"), remedy=INSTALL)
             except ToolError as fault:
                 raise _failed(name, digest, fault.evidence.lines[-1:]) from fault
             (folder / "version").unlink()
@@ -94,22 +104,9 @@ def _failed(name: str, digest: str, said: Sequence[str]) -> SupplyError:
 
 def _asked(name: str, digest: str) -> pipes.Collected:
     """Ask for the document that a digest names. Raises OSError without skopeo."""
-    command = _skopeo("inspect", "--raw", f"--tls-verify={_has_tls(name)}", _source(name, digest))
+    image_url = f"docker://{name}@{digest}"
+    command = _skopeo("inspect", "--raw", f"--tls-verify={_has_tls(name)}", image_url)
     return pipes.collect(command, most=image.LARGEST_DOCUMENT)
-
-
-def _copy(name: str, digest: str, folder: Path) -> None:
-    """Copy an image as it is: other forms than ``dir:`` would change the manifest."""
-    command = _skopeo(
-        "copy",
-        "--quiet",
-        "--preserve-digests",
-        "--retry-times=2",
-        f"--src-tls-verify={_has_tls(name)}",
-        _source(name, digest),
-        f"dir:{folder}",
-    )
-    runner.run(command, folder.with_suffix(".log"), remedy=INSTALL)
 
 
 def _skopeo(verb: str, *arguments: str) -> Command:
@@ -117,10 +114,6 @@ def _skopeo(verb: str, *arguments: str) -> Command:
     limit = (f"--command-timeout={ANSWER_SECONDS}s",) if verb == "inspect" else ()
     env = engine.client_environment()
     return Command(("skopeo", *limit, verb, *arguments), Path("/"), env, here=True)
-
-
-def _source(name: str, digest: str) -> str:
-    return f"docker://{name}@{digest}"
 
 
 def _has_tls(name: str) -> str:

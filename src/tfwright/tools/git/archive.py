@@ -11,8 +11,7 @@ from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin, place
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.process import file_lock, pipes
-from tfwright.tools.process.command import Command
-from tfwright.tools.process.environment import SYSTEM_PATH
+from tfwright.tools.process.command import SYSTEM_PATH, Command
 
 CALIFORNIA, UTC = "America/Los_Angeles", "UTC"
 """The time zones in which GitHub, and other forges, write the file times of a zip."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import SupplyError, ToolError, invoke
-from tfwright.tools.git import git_bundle, mirror, transport
+from tfwright.tools.git import mirror, transport
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
 
@@ -77,7 +77,7 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
     kept = place(store, wanted.remote)
     with mirror.held(kept, f"unbundling {wanted.commit}") as repository:
         repository.run("bundle", "unbundle", str(bundle))
-        git_bundle.insist_on_history(repository, wanted.commit)
+        mirror.insist_on_history(repository, wanted.commit)
         # Last: the branch says that the commit is there with its history.
         repository.run("update-ref", wanted.branch, wanted.commit)
 

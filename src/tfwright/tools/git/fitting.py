@@ -26,7 +26,7 @@ MOST_COMPARED = 400
 LONGEST_COMPARED = 2_000
 """Characters of one of these lines."""
 
-Verdict = Literal[
+FaultKind = Literal[
     "fits",
     "moved",
     "done",
@@ -53,7 +53,7 @@ there, and the lines to change differ too. ``missing``: nothing like it is there
 class Fit:
     """How one hunk fits a file."""
 
-    verdict: Verdict
+    verdict: FaultKind
     line: int
     """Where the hunk belongs in the file as it is now, from 1."""
     differing: tuple[tuple[str, str], ...] = ()
@@ -85,7 +85,7 @@ class Hunk:
         """Return how the hunk fits a file's lines; by content only, never by line numbers alone."""
         if not self.before:
             # It makes a whole file.
-            done: Verdict = "done" if tuple(lines) == self.after else "exists"
+            done: FaultKind = "done" if tuple(lines) == self.after else "exists"
             return Fit(done if lines else "fits", 1)
         if not lines:
             return Fit("no file" if self.after else "gone", self.start)
@@ -178,7 +178,7 @@ class Hunk:
         differing = tuple(_differing(self.before, lines[best : best + len(wanted) + SLACK]))
         context = set(self.before) - set(self.removed)
         fuzz = all(not was or f"{was}\n" in context for was, _ in differing)
-        verdict: Verdict = "fuzz" if differing and fuzz else "changed"
+        verdict: FaultKind = "fuzz" if differing and fuzz else "changed"
         return Fit(verdict, best + 1, differing, _shown(lines, best, len(wanted)))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.documents.recipe import SourceTable
 from tfwright.errors import Evidence, RecipeError, SilentServerError, SupplyError, ToolError, invoke
 from tfwright.printable import listed, shell_word
@@ -77,7 +77,7 @@ class Origin:
 
         Raises RecipeError for anything that git might take for an option or a command.
         """
-        path = account.expanded(named)
+        path = filesystem.expanded(named)
         address = f"file://{path}" if path.is_absolute() else named
         # git also knows transports that run a command, such as ext::, and ssh takes a host that
         # begins with a dash for an option.
@@ -426,3 +426,74 @@ UNNAMED = "unadvertised object"
 
 def _says(fault: ToolError, words: str) -> bool:
     return any(words in line for line in fault.evidence.lines)
+
+
+BUNDLE_SIGNATURE = "# v2 git bundle"
+
+
+def write_bundle(repository: Path, commit: str, to: Path, *, history: bool = False) -> None:
+    """Write a commit, or all its history, and what the repository has of the files.
+
+    Raises ToolError with git's complaint.
+    """
+    extent = () if history else ("--no-walk",)
+    source = GitRepository(repository)
+    objects = source.run("rev-list", "--objects", *extent, "--missing=print", commit)
+    # rev-list marks what the mirror lacks with "?"; pack-objects would fail over it.
+    present = [line for line in objects.splitlines() if not line.startswith("?")]
+    with to.open("wb") as output:
+        output.write(_header(commit))
+        # git writes to the same file, past this process's buffer.
+        output.flush()
+        # One thread, so that the same commit gives the same bytes on every host.
+        options = ("--stdout", "--quiet", "--threads=1")
+        source.collect("pack-objects", *options, lines=present, into=output)
+
+
+def _header(commit: str) -> bytes:
+    """Return all that stands before the pack: the commit under one name, without prerequisites."""
+    return f"{BUNDLE_SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode()
+
+
+def bundle_begins_with(bundle: Path, commit: str) -> bool:
+    """Tell whether a file begins as `pack` writes a bundle of this commit.
+
+    Other headers can switch on what git knows besides: a filter, after which it takes missing
+    objects for promised ones, or another form of ids.
+    """
+    header = _header(commit)
+    with filesystem.open_file(bundle) as stream:
+        return stream.read(len(header)) == header
+
+
+def verify_bundle(bundle: Path, commit: str, scratch: Path, *, history: bool = False) -> None:
+    """Read a git bundle into an empty repository in `scratch`, which is made.
+
+    Raises ToolError unless the bundle holds the commit, or that with all its history.
+    """
+    repository = GitRepository(scratch).make()
+    repository.run("bundle", "unbundle", str(bundle))
+    repository.run("cat-file", "-e", f"{commit}^{{commit}}")
+    if history:
+        insist_on_history(repository, commit)
+
+
+def insist_on_history(repository: GitRepository, commit: str) -> None:
+    """Raise ToolError if an object of a commit, or of one before it, is missing."""
+    # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.
+    repository.run("rev-list", "--objects", "--quiet", commit)
+
+
+def read_bundle(bundle: Path, place: Path, commit: str) -> None:
+    """Bring a commit into a mirror, which is made if need be.
+
+    What the file lacks, whoever needs it has to look for.
+    """
+    with held(place, f"unbundling {commit}") as repository:
+        known = repository.kind(commit) is not None
+        repository.run("bundle", "unbundle", str(bundle))
+        if not known:
+            # What came before the commit is not here, as after a shallow fetch.
+            shallow = place / "shallow"
+            before = files.text(shallow) if shallow.is_file() else ""
+            files.write(shallow, f"{before}{commit}\n")

@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from tfwright.errors import Evidence, HostError, SupplyError, TfwrightError, ToolError, invoke
 from tfwright.tools import disk
-from tfwright.tools.process import environment, pipes
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import pipes
+from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.process.runner import TAIL_LINES
 
 CONFIG = Path(__file__).with_name("gitconfig")
@@ -80,7 +80,7 @@ def variables(home: Path, **more: str) -> dict[str, str]:
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
-    return environment.clean(home, extra={**settled, **more})
+    return clean_environment(home, extra={**settled, **more})
 
 
 def network() -> dict[str, str]:

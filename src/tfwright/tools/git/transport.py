@@ -116,13 +116,13 @@ def _run(
     listener: Listener | None = None,
     given: IO[bytes] | None = None,
 ) -> str:
-    def hear(lines: Iterable[str]) -> list[str]:
+    def read_lines(lines: Iterable[str]) -> list[str]:
         if listener:
             return _progress(lines, listener)
         return list(deque((line.rstrip() for line in lines), TAIL_LINES))
 
     try:
-        ended, said = supervised.run(command, allowance, hear, given)
+        ended, said = supervised.run(command, allowance, read_lines, given)
     except OSError as fault:
         raise program.unusable(fault) from fault
     if ended.excess:
@@ -144,7 +144,7 @@ def _progress(lines: Iterable[str], listener: Listener) -> list[str]:
     with program.gitpython():
         import git
 
-    class Heard(git.RemoteProgress):
+    class GitProgress(git.RemoteProgress):
         def update(
             self, _code: int, done: str | float, total: str | float | None = None, message: str = ""
         ) -> None:
@@ -154,8 +154,8 @@ def _progress(lines: Iterable[str], listener: Listener) -> list[str]:
             if counted < MOST_OBJECTS and whole < MOST_OBJECTS:
                 listener.progress(Progress(int(counted), int(whole) or None, "objects", message))
 
-    heard = Heard()
-    hear: Callable[[str], None] = heard.new_message_handler()
+    progress = GitProgress()
+    read_lines: Callable[[str], None] = progress.new_message_handler()
     for line in lines:
-        hear(line.rstrip())
-    return [*heard.other_lines, *heard.error_lines]
+        read_lines(line.rstrip())
+    return [*progress.other_lines, *progress.error_lines]

@@ -11,13 +11,16 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
+from tfwright.errors import SupplyError
 from tfwright.printable import printable
 
 if TYPE_CHECKING:
     import requests
+    from requests import PreparedRequest
 
 TIMEOUT = (5.0, 60.0)
 """Seconds to connect, and between two pieces. Connecting is quick or hopeless: a host without a
@@ -38,7 +41,7 @@ NO_SUCH_NAME = frozenset(
 not answer."""
 
 
-class Verdict(Enum):
+class FaultKind(Enum):
     """What a fault says about asking again."""
 
     REFUSED = auto()
@@ -60,10 +63,10 @@ class Verdict(Enum):
 class RequestError(Exception):
     """A request that did not bring what was asked for."""
 
-    def __init__(self, verdict: Verdict, why: str, after: float = 0.0) -> None:
+    def __init__(self, kind: FaultKind, why: str, after: float = 0.0) -> None:
         """Say why, and after how many seconds the server wants to be asked again."""
         super().__init__(why)
-        self.verdict, self.after = verdict, after
+        self.kind, self.after = kind, after
 
     @classmethod
     def of(cls, fault: BaseException) -> "RequestError":
@@ -76,7 +79,7 @@ class RequestError(Exception):
         chain = list(_chain(fault))
         why = printable(str(chain[-1]) or type(chain[-1]).__name__, LONGEST_SHOWN)
         if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
-            return cls(Verdict.REFUSED, f"its certificate is not accepted: {why}")
+            return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
         unreachable = (
             lower.NewConnectionError,
             lower.ConnectTimeoutError,
@@ -88,11 +91,11 @@ class RequestError(Exception):
                 isinstance(cause, socket.gaierror) and cause.errno in NO_SUCH_NAME
                 for cause in chain
             )
-            verdict = Verdict.NO_SUCH_HOST if unknown else Verdict.UNREACHABLE
-            return cls(verdict, f"the host cannot be reached: {why}")
+            kind = FaultKind.NO_SUCH_HOST if unknown else FaultKind.UNREACHABLE
+            return cls(kind, f"the host cannot be reached: {why}")
         # Every exception of requests is an OSError. InvalidURL and its like are ValueErrors too.
         if isinstance(fault, lower.HTTPError | OSError) and not isinstance(fault, ValueError):
-            return cls(Verdict.BROKEN, f"the connection broke: {why}")
+            return cls(FaultKind.BROKEN, f"the connection broke: {why}")
         if isinstance(fault, requests.exceptions.InvalidSchema):
             why = (
                 "its proxy is a SOCKS proxy; name one for HTTP in http_proxy and https_proxy"
@@ -101,7 +104,7 @@ class RequestError(Exception):
             )
         elif not isinstance(fault, requests.RequestException):
             why = f"the server's answer cannot be read: {why}"
-        return cls(Verdict.REFUSED, why)
+        return cls(FaultKind.REFUSED, why)
 
 
 def _chain(fault: BaseException) -> Iterator[BaseException]:
@@ -125,7 +128,7 @@ def get(
     for _ in range(MOST_REDIRECTS + 1):
         if time.monotonic() > end:
             why = f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
-            raise RequestError(Verdict.SLOW, why)
+            raise RequestError(FaultKind.SLOW, why)
         response = session.request(method, url, stream=True, timeout=TIMEOUT, headers=headers)
         location = response.headers.get("Location")
         if response.status_code not in {301, 302, 303, 307, 308} or location is None:
@@ -137,9 +140,9 @@ def get(
         if not on_the_web(url):
             shown = printable(url, LONGEST_SHOWN)
             why = f"it redirects to {shown}, which is not http or https"
-            raise RequestError(Verdict.REFUSED, why)
+            raise RequestError(FaultKind.REFUSED, why)
     why = f"the server redirects more than {MOST_REDIRECTS} times"
-    raise RequestError(Verdict.REFUSED, why)
+    raise RequestError(FaultKind.REFUSED, why)
 
 
 def on_the_web(url: str) -> bool:
@@ -207,3 +210,83 @@ def ask(url: str) -> Availability:
                 return Availability(answer.ok, status(answer), size)
     except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
         return Availability(there=None, why=str(RequestError.of(fault)))
+
+
+PIECE = 64 * 1024
+LONGEST_SECONDS = 120
+"""A server that sends a byte now and then is given up after so many seconds."""
+
+
+def fetch_document(url: str, limit: int) -> bytes:
+    """Return a document of up to `limit` bytes; raise SupplyError if the server fails."""
+    try:
+        return _read_document(url, limit)
+    except Exception as fault:
+        # A server can make the libraries raise anything.
+        raise SupplyError(
+            f"{printable(url, LONGEST_SHOWN)} cannot be read: {RequestError.of(fault)}",
+            remedy="Check the address and the network.",
+        ) from fault
+
+
+def _read_document(url: str, limit: int) -> bytes:
+    from tfwright.tools.http import connections
+
+    # file:// would read this host's own files.
+    if not on_the_web(url):
+        raise RequestError(FaultKind.REFUSED, "only http:// and https:// addresses are read")
+    content = bytearray()
+    deadline = time.monotonic() + LONGEST_SECONDS
+    with connections.session() as session, get(session, url) as answer:
+        if not answer.ok:
+            why = f"the server answered {status(answer)}"
+            raise RequestError(FaultKind.REFUSED, why)
+        # read1 and not read, which would wait for all of a piece, however slowly it comes.
+        while piece := answer.raw.read1(PIECE, decode_content=False):
+            content += piece
+            if len(content) > limit:
+                raise RequestError(FaultKind.OVERSIZE, f"it has more than {limit:,} bytes")
+            if time.monotonic() > deadline:
+                raise RequestError(FaultKind.SLOW, f"it took more than {LONGEST_SECONDS} seconds")
+    return bytes(content)
+
+
+POST_SECONDS = 20
+
+
+def post_json(url: str, body: Mapping[str, object], token: str = "") -> None:
+    """Post JSON; raise SupplyError, which names the server and no more of the address."""
+    server, why = "the address", ""
+    try:
+        server = urlsplit(url).hostname or server
+        status = _posted(url, body, token)
+        # A redirect is not followed: what it leads to would be another address than the user's.
+        if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            why = f"status {status}"
+    # The message of a library holds the whole address, which may be a secret.
+    except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
+        why = type(fault).__name__
+    if why:
+        raise SupplyError(
+            f"{server} did not take the notice: {why}",
+            remedy="The notice is kept and sent again in the next night.",
+        )
+
+
+def _posted(url: str, body: Mapping[str, object], token: str) -> int:
+    from tfwright.tools.http import connections
+
+    def authorised(request: "PreparedRequest") -> "PreparedRequest":
+        # As `auth` and no header: ~/.netrc would replace a header.
+        request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
+    auth = authorised if token else None
+    with (
+        connections.session() as session,
+        # Only the status counts: a body may have no end.
+        session.post(
+            url, json=body, auth=auth, timeout=POST_SECONDS, allow_redirects=False, stream=True
+        ) as answer,
+    ):
+        return answer.status_code

@@ -18,7 +18,7 @@ from tfwright.errors import Evidence, SilentServerError, SupplyError
 from tfwright.progress import SILENCE, Progress
 from tfwright.tools import files
 from tfwright.tools.http import client
-from tfwright.tools.http.client import RequestError, Verdict
+from tfwright.tools.http.client import FaultKind, RequestError
 from tfwright.tools.http.partial import PIECE, BusyError, Partial
 
 if TYPE_CHECKING:
@@ -228,13 +228,13 @@ class _Transfer:
         if size is not None:
             if announced not in {None, size}:
                 why = f"the server announces {announced:,} bytes, the file has {size:,}"
-                raise RequestError(Verdict.OVERSIZE, why)
+                raise RequestError(FaultKind.OVERSIZE, why)
             return size
         # Without a stated size one file may not use up the disk that the others need too.
         most = min(LARGEST, space // 2)
         if announced is not None and announced > most:
             raise RequestError(
-                Verdict.OVERSIZE,
+                FaultKind.OVERSIZE,
                 f"the server announces {announced:,} bytes; without a size in the lock file, "
                 f"at most {most:,} are accepted on this disk",
             )
@@ -342,7 +342,7 @@ class _Answer:
         if not self.too_slow:
             return None
         why = f"it sent only {self.received:,} bytes before its time was over"
-        return RequestError(Verdict.SLOW, why)
+        return RequestError(FaultKind.SLOW, why)
 
     def cut_if_slow(self) -> None:
         """End the transfer of a server that does not keep its pace."""
@@ -508,7 +508,7 @@ class _Run:
         except RequestError as fault:
             # A server that announces more than it has ends every answer with a cut, also the
             # complete one, and another one does not hang up.
-            final = fault.verdict in {Verdict.REFUSED, Verdict.OVERSIZE}
+            final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
             return fault if final or not partial.whole() else None
         return None
 
@@ -521,7 +521,7 @@ class _Run:
         """
         wanted, host = transfer.wanted, self.hosts[transfer.host]
         if host.gone:
-            raise RequestError(Verdict.REFUSED, host.gone)
+            raise RequestError(FaultKind.REFUSED, host.gone)
         if not wanted.sha256:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
@@ -545,7 +545,7 @@ class _Run:
                 for piece in answer.pieces():
                     if partial.size + len(piece) > largest:
                         raise RequestError(
-                            Verdict.OVERSIZE,
+                            FaultKind.OVERSIZE,
                             f"the server sends more than the {largest:,} bytes that the file may "
                             "have",
                         )
@@ -555,7 +555,7 @@ class _Run:
                             f"{space // 4:,} bytes of the disk are left for files whose size a "
                             "lock file states"
                         )
-                        raise RequestError(Verdict.OVERSIZE, why)
+                        raise RequestError(FaultKind.OVERSIZE, why)
                     partial.append(piece)
                     transfer.arrived = partial.size
                     host.heard_at = time.monotonic()
@@ -566,7 +566,7 @@ class _Run:
         """Let the main thread cut an answer while it is read."""
         with self.turn:
             if self.fault:
-                raise RequestError(Verdict.BROKEN, "the run was stopped")
+                raise RequestError(FaultKind.BROKEN, "the run was stopped")
             self.active.append(answer)
         try:
             yield answer
@@ -577,25 +577,25 @@ class _Run:
     def _decide(self, transfer: _Transfer, partial: Partial, fault: RequestError) -> None:
         """Decide which url is asked next, and when."""
         host, why, now = self.hosts[transfer.host], str(fault), time.monotonic()
-        match fault.verdict:
-            case Verdict.REFUSED:
+        match fault.kind:
+            case FaultKind.REFUSED:
                 transfer.fail(why, silent=bool(host.gone))
-            case Verdict.OVERSIZE:
+            case FaultKind.OVERSIZE:
                 partial.restart()
                 transfer.fail(why)
-            case Verdict.RESTART:
+            case FaultKind.RESTART:
                 # No pause: the server answered, and only the question was wrong.
                 partial.restart()
-            case Verdict.SLOW:
+            case FaultKind.SLOW:
                 transfer.defer(why)
-            case verdict:
+            case kind:
                 pause = transfer.next_pause()
-                silent = verdict is not Verdict.BROKEN
+                silent = kind is not FaultKind.BROKEN
                 if silent:
                     # It did not answer this file twice, nor any other one in between; one without
                     # an address is not asked a second time.
                     missed_twice = host.heard_at <= transfer.missed_at < math.inf
-                    if verdict is Verdict.NO_SUCH_HOST or missed_twice:
+                    if kind is FaultKind.NO_SUCH_HOST or missed_twice:
                         host.gone = why
                     transfer.missed_at = now
                 if host.gone or pause is None or fault.after > self.limits.patience:
@@ -617,7 +617,7 @@ def _accepted(response: "requests.Response", start: int) -> tuple[int, int | Non
     why = f"the server answered {client.status(response)}"
     code = response.status_code
     if code in TRANSIENT:
-        raise RequestError(Verdict.BROKEN, why, client.retry_after(response))
+        raise RequestError(FaultKind.BROKEN, why, client.retry_after(response))
     span = re.fullmatch(
         r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)",
         response.headers.get("Content-Range", ""),
@@ -625,9 +625,9 @@ def _accepted(response: "requests.Response", start: int) -> tuple[int, int | Non
     if code == PARTIAL_CONTENT and span and int(span[1]) == start:
         return start, client.number(span[2])
     if start and code in {PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE}:
-        raise RequestError(Verdict.RESTART, why)
+        raise RequestError(FaultKind.RESTART, why)
     if code != OK:
-        raise RequestError(Verdict.REFUSED, why)
+        raise RequestError(FaultKind.REFUSED, why)
     return 0, client.content_length(response)
 
 
@@ -638,16 +638,16 @@ def _verify(wanted: WantedFile, partial: Partial, begun: int, total: int | None)
     expected = total if wanted.size is None else wanted.size
     if expected is not None and partial.size < expected:
         why = f"the connection ended after {partial.size:,} of {expected:,} bytes"
-        raise RequestError(Verdict.BROKEN, why)
+        raise RequestError(FaultKind.BROKEN, why)
     if not wanted.sha256:
         return
     # Two servers may hold different files; the same url is asked again for all of it.
     if begun:
         why = "the rest does not belong to what another answer began with"
-        raise RequestError(Verdict.RESTART, why)
+        raise RequestError(FaultKind.RESTART, why)
     found = partial.sha256()
     partial.restart()
     raise RequestError(
-        Verdict.REFUSED,
+        FaultKind.REFUSED,
         f"it sent other bytes than the pinned ones: sha256 {found}, wanted {wanted.sha256}",
     )

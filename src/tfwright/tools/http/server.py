@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from tfwright.documents import clock, opening
+from tfwright.documents import filesystem
 from tfwright.errors import HostError
 from tfwright.tools import files
 
@@ -108,7 +108,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         page = _page(path, self.headers.get("Accept", ""))
         # Opened before it is looked at: size and tag then belong to the bytes that are sent.
         try:
-            stream = opening.plain(page)
+            stream = filesystem.open_file(page)
         except OSError:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
@@ -124,7 +124,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         size = state.st_size
         # A rebuilt page of the same length still gets another tag.
         tag = f'"{state.st_mtime_ns:x}-{size:x}"'
-        changed = email.utils.format_datetime(clock.utc(state.st_mtime), usegmt=True)
+        changed = email.utils.format_datetime(filesystem.utc(state.st_mtime), usegmt=True)
         headers = self._about(page) | {"ETag": tag, "Last-Modified": changed}
         if status := precondition(self.headers, tag, changed):
             self._respond(status, headers)

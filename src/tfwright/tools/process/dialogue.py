@@ -71,7 +71,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
         while True:
             listener = _Listener(child, respondent, patience)
             try:
-                asks = listener.hear()
+                asks = listener.read_question()
             except _LostError as lost:
                 raise ToolError(
                     f"{Path(command.argv[0]).name} {lost}",
@@ -88,7 +88,12 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
             # program.
             child.sendline(_typed(respondent.answer(listener.text())))
             patience = timeout
-        status = _status(child)
+        deadline = time.monotonic() + GRACE_SECONDS
+        while child.isalive() and time.monotonic() < deadline:
+            time.sleep(SETTLE_SECONDS)
+        # The status is the caller's to judge: configure.py exits with 0 where it found no
+        # Bazel.
+        status = -child.signalstatus if child.signalstatus else child.exitstatus or 0
     return Spoken("".join(said), status)
 
 
@@ -123,7 +128,7 @@ class _Listener:
         self.quiet_since = time.monotonic()
         self.looked = self.waited = False
 
-    def hear(self) -> bool:
+    def read_question(self) -> bool:
         """Read; return whether the program asks. Raises _LostError if it does neither in time."""
         import pexpect
 
@@ -136,7 +141,14 @@ class _Listener:
             except pexpect.TIMEOUT:
                 if self._asks():
                     return True
-            self._keep_to_limits()
+            if time.monotonic() > self.deadline:
+                message = f"asked nothing and did not end for {self.patience:g} seconds"
+                raise _LostError(message)
+            # TensorFlow asks a wrong path again without a limit in some releases.
+            if self.size > MOST_TEXT:
+                raise _LostError(
+                    f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
+                )
 
     def _asks(self) -> bool:
         """Say whether a program that pauses has asked something."""
@@ -179,14 +191,6 @@ class _Listener:
         # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
         return self.end.endswith(_QUESTION_ENDS)
 
-    def _keep_to_limits(self) -> None:
-        if time.monotonic() > self.deadline:
-            message = f"asked nothing and did not end for {self.patience:g} seconds"
-            raise _LostError(message)
-        # TensorFlow asks a wrong path again without a limit in some releases.
-        if self.size > MOST_TEXT:
-            raise _LostError(f"printed more than {MOST_TEXT >> 20} MiB without asking a question")
-
 
 @contextmanager
 def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
@@ -213,16 +217,6 @@ def _end(child: "pexpect.spawn[str]") -> None:
             # group. A program that ignores the hang-up would keep the stage waiting.
             os.killpg(child.pid, signal.SIGKILL)
     child.close(force=True)
-
-
-def _status(child: "pexpect.spawn[str]") -> int:
-    """Return the exit status of a program that has closed its terminal, and so is about to end."""
-    deadline = time.monotonic() + GRACE_SECONDS
-    while child.isalive() and time.monotonic() < deadline:
-        time.sleep(SETTLE_SECONDS)
-    # The status is the caller's to judge: configure.py exits with 0 where it found no
-    # Bazel.
-    return -child.signalstatus if child.signalstatus else child.exitstatus or 0
 
 
 def last_lines(text: str) -> tuple[str, ...]:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.errors import Evidence, ToolError
-from tfwright.tools.process import environment
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.process.runner import end, leashed
 
 LARGEST_OUTPUT = 2**30
@@ -20,7 +19,7 @@ LARGEST_COMPLAINT = 16 * 2**20
 PIECE = 1 << 16
 FEED_SECONDS = 60.0
 
-Heard = TypeVar("Heard")
+LinesRead = TypeVar("LinesRead")
 
 
 class Collected(NamedTuple):
@@ -65,18 +64,18 @@ def collect(
 
 
 def listen(
-    command: Command, given: IO[Any], hear: Callable[[Iterable[str]], Heard]
-) -> tuple[int, Heard]:
+    command: Command, given: IO[Any], read_lines: Callable[[Iterable[str]], LinesRead]
+) -> tuple[int, LinesRead]:
     """Run a program that reports on its standard error, and pass its lines on as they come.
 
     A line may end in a carriage return only, as those of a progress bar do. Returns the exit status
-    and what `hear` made of the lines. Raises OSError if the program cannot be started.
+    and what `read_lines` made of the lines. Raises OSError if the program cannot be started.
     """
     with leashed(command, subprocess.DEVNULL, subprocess.PIPE, given) as process:
         # newline=None: all three ends of a line count.
         lines = io.TextIOWrapper(process.stderr or io.BytesIO(), "utf-8", "replace", newline=None)
-        heard = hear(lines)
-    return process.returncode, heard
+        lines_read = read_lines(lines)
+    return process.returncode, lines_read
 
 
 def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
@@ -115,7 +114,7 @@ def feed(argv: Sequence[str], text: str, seconds: float = FEED_SECONDS) -> None:
     """Run a program with `text` as its input; raise ToolError if it fails or takes too long."""
     # The user's own hook: it gets the home directory, but none of the caller's
     # variables.
-    command = Command(tuple(argv), Path("/"), environment.clean(account.home()))
+    command = Command(tuple(argv), Path("/"), clean_environment(filesystem.home()))
     pipe = subprocess.PIPE
     try:
         # communicate() writes and reads at once: a program that complains before it has

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError
 from tfwright.tools import disk
-from tfwright.tools.process import inside, isolation, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import isolation, runner
+from tfwright.tools.process.command import Command, placed
 
 if TYPE_CHECKING:
     import pexpect
@@ -49,7 +49,7 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
     """
     import pexpect
 
-    command = inside.placed(isolation.placed(command), terminal=True)
+    command = placed(isolation.placed(command), terminal=True)
     try:
         with runner.deferred():
             child = pexpect.spawn(

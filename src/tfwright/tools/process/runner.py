@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import termios
@@ -13,10 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
+from tfwright.documents import filesystem
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import disk, files
-from tfwright.tools.process import file_lock, inside, isolation
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import command as programs
+from tfwright.tools.process import file_lock, isolation
+from tfwright.tools.process.command import Command, clean_environment, placed
 
 UMASK = 0o022
 TAIL_LINES = 15
@@ -81,7 +84,7 @@ def leashed(
     that this process holds, see `file_lock.HELD`; for a brief program that is enough. The streams
     are those of Popen.
     """
-    placed = inside.placed(isolation.placed(command))
+    started = placed(isolation.placed(command))
     with ExitStack() as stack:
         take = None
         # A brief program has no terminal. Taking one needs a fork, which copies the page tables of
@@ -94,9 +97,9 @@ def leashed(
         release = stack.enter_context(deferred())
         process = stack.enter_context(
             subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
-                placed.argv,
-                cwd=placed.cwd,
-                env=dict(placed.env),
+                started.argv,
+                cwd=started.cwd,
+                env=dict(started.env),
                 stdin=stdin,
                 start_new_session=True,
                 umask=UMASK,
@@ -214,7 +217,7 @@ def show(command: Command) -> int:
 
 def answer(command: Command) -> str:
     """Return what a short program prints; empty if it cannot be run, fails or hangs."""
-    command = inside.placed(isolation.placed(command))
+    command = placed(isolation.placed(command))
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
             command.argv,
@@ -243,3 +246,42 @@ def become(command: Command) -> NoReturn:
     env = dict(command.env)
     # execve and not execvpe: which program it is was decided with the command.
     os.execve(program, command.argv, env)  # noqa: S606 a fixed program, no shell
+
+
+def read_crontab() -> str:
+    """Return the user's crontab; empty if there is none yet. Raises HostError without cron."""
+    ended = _crontab("-l", given="")
+    # Without a crontab it fails, and says so.
+    return ended.stdout if ended.returncode == 0 else ""
+
+
+def write_crontab(text: str) -> None:
+    """Put another crontab in its place; raise HostError if cron refuses it."""
+    ended = _crontab("-", given=text)
+    if ended.returncode:
+        raise HostError(
+            "crontab refused the new table",
+            remedy="Add the line by hand with 'crontab -e'.",
+            evidence=Evidence(lines=tuple(ended.stderr.splitlines()[-5:])),
+        )
+
+
+def _crontab(argument: str, given: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603 a program of the system with a fixed argument
+        [_crontab_program(), argument],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environment(filesystem.home()),
+    )
+
+
+def _crontab_program() -> str:
+    # By the system's own PATH, as cron itself would find it.
+    program = shutil.which("crontab", path=":".join(programs.SYSTEM_PATH))
+    if program is None:
+        raise HostError(
+            "This host has no crontab", remedy="Install cron, or use --install user (systemd)."
+        )
+    return program

@@ -23,7 +23,7 @@ MEMORY = 4 * 2**30
 OUTPUT = 16 * 2**20
 """Bytes that it may print."""
 
-Heard = TypeVar("Heard")
+LinesRead = TypeVar("LinesRead")
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Supervised:
 def run(
     command: Command,
     allowance: Allowance,
-    hear: Callable[[Iterable[str]], Heard],
+    read_lines: Callable[[Iterable[str]], LinesRead],
     given: IO[bytes] | None = None,
-) -> tuple[Supervised, Heard]:
+) -> tuple[Supervised, LinesRead]:
     """Run a program within an allowance, and pass the lines of its standard error on as they come.
 
     Raises OSError if it cannot be started.
@@ -71,13 +71,13 @@ def run(
             lines = io.TextIOWrapper(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
             )
-            heard = hear(course.shortened(lines))
+            lines_read = read_lines(course.shortened(lines))
             process.wait()
         # The watcher looks four times a second: more than the limit may have come in
         # between.
         output.seek(0)
         printed = output.read(allowance.output)
-    return Supervised(process.returncode, printed, course.excess), heard
+    return Supervised(process.returncode, printed, course.excess), lines_read
 
 
 class _Course:

@@ -5,10 +5,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tfwright.documents import account
+from tfwright.documents import filesystem
 from tfwright.errors import SilentServerError, SupplyError, TfwrightError
-from tfwright.tools.process import environment
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, clean_environment
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _INDEX = {
@@ -84,4 +83,4 @@ def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if name.lower() in _INDEX[client]}
     # The real home: the clients' own configuration is there, often with the index's
     # address.
-    return environment.clean(account.home(), programs, extra={**proxies(), **own})
+    return clean_environment(filesystem.home(), programs, extra={**proxies(), **own})

@@ -1,18 +1,25 @@
 """The target Python's venv: the interpreter that TensorFlow is built for, with exact pins."""
 
+import base64
+import csv
 import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.printable import shell_word
 from tfwright.tools import files, trees
-from tfwright.tools.process import environment, file_lock, inside, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process import file_lock, runner
+from tfwright.tools.process.command import (
+    Command,
+    clean_environment,
+    container_name,
+    open_container,
+)
 from tfwright.tools.python import package_clients, packages, pips
 from tfwright.tools.trees import TreeContent
 
@@ -71,7 +78,7 @@ def place(
     """Return the directory of a venv, whether it is there or not; `version` is the full one."""
     pins = sorted(map(_pin, requirements))
     # The same path in a container image is another interpreter.
-    content = json.dumps([str(interpreter.resolve()) + inside.name(), version, *pins])
+    content = json.dumps([str(interpreter.resolve()) + container_name(), version, *pins])
     key = hashlib.sha256(content.encode()).hexdigest()[:12]
     # Its path is part of every action's key: one that was reached by a link is the same.
     return stores[0].resolve() / "pythons" / f"{version}-{key}"
@@ -185,9 +192,9 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     module = "venv" if modern else "virtualenv"
     remedy = remedy_without(interpreter, version)
     # A link to an interpreter of an image would be broken on the host.
-    copies = ("--copies",) if inside.current() else ()
+    copies = ("--copies",) if open_container() else ()
     argv = (str(interpreter), "-m", module, *copies, str(home))
-    command = Command(argv, home.parent, environment.clean(home.parent))
+    command = Command(argv, home.parent, clean_environment(home.parent))
     try:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
@@ -253,3 +260,61 @@ def _exact(requirements: Sequence[str], brought: Sequence[Path]) -> list[str]:
 def _pin(requirement: str) -> str:
     """Return a requirement without the checksums that it may name."""
     return requirement.partition(_HASH)[0]
+
+
+IGNORED = ("__pycache__", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
+"""What Python or pip writes after the installation, or what no RECORD has a checksum for."""
+
+
+def changed_files(venv: Path) -> list[str]:
+    """Return the files that are not as their package installed them, and those of no package.
+
+    Paths are relative to the venv.
+    """
+    found: list[str] = []
+    for site in sorted(venv.glob("lib/python*/site-packages")):
+        found += _changes(venv, site)
+    return found
+
+
+def _changes(venv: Path, site: Path) -> Iterator[str]:
+    recorded: set[Path] = set()
+    for record in sorted(site.glob("*.dist-info/RECORD")):
+        for path, checksum in _entries(record):
+            # Scripts stand in RECORD as ../../../bin/name.
+            file = (site / path).resolve()
+            recorded.add(file)
+            # RECORD has no checksum for itself, and none for scripts that pip made.
+            if checksum and _checksum(file) != checksum:
+                yield _shown(file, venv)
+    for file in sorted(site.rglob("*")):
+        # Python writes bytecode when a module is first imported, in whatever build
+        # comes first.
+        if file.suffix == ".pyc" or not set(file.parts).isdisjoint(IGNORED):
+            continue
+        # A module or a .pth file that no package brought would take part in every
+        # build.
+        imported = file.suffix in {".py", ".pth", ".so"}
+        if imported and file.is_file() and file.resolve() not in recorded:
+            yield _shown(file, venv)
+
+
+def _entries(record: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and checksum of each line that has both, except Python's bytecode."""
+    with record.open(encoding="utf-8", errors="replace", newline="") as stream:
+        for row in csv.reader(stream):
+            if len(row) > 1 and not row[0].endswith(".pyc"):
+                yield row[0], row[1]
+
+
+def _checksum(file: Path) -> str:
+    """Return a file's checksum as RECORD writes it; empty for a file that is not there."""
+    if not file.is_file():
+        return ""
+    digest = hashlib.sha256(file.read_bytes()).digest()
+    # PEP 376 and the wheel format: URL-safe base64 without its padding.
+    return "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _shown(file: Path, venv: Path) -> str:
+    return str(file.relative_to(venv)) if file.is_relative_to(venv) else str(file)

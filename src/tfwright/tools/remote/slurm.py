@@ -68,7 +68,7 @@ class SlurmResult:
     log: Path
 
 
-Hear = Callable[[SlurmResult], None]
+OnResult = Callable[[SlurmResult], None]
 """Receives the result of each task when it ends."""
 Note = Callable[[str], None]
 """Receives a line on what Slurm does with the job, whenever that changes."""
@@ -125,7 +125,7 @@ def run(
     table: SlurmTable,
     folder: Path,
     batches: Iterable[Sequence[Sequence[str]]],
-    hear: Hear,
+    on_result: OnResult,
     note: Note,
 ) -> None:
     """Run commands of tfwright, until each one ended; each batch of them is a job array.
@@ -141,10 +141,10 @@ def run(
     files.write(folder / "job.sh", script_of(table, folder), 0o755)
     for batch in batches:
         tasks.add(batch)
-        tasks.look(hear, note)
+        tasks.look(on_result, note)
     while tasks.jobs or tasks.waiting:
         time.sleep(INTERVAL_SECONDS)
-        tasks.look(hear, note)
+        tasks.look(on_result, note)
 
 
 def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Command:
@@ -205,10 +205,10 @@ class _Tasks:
             self.waiting.append(number)
         self.added += len(programs)
 
-    def look(self, hear: Hear, note: Note) -> None:
-        """Hear of results, and submit what waits or was ended by Slurm without one."""
+    def look(self, on_result: OnResult, note: Note) -> None:
+        """Take results, and submit what waits or was ended by Slurm without one."""
         for number in sorted(self.jobs):
-            self._hear(number, hear)
+            self._take_result(number, on_result)
         queued = _queued(set(self.jobs.values()), self.folder)
         # While slurmctld is away, nothing is known to have changed.
         if queued is None:
@@ -227,7 +227,7 @@ class _Tasks:
                 del self.jobs[number]
                 again.append(number)
             else:
-                self._hear(number, hear, lost=True)
+                self._take_result(number, on_result, lost=True)
         self.waiting = [*again, *self.waiting]
         self._submit()
 
@@ -268,7 +268,7 @@ class _Tasks:
             raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
         return job
 
-    def _hear(self, number: int, hear: Hear, *, lost: bool = False) -> None:
+    def _take_result(self, number: int, on_result: OnResult, *, lost: bool = False) -> None:
         """Pass on the result of a task; one that is lost has none."""
         result = _result(self.folder, number)
         if lost or result.status != LOST:
@@ -276,7 +276,7 @@ class _Tasks:
             # The result may be that of an attempt which Slurm had lost.
             if self.attempts[number] > 1:
                 runner.answer(Command(("scancel", f"{job}_{number}"), self.folder, _environment()))
-            hear(result)
+            on_result(result)
 
     def _note(self, tasks: Collection[str], note: Note) -> None:
         """Say why tasks wait: Slurm lets a task wait for ever for what no node has."""

@@ -5,9 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tfwright.wheel.binary import cpu, elf_image, fatbin, machine_code
-from tfwright.wheel.binary.content import KERNELS, REGISTRY, TENSORFLOW, Content, Symbols
 from tfwright.wheel.binary.cpu import Cpu
-from tfwright.wheel.binary.elf_image import ElfImage
+from tfwright.wheel.binary.elf_image import (
+    KERNELS,
+    REGISTRY,
+    TENSORFLOW,
+    Content,
+    ElfImage,
+    Symbols,
+)
 
 MOST_VERSIONS = 10_000
 """Versions that a library may ask for; a chain of them may lead anywhere."""

@@ -12,7 +12,7 @@ is searched for them, and it does not matter what the sections say.
 import struct
 from collections.abc import Iterator
 
-from tfwright.wheel.binary.content import Content
+from tfwright.wheel.binary.elf_image import Content
 
 _MAGIC = struct.pack("<I", 0xBA55ED50)
 _CONTAINER = struct.Struct("<4sHHQ")

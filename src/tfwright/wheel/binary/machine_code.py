@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tfwright.wheel.binary import elf_image
-from tfwright.wheel.binary.content import Content, piece, text
-from tfwright.wheel.binary.elf_image import ElfImage, Segment
+from tfwright.wheel.binary.elf_image import Content, ElfImage, Segment, piece, text
 
 LONGEST_NAME = 64 * 1024
 """Bytes of a function's name that are read."""

@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tfwright.wheel.binary import cpu, elf, fatbin
-from tfwright.wheel.binary.content import (
+from tfwright.wheel.binary.cpu import Cpu
+from tfwright.wheel.binary.elf_image import (
     REGISTRY,
     TENSORFLOW,
     Content,
@@ -22,7 +23,6 @@ from tfwright.wheel.binary.content import (
     piece,
     text,
 )
-from tfwright.wheel.binary.cpu import Cpu
 from tfwright.wheel.binary.machine_code import Code
 
 THIN = {

@@ -7,8 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tfwright.wheel.binary import elf, elf_image, machine_code, macho
-from tfwright.wheel.binary.content import Content, piece
-from tfwright.wheel.binary.elf_image import ElfImage
+from tfwright.wheel.binary.elf_image import Content, ElfImage, piece
 from tfwright.wheel.binary.machine_code import Code
 from tfwright.wheel.binary.macho import Slice
 from tfwright.wheel.compare.difference import Apart, Cursor, only, sample, tell_apart

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from tfwright.printable import first_few
-from tfwright.wheel.binary.content import Content
+from tfwright.wheel.binary.elf_image import Content
 
 SHOWN = 5
 """How many of a kind are named; the others are counted."""

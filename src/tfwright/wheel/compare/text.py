@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfwright.printable import printable
+from tfwright.rules.starlark.language import parse_python
 from tfwright.tools import json_text
-from tfwright.tools.python import sources
 
 CONTEXT = 1
 MOST_LINES = 400
@@ -93,16 +93,16 @@ def compiled(one: bytes, two: bytes) -> TextFinding:
 
 def _parsed(content: bytes) -> ast.Module | None:
     """Return what a Python file means; None if it cannot be said, as of Python 2."""
-    return sources.parsed(content) if len(content) <= LARGEST_PROGRAM else None
+    return parse_python(content) if len(content) <= LARGEST_PROGRAM else None
 
 
-def _alike(one: object, two: object, *, documented: bool) -> bool:
+def _alike(old: object, new: object, *, documented: bool) -> bool:
     """Say whether two parts of programs do the same, with or without their docstrings.
 
     It ends at the first difference, as ast.dump does not.
     """
     # No recursion: a chain of some hundred "elif" would be too deep for Python's stack.
-    left = [(one, two)]
+    left = [(old, new)]
     while left:
         first, second = left.pop()
         if type(first) is not type(second):
@@ -131,16 +131,16 @@ def _part(node: object, name: str, *, documented: bool) -> object:
     return node.body[ast.get_docstring(node, clean=False) is not None :]
 
 
-def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
+def _diff(old: Sequence[str], new: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
     """Return the lines that differ, from the first to the last, with a little around them."""
     # difflib takes time that grows with the square of the length. Leave out what is
     # alike at both ends, and bound what is left.
-    start = _alike_until(one, two)
-    end = _alike_until(one[start:][::-1], two[start:][::-1])
+    start = _alike_until(old, new)
+    end = _alike_until(old[start:][::-1], new[start:][::-1])
     first = max(start - CONTEXT, 0)
     spared = max(end - CONTEXT, 0)
-    before = one[first : len(one) - spared][:MOST_LINES]
-    after = two[first : len(two) - spared][:MOST_LINES]
+    before = old[first : len(old) - spared][:MOST_LINES]
+    after = new[first : len(new) - spared][:MOST_LINES]
     hunks = difflib.unified_diff(before, after, n=CONTEXT, lineterm="")
     lines = [line for line in hunks if not line.startswith(("---", "+++", "@@"))]
     shown = []
@@ -153,9 +153,9 @@ def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tup
     return (f"line {start + 1}:", *shown)
 
 
-def _alike_until(one: Sequence[str], two: Sequence[str]) -> int:
+def _alike_until(old: Sequence[str], new: Sequence[str]) -> int:
     """Return how many lines two texts begin with alike."""
-    for number, (before, after) in enumerate(zip(one, two, strict=False)):
+    for number, (before, after) in enumerate(zip(old, new, strict=False)):
         if before != after:
             return number
-    return min(len(one), len(two))
+    return min(len(old), len(new))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tfwright.tools.python import sources as python_sources
+from tfwright.rules.starlark.language import parse_python
 from tfwright.wheel import archive
 from tfwright.wheel.inspect.library import Library
 
@@ -177,7 +177,7 @@ def stated(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
     names = [member.filename for member in archive.files(wheel)]
     name = next((name for name in names if name.endswith(BUILD_INFO)), "")
     # Parsed and never imported: the wheel may be hostile, and for another Python.
-    tree = python_sources.parsed(archive.text(wheel, name, LARGEST))
+    tree = parse_python(archive.text(wheel, name, LARGEST))
     return tuple(_assigned(tree)) if tree else ()
 
 

@@ -17,7 +17,7 @@ from tfwright.errors import Evidence, WheelError
 from tfwright.printable import first_few, first_of
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary import elf_image, macho
-from tfwright.wheel.binary.content import Content
+from tfwright.wheel.binary.elf_image import Content
 from tfwright.wheel.inspect import cuda, needs, tags
 from tfwright.wheel.inspect import library as inspection_library
 from tfwright.wheel.inspect.cuda import CudaSource
@@ -92,10 +92,10 @@ def inspect(
     signed_by = ""
     if key:
         # Few wheels are inspected with a key, and all others would wait for what reads signatures.
-        from tfwright.wheel.seal import envelope
+        from tfwright.wheel.seal import statement
 
         # The signature first: what a forged wheel says of itself need not be read.
-        signed_by = envelope.verify(path, key)
+        signed_by = statement.verify_signed(path, key)
     try:
         with archive.opened(path) as wheel:
             build_record = f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tfwright.printable import first_of, listed
-from tfwright.wheel.binary.content import Content
+from tfwright.wheel.binary.elf_image import Content
 
 _GUESSED = rb"home/|Users/|root/|_bazel_|execroot/|bazel-out/"
 """What a path on a build machine begins with or holds, behind a slash."""

@@ -9,9 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from tfwright.wheel.binary import elf, elf_image, macho
-from tfwright.wheel.binary.content import KERNELS, REGISTRY, Content
 from tfwright.wheel.binary.elf import Elf, ElfTable
-from tfwright.wheel.binary.elf_image import ElfImage
+from tfwright.wheel.binary.elf_image import KERNELS, REGISTRY, Content, ElfImage
 from tfwright.wheel.binary.macho import MachO
 
 NCCL_OPS = "_nccl_ops.so"

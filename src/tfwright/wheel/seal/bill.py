@@ -12,8 +12,8 @@ from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
 
 from tfwright import __version__
-from tfwright.documents import clock
-from tfwright.wheel.seal.sbom import ArchiveComponent, Materials
+from tfwright.documents import filesystem
+from tfwright.wheel.seal.build_record import ArchiveComponent, Materials
 
 GITHUB = re.compile(
     r"https://(?:\S+/)?(?:github\.com|codeload\.github\.com)/([\w.-]+)/([\w.-]+)/"
@@ -37,7 +37,7 @@ def write(materials: Materials) -> bytes:
         purl=PackageURL("pypi", None, project.lower().replace("_", "-"), version),
     )
     # Number and time follow from the materials: chance or the clock would change the wheel.
-    about = BomMetaData(component=wheel, timestamp=clock.utc(materials.epoch))
+    about = BomMetaData(component=wheel, timestamp=filesystem.utc(materials.epoch))
     bill = Bom(serial_number=materials.serial, metadata=about)
     bill.metadata.tools.components.add(
         Component(

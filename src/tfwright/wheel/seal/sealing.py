@@ -23,7 +23,7 @@ from importlib import metadata
 from typing import IO
 
 from tfwright import __version__
-from tfwright.documents import clock
+from tfwright.documents import filesystem
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record
@@ -157,5 +157,5 @@ def seal(
 def moment(epoch: int) -> Moment:
     """Return a time as zip says it: UTC, within its years, in steps of two seconds."""
     # In UTC: zip has no time zone, and the host's must not show.
-    when = min(max(clock.utc(epoch), EARLIEST), LATEST)
+    when = min(max(filesystem.utc(epoch), EARLIEST), LATEST)
     return (when.year, when.month, when.day, when.hour, when.minute, when.second // 2 * 2)

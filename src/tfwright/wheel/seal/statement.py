@@ -9,10 +9,12 @@ import datetime as dt
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from tfwright.tools import json_text
+from tfwright.errors import WheelError
+from tfwright.tools import files, json_text, signing
 from tfwright.wheel import archive
-from tfwright.wheel.seal import build_record, sbom
+from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.build_record import BuildRecord
 
 SUFFIX = ".intoto.json"
@@ -93,7 +95,9 @@ def dependencies(record: BuildRecord, wheel: zipfile.ZipFile) -> Iterator[dict[s
         algorithm, _, digest = image["digest"].partition(":")
         uri = f"pkg:oci/{image['name']}@{image['digest']}"
         yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
-    bill = json_text.parsed(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
+    bill = json_text.parsed(
+        wheel.read(f"{archive.metadata_directory(wheel)}/{build_record.BILL_NAME}")
+    )
     for component in bill["components"]:
         # It is named above already, with its commit.
         if component["bom-ref"] == "source":
@@ -106,3 +110,48 @@ def dependencies(record: BuildRecord, wheel: zipfile.ZipFile) -> Iterator[dict[s
         if "sha256" not in digests:
             digests = {"gitCommit": component["version"]}
         yield {"name": component["name"], "uri": component["purl"], "digest": digests}
+
+
+SIGNED_SUFFIX = ".intoto.jsonl"
+"""After the whole name of the wheel's file."""
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+FORGED = "Do not trust the wheel. Download it again, with the files next to it, from its source."
+
+
+def sign(payload: bytes, key: Path) -> bytes:
+    """Return the envelope of a statement, signed with a private key.
+
+    Raises HostError if the key cannot sign.
+    """
+    return signing.sign(payload, PAYLOAD_TYPE, key)
+
+
+def verify_signed(wheel: Path, key: Path) -> str:
+    """Insist that a key's holder signed the statement about exactly this wheel; return its id.
+
+    Raises HostError if the key cannot be used, WheelError if the envelope next to the wheel is
+    missing or not signed with it, is about another wheel, or says something else than the plain
+    statement, where that is next to it.
+    """
+    payload, keyid = signing.verified(
+        wheel.with_name(wheel.name + SIGNED_SUFFIX), PAYLOAD_TYPE, key
+    )
+    try:
+        # A statement may be about several files; even a trusted signer may write nonsense.
+        subjects = [subject["digest"]["sha256"] for subject in json_text.parsed(payload)["subject"]]
+    except (ValueError, LookupError, TypeError) as fault:
+        raise WheelError(
+            "What was signed is not an in-toto statement about a file",
+            remedy="Ask whoever signed it.",
+        ) from fault
+    # A valid signature alone proves little: it may be about another wheel.
+    if files.sha256(wheel) not in subjects:
+        raise WheelError(
+            f"{wheel.name} is not the wheel that was signed: its SHA-256 is another one",
+            remedy=FORGED,
+        )
+    # Tools that do not know envelopes read the plain file, so the two must agree.
+    plain = wheel.with_name(wheel.name + SUFFIX)
+    if plain.is_file() and plain.read_bytes() != payload:
+        raise WheelError(f"{plain.name} is not the statement that was signed", remedy=FORGED)
+    return keyid

@@ -1,0 +1,133 @@
+"""A recipe in several files: what a machine resolves, and what recipes share, in documents.
+
+A recipe names its toolkit and its archives; the packages that pip resolved lie next to it.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tfwright.documents import words
+from tfwright.documents.faults import line_of
+from tfwright.documents.home import ROOT, SHIPPED
+from tfwright.documents.names import PackagePin, inner_path
+from tfwright.documents.toml import Table, load, values_of
+from tfwright.errors import Evidence, RecipeError
+
+TOOLKITS, ARCHIVES = "toolkits", "archives"
+"""Folders of the documents that recipes name."""
+PINS_HEAD = "# Resolved by pip for {recipe}; 'invoke pin' writes it.\n"
+PINS = ".pins"
+"""How the name of the packages' document ends; it begins as its recipe's."""
+
+
+class PinsFile(Table):
+    """The packages that `invoke pin` resolved for a recipe, in addition to those it names.
+
+    A package that the recipe names itself has the recipe's version.
+    """
+
+    both: tuple[PackagePin, ...] = ()
+    """Packages of the build that verify installs as well."""
+    build: tuple[PackagePin, ...] = ()
+    """Packages of the build only: they join ``host.requirements``."""
+    verify: tuple[PackagePin, ...] = ()
+    """Packages of the test only: they join ``verify.requirements``."""
+
+
+@dataclass
+class Composing:
+    """The values of a recipe, as its other documents complete them."""
+
+    path: Path
+    archives_table: type[Table]
+    documents: list[Path] = field(default_factory=list)
+    """The other files that the recipe is made of."""
+
+    def complete(self, values: dict[str, Any]) -> None:
+        """Put what the documents say into the values of the recipe's own file.
+
+        Raises RecipeError for a document that is missing, or does not fit its model.
+        """
+        from tfwright.documents.toolkit import ToolkitTable
+
+        if isinstance(named := values.get("toolkit"), str):
+            values["toolkit"] = self._document(TOOLKITS, named, ("toolkit",), ToolkitTable)
+        fetch = values.get("fetch")
+        if isinstance(fetch, dict) and isinstance(named := fetch.get("archives"), str):
+            shared = self._document(ARCHIVES, named, ("fetch", "archives"), self.archives_table)
+            # The recipe's own come last: a substitute of the same name wins, a source is one more.
+            own, sources = fetch.get("substitutes", {}), fetch.get("sources", [])
+            # Anything else is a fault, which the model describes.
+            if isinstance(own, dict) and isinstance(sources, list):
+                fetch["substitutes"] = {**shared.get("substitutes", {}), **own}
+                fetch["sources"] = [*shared.get("sources", []), *sources]
+        self._packages(values)
+
+    def _document(
+        self, folder: str, name: str, key: tuple[str, ...], model: type[Table]
+    ) -> dict[str, Any]:
+        path = self.find(folder, name, key)
+        self.documents.append(path)
+        # Checked by itself, so that a fault is shown with its own file and line.
+        load(path, model)
+        return values_of(path)
+
+    def find(self, folder: str, name: str, key: tuple[str, ...]) -> Path:
+        """Return the file of a name: next to the recipe, or in ROOT, or in SHIPPED.
+
+        A path is as it is.
+        """
+        here = self.path.resolve().parent
+        places = [here / folder, ROOT / folder, SHIPPED / folder]
+        try:
+            inner_path(name)
+            if name.endswith(".toml"):
+                places, file = [here], name
+            else:
+                file = f"{name}.toml"
+            for place in places:
+                # A link must not lead to a file elsewhere on the host.
+                found = (place / file).resolve()
+                if found.is_file() and found.is_relative_to(place.resolve()):
+                    return found
+        # ValueError: no inner path; OSError: too long for a file system.
+        except (ValueError, OSError):
+            pass
+        where = f"{self.path}:{line_of(self.path.read_text('utf-8'), key)}"
+        known = sorted({path.stem for place in places for path in place.glob("*.toml")})
+        raise RecipeError(
+            f"{where}: {'.'.join(key)}: no document {name[:200]!r}{words.guess(name, known)}",
+            remedy=f"Name a file of {folder}/, here or in the recipe's directory, without .toml; "
+            "or write the path of one from there, which ends in .toml.",
+            evidence=Evidence(where=where),
+        )
+
+    def _packages(self, values: dict[str, Any]) -> None:
+        path = self.path.with_suffix(PINS)
+        if not path.is_file():
+            return
+        self.documents.append(path)
+        pins = load(path, PinsFile)
+        resolved = {"host": (*pins.both, *pins.build), "verify": (*pins.both, *pins.verify)}
+        for name, lines in resolved.items():
+            table = values.setdefault(name, {}) if lines else None
+            own = table.get("requirements", []) if isinstance(table, dict) else None
+            # Anything else is a fault, which the model describes.
+            if isinstance(own, list) and all(isinstance(line, str) for line in own):
+                table["requirements"] = merged(own, lines)  # type: ignore[index]  # seen above
+
+
+def merged(own: list[str], resolved: tuple[str, ...]) -> list[str]:
+    """Return packages of a recipe with those that were resolved, by name; its own ones win."""
+    if not resolved:
+        return own
+    named = {project(line) for line in own}
+    return sorted([*own, *(line for line in resolved if project(line) not in named)], key=project)
+
+
+def project(line: str) -> str:
+    """Return the name, as indexes compare it, with which a requirement begins."""
+    found = re.match(r"[\w.-]+", line)
+    return re.sub(r"[-_.]+", "-", found[0]).lower() if found else line

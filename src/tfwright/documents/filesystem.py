@@ -1,0 +1,72 @@
+"""What the operating system says of this host: its files, the account and its home, file times."""
+
+import datetime as dt
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+
+
+def open_file(path: Path) -> io.BufferedReader:
+    """Open a file for reading.
+
+    Raises OSError for a directory, named pipe or socket as for a file that is missing.
+    """
+    # Without O_NONBLOCK, a named pipe keeps us waiting for somebody who writes.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode) or stat.S_ISFIFO(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise OSError(errno.ENXIO, "Is a named pipe, and no file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+HOMELESS = Path("/nonexistent")
+"""The home of accounts that have none, as Debian calls it: nothing is found there, and nothing
+can be written."""
+
+
+def home() -> Path:
+    """Return the home directory; ``/nonexistent`` if there is none."""
+    found = expanded("~")
+    return found if found.is_absolute() else HOMELESS
+
+
+def expanded(path: Path | str) -> Path:
+    """Return a path with its ``~`` or ``~user`` replaced; unchanged without such a user."""
+    # Path.expanduser raises RuntimeError for an unknown user.
+    return Path(os.path.expanduser(path))  # noqa: PTH111 the same
+
+
+def without_home(text: str) -> str:
+    """Return a text for other people, with ``~`` for the home directory."""
+    # In many containers it is "/", which is a part of every path.
+    return text if home() == Path("/") else text.replace(str(home()), "~")
+
+
+def account_name() -> str:
+    """Return the name of the account; its number if it has no name."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+FIRST = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
+LAST = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
+
+
+def utc(seconds: float) -> dt.datetime:
+    """Return a time that is given in seconds since 1970.
+
+    git and file systems hold times that no calendar has: they become the first or the last one.
+    """
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        return LAST if seconds > 0 else FIRST

@@ -1,0 +1,180 @@
+"""The checksums that a recipe leaves open: found in its text, learned, and written there."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote
+
+from tfwright.documents import recipe as recipes
+from tfwright.documents import toml
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import FetchTable, SubstituteTable
+from tfwright.documents.toolkit import PartName, Way
+from tfwright.errors import SupplyError
+from tfwright.lock import packages
+from tfwright.pipeline import external
+from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.job import RecipeJob
+from tfwright.progress import Listener
+from tfwright.toolkit import sources
+from tfwright.toolkit.sources import Supplier
+from tfwright.tools import toml_editing
+from tfwright.vault import learning, substitutes
+from tfwright.vault.learning import OPEN, Learned
+from tfwright.vault.origins import Origins, WantedArchive
+from tfwright.vault.store import Store
+
+Key = tuple[str | int, ...]
+"""Where in a document a checksum belongs."""
+
+
+@dataclass(frozen=True)
+class PinnedChecksum:
+    """A checksum that was written into a recipe."""
+
+    key: Key
+    learned: Learned
+
+    def __str__(self) -> str:
+        dotted = ".".join(str(part) for part in self.key)
+        return f"{dotted}: {self.learned.sha256}, from {self.learned.where}"
+
+
+def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedChecksum]:
+    """Learn each checksum that a recipe leaves out or leaves empty, and write it into the file.
+
+    What was learned before a failure stays written. Raises RecipeError for other faults of the
+    recipe, and SupplyError if no source gives a file.
+    """
+    keys = list(_open(toml.values_of(path)))
+    if not keys:
+        # Its other faults are found when it is read for building.
+        return []
+    recipe = recipes.read(str(path), _completed)
+    job = RecipeJob(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
+    found = []
+    learned: dict[Key, Learned] = {}
+    for key in keys:
+        if key not in learned:
+            learned |= _learned(job, key, keys)
+        checksum = PinnedChecksum(key, learned[key])
+        toml_editing.put_value(path, key, checksum.learned.sha256)
+        listener.note(f"Pinned {checksum}")
+        found.append(checksum)
+    return found
+
+
+def _open(values: Mapping[str, Any]) -> Iterator[Key]:
+    """Yield where a checksum is missing, or empty."""
+    fetch = _table(values.get("fetch"))
+    given = fetch.get("sources")
+    tables: list[tuple[str | int, object]] = [
+        *_table(fetch.get("substitutes")).items(),
+        *enumerate(given if isinstance(given, list) else ()),
+    ]
+    for name, table in tables:
+        # Any other value is a fault, which reading the recipe describes.
+        if isinstance(table, Mapping) and table.get("sha256", "") == "":
+            yield "fetch", "sources" if isinstance(name, int) else "substitutes", name, "sha256"
+    for part, table in _table(values.get("toolkit")).items():
+        ways = _table(table)
+        debian = _table(ways.get("debian"))
+        for way, pins in (
+            (("wheels",), ways.get("wheels")),
+            (("archives",), ways.get("archives")),
+            (("debian", "files"), debian.get("files")),
+        ):
+            for name, sha256 in _table(pins).items():
+                if sha256 == "":
+                    yield "toolkit", part, *way, name
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    # The document was not checked yet: anything may stand anywhere.
+    return value if isinstance(value, Mapping) else {}
+
+
+def _completed(values: dict[str, Any]) -> None:
+    """Fill in or take out what is open, so that all else of the recipe is checked."""
+    packages.without_open(values)
+    for key in _open(values):
+        place: Any = values
+        for part in key[:-1]:
+            place = place[part]
+        place[key[-1]] = OPEN
+
+
+def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
+    """Learn the checksum of a key, with those of `keys` that the same download brings."""
+    fetch, report = job.recipe.fetch, job.listener.progress
+    origins = Origins(job.host_file, job.places.git, job.offline)
+    store = external.store(job.job)
+    match key:
+        case "fetch", "substitutes", str(name), _:
+            wanted = _substitute(job, name, fetch.substitutes[name])
+            return {key: learning.of_file(wanted, origins, store, report)}
+        case "fetch", "sources", int(number), _:
+            # Alone, so that no other source of the recipe can answer in its place.
+            alone = replace(origins, fetch=FetchTable(sources=(fetch.sources[number],)))
+            wanted = WantedArchive(f"fetch.sources {number + 1}", OPEN, ())
+            return {key: learning.of_source(wanted, alone, store)}
+        case _, _, "archives", str(url):
+            wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
+            store = sources.store(job.places.vault)
+            return {key: learning.of_file(wanted, origins, store, report)}
+    together = [other for other in keys if other[:-1] == key[:-1]]
+    try:
+        return _of_packages(job, together)
+    except SupplyError:
+        if len(together) == 1:
+            raise
+        # One that cannot be had must not keep the others open.
+        return _of_packages(job, [key])
+
+
+def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArchive:
+    if not table.git:
+        return WantedArchive(name, OPEN, table.urls, substitute=True)
+    # Only the rule says into which directory the commit is packed, and into a zip or not.
+    repository = external.repository(job.job, job.recipe.source)
+    rules = external.read(job.job, RecipePins.of(job.recipe), repository, None)
+    return substitutes.wanted(name, table, substitutes.replaced(name, rules.repositories))
+
+
+def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, Learned]:
+    """Learn the checksums of packages of one part, and keep the packages for `toolkit`."""
+    store = sources.store(job.places.vault)
+    store.root.mkdir(parents=True, exist_ok=True)
+    names = {str(key[-1]): key for key in keys}
+    dropped = learning.dropped(names, job.host_file)
+    found = {names[name]: learning.kept(path, str(path), store) for name, path in dropped.items()}
+    others = {name: names[name] for name in names if name not in dropped}
+    if others:
+        found |= _downloaded(job, others, store)
+    if lacking := [name for name, key in names.items() if key not in found]:
+        raise SupplyError(
+            f"{lacking[0]} was not given under this name",
+            remedy="Correct the file name; the package index or archive lists them.",
+        )
+    return found
+
+
+def _downloaded(job: RecipeJob, names: Mapping[str, Key], store: Store) -> dict[Key, Learned]:
+    """Download packages of one part; return those that came under the names asked for."""
+    _, part, way, *_ = next(iter(names.values()))
+    table = getattr(job.recipe.toolkit, cast("PartName", part))
+    supplier = Supplier(store, job.host_file, job.listener, job.log("pin-toolkit"))
+    supplier.log.parent.mkdir(parents=True, exist_ok=True)
+    job.listener.note(f"Downloading {', '.join(names)}: {way}")
+    # apt writes a colon as %3a in the names of files.
+    keys = {unquote(name): key for name, key in names.items()}
+    pins = dict.fromkeys(names, OPEN)
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
+        brought = supplier.packages(cast("Way", way), table, pins, Path(room))
+        return {
+            keys[unquote(path.name)]: learning.kept(path, str(way), store)
+            for path in brought
+            if unquote(path.name) in keys
+        }

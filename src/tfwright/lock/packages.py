@@ -1,0 +1,224 @@
+"""`invoke pin`: exact versions and checksums for what a recipe leaves open."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+from tfwright.documents import toml
+from tfwright.documents.composing import PINS, PINS_HEAD
+from tfwright.documents.names import EXACT_PIN
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.host import pythons
+from tfwright.pipeline.job import RecipeJob
+from tfwright.tools import files, toml_editing
+from tfwright.tools.bazel import binary as bazels
+from tfwright.tools.python import packages, resolving
+
+LISTS = (("host", "requirements"), ("verify", "requirements"))
+"""The lists whose packages pip resolves, as table and key."""
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What was written into a recipe."""
+
+    path: Path
+    lists: dict[str, tuple[str, ...]]
+    """The packages by the key of their list."""
+    changes: tuple[str, ...]
+    """Each pin that is new, gone or of another version."""
+    bazel: str
+    """The checksum of Bazel's binary for this machine; empty if it was there already."""
+
+
+def pin(
+    job: RecipeJob, path: Path, added: Sequence[str] = (), verifying: Sequence[str] = ()
+) -> Pinned:
+    """Resolve the packages of a recipe with everything they need, and write them as exact pins.
+
+    `job` has the recipe without those that its file names without a version; they are resolved.
+    `added` are further requirements of the build, such as ``h5py`` or ``numpy==1.14.5``,
+    `verifying` those of the wheel; the other pins that are there keep their versions. Bazel's
+    checksum is written last, and stays open where only packages could be had. Raises RecipeError
+    for what is not such a requirement, HostError if the target Python is missing, SupplyError if
+    pip finds no versions that fit together.
+    """
+    recipe = job.recipe
+    opened = left_open(toml.values_of(path))
+    options = {"--add": added, "--verify": verifying}
+    for where, lines in (*options.items(), *opened.items()):
+        for line in lines:
+            _insist_on_requirement(where, line)
+    building = [*opened["host.requirements"], *added]
+    trying = [*opened["verify.requirements"], *verifying]
+    wanted_lists = _wanted(recipe, building, trying)
+    # A recipe without packages can be pinned on any host.
+    if not any(wanted_lists.values()):
+        return Pinned(path, {}, (), _pin_bazel(job, path))
+    direct = {"host.requirements": building, "verify.requirements": trying}
+    lists = _pin_packages(job, path, wanted_lists, direct)
+    changes = []
+    for key, pins in lists.items():
+        table, name = key.split(".")
+        before, now = {*getattr(getattr(recipe, table), name)}, {*pins}
+        changes += [f"+ {pin}  ({key})" for pin in sorted(now - before)]
+        changes += [f"- {pin}  ({key})" for pin in sorted(before - now)]
+    try:
+        bazel = _pin_bazel(job, path)
+    except (SupplyError, HostError) as fault:
+        # The packages do not depend on it, and are written.
+        if not changes:
+            raise
+        job.listener.note(f"Bazel's checksum stays open: {fault.what}")
+        bazel = ""
+    return Pinned(path, lists, tuple(changes), bazel)
+
+
+def _insist_on_requirement(where: str, line: str) -> None:
+    """Raise RecipeError unless a person named a package, as an index knows it.
+
+    `where` is the option that names it, or the recipe's list.
+    """
+    option = f"{where} " if where.startswith("-") else ""
+    like = f"Write {option}numpy, {option}numpy==1.19.5 or {option}'numpy>=1.19,<2'."
+    try:
+        requirement = Requirement(line)
+    # InvalidRequirement is a ValueError; brackets within brackets recurse.
+    except (ValueError, RecursionError):
+        raise RecipeError(
+            f"{where} {line!r} does not name a package and its versions", remedy=like
+        ) from None
+    if requirement.url:
+        raise RecipeError(
+            f"{where} {line!r} names a file or a repository, and a pin is a version of an index",
+            remedy=like,
+        )
+    if requirement.marker:
+        raise RecipeError(
+            f"{where} {line!r} has a condition, and the recipe's Python and system are known",
+            remedy="Leave out what is behind the semicolon, or the whole package.",
+        )
+
+
+def _pin_packages(
+    job: RecipeJob,
+    path: Path,
+    wanted_lists: Mapping[str, Sequence[str]],
+    direct: Mapping[str, Sequence[str]],
+) -> dict[str, tuple[str, ...]]:
+    """Write both lists with everything that their packages need."""
+    wanted_python = job.recipe.host.python
+    interpreter = pythons.find(wanted_python, job.host_file)
+    if not interpreter:
+        absence = pythons.absence(wanted_python, job.host_file)
+        raise HostError(
+            f"This host has {absence.found}; the recipe wants {absence.wanted}",
+            remedy=absence.remedy,
+        )
+    # The target Python resolves, since what a package needs depends on its version.
+    version = pythons.version_of(interpreter)
+    log = job.log("pin")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lists: dict[str, tuple[str, ...]] = {}
+    # An empty list stays as it is: a recipe need not verify anything.
+    for key, wanted in wanted_lists.items():
+        if wanted:
+            lists[key] = resolving.closure(interpreter, version, wanted, log)
+    _write(path, lists, direct)
+    return lists
+
+
+def _write(
+    path: Path, lists: Mapping[str, Sequence[str]], added: Mapping[str, Sequence[str]]
+) -> None:
+    """Write what a recipe names into its own lists, and what that needs next to it."""
+    written = toml.values_of(path)
+    resolved = {}
+    for key, pins in lists.items():
+        table, name = key.split(".")
+        own = _lines(written, table, name)
+        names = {packages.name_of(line) for line in (*own, *added[key])}
+        kept = [pin for pin in pins if packages.name_of(pin) in names]
+        # The author's layout of a list that stays as it is stays as well.
+        if kept != own:
+            toml_editing.put_list(path, (table, name), kept)
+        resolved[table] = [pin for pin in pins if pin not in kept]
+    place = path.with_suffix(PINS)
+    build, verify = resolved.get("host", []), resolved.get("verify", [])
+    both = [pin for pin in build if pin in verify]
+    if place.is_file() or build or verify:
+        if not place.is_file():
+            files.write(place, PINS_HEAD.format(recipe=path.name))
+        for name, pins in (
+            ("both", both),
+            ("build", [pin for pin in build if pin not in both]),
+            ("verify", [pin for pin in verify if pin not in both]),
+        ):
+            if pins:
+                toml_editing.put_list(place, (name,), pins)
+            else:
+                toml_editing.without_key(place, (name,))
+
+
+def _wanted(recipe: Recipe, added: Sequence[str], verifying: Sequence[str]) -> dict[str, list[str]]:
+    """Return what each list has to hold; verify tries the numpy that the build used."""
+    building = _merged(recipe.host.requirements, added)
+    listed = _merged(recipe.verify.requirements, verifying)
+    # The wheel is compiled against this numpy's C API, and may fail with an older one.
+    numpy = [line for line in building if packages.name_of(line) == "numpy"]
+    tried = _merged(listed, numpy) if listed else []
+    return {"host.requirements": building, "verify.requirements": tried}
+
+
+def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
+    """Return pins with requirements in the place of those of the same package."""
+    names = {packages.name_of(line) for line in added}
+    kept = [line for line in pins if packages.name_of(line) not in names]
+    return [*kept, *added]
+
+
+def _pin_bazel(job: RecipeJob, path: Path) -> str:
+    """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
+    bazel = job.recipe.bazel
+    if bazels.here() in bazel.sha256:
+        return ""
+    # No checksum is expected yet: this download is the one that sets it.
+    given = job.host_file.bazels.get(bazel.version)
+    note = job.listener.note
+    binary = bazels.obtain(
+        bazel.version, {}, job.places.stores, given=given, offline=job.offline, note=note
+    )
+    key = ("sha256", bazels.here())
+    why = f"from {binary.origin}, when it was pinned"
+    toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
+    return f"{bazels.here()} {binary.sha256}"
+
+
+def left_open(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the lines of a document that pin no version, by the key of their list."""
+    return {
+        f"{table}.{key}": list(filter(_is_open, _lines(values, table, key))) for table, key in LISTS
+    }
+
+
+def without_open(values: dict[str, Any]) -> None:
+    """Take those lines out, so that all else of a recipe is checked."""
+    for table, key in LISTS:
+        if lines := _lines(values, table, key):
+            values[table][key] = [line for line in lines if not _is_open(line)]
+
+
+def _lines(values: Mapping[str, Any], table: str, key: str) -> list[Any]:
+    # The document was not checked yet: anything may stand anywhere.
+    given = values.get(table)
+    lines = given.get(key) if isinstance(given, Mapping) else None
+    return lines if isinstance(lines, list) else []
+
+
+def _is_open(line: object) -> bool:
+    # Anything else than a text is a fault, which reading the recipe describes.
+    return isinstance(line, str) and not EXACT_PIN.fullmatch(line)

@@ -1,1 +1,0 @@
-"""Versions and checksums pinned."""

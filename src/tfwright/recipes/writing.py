@@ -1,0 +1,518 @@
+"""`invoke new`: a recipe from what is known about a release, with a reason behind each pin.
+
+What the tables of host/ know is filled in with its source. Every question of ./configure gets an
+answer: from the pins, from the person at the terminal, or "no", which leaves the feature out. The
+recipe is unverified, and the report lists what is still open.
+"""
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from tfwright.build import verified
+from tfwright.configure import expected, validation
+from tfwright.configure.catalogue import Prompt
+from tfwright.develop import schemas
+from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import PINS
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.names import recipe_name
+from tfwright.documents.release import ExactRelease, Release, is_version
+from tfwright.errors import RecipeError
+from tfwright.facts import gpus
+from tfwright.host import compatibility
+from tfwright.host.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.match import ranking as match
+from tfwright.match.ranking import Wish
+from tfwright.printable import shell_word
+from tfwright.recipes import bazel
+from tfwright.rules import tree_files
+from tfwright.tools import files
+from tfwright.tools.git.remote import Remote, named_commit
+
+URL = "https://github.com/tensorflow/tensorflow.git"
+ROUNDS = 8
+"""Answers can lead to further questions; no release nests them deeper than this."""
+FLAGS = {"x86_64": "-march=x86-64 -mtune=generic", "aarch64": "-march=armv8-a"}
+"""What serves most people: code for every processor of a machine."""
+BUILDING = ("numpy", "wheel")
+"""Packages that every build imports."""
+BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
+"""Packages that the build imports too, of a release that requires them."""
+OLDEST_CAPABILITY = "3.0"
+"""The oldest GPUs that TensorFlow has code for."""
+CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+Ask = Callable[[Prompt, str], str]
+"""Asks a person, with a default in the form that is typed; returns the default where there is
+none."""
+
+
+@dataclass(frozen=True)
+class NewRecipe:
+    """A recipe that was written, and what is still open in it."""
+
+    path: Path
+    open: tuple[str, ...]
+    pinning: str = ""
+    """The command that resolves the packages of the build, and those of the wheel if setup.py of
+    the commit says them; empty for a copy, which has its pins."""
+
+
+@dataclass(frozen=True)
+class WantedRelease:
+    """What a person names as the release of a new recipe."""
+
+    version: ExactRelease
+    tag: bool = False
+    """Whether it is one commit, as of 1.8.0, and not the newest one of a branch, as of 1.8."""
+    commit: str = ""
+    """The commit, where a person names it; a mirror may have the history and no tags."""
+
+    @property
+    def line(self) -> Release:
+        """The release line."""
+        return self.version.line
+
+    def __str__(self) -> str:
+        return str(self.version if self.tag else self.line)
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """The CUDA of a new recipe, and the one that the release was tested with."""
+
+    row: compatibility.Cuda
+    tested: compatibility.Tested | None
+
+    def cudnn(self) -> tuple[str, str]:
+        """Return the cuDNN and the reason for it."""
+        least, most = self.row.cudnn
+        wanted = self.tested.cudnn if self.tested else ""
+        # 7 is of any 7.x, of which 9.2 takes those from 7.1 on.
+        fits = is_within(wanted, least, most) or is_of_line(least, wanted)
+        if self.tested and wanted and fits:
+            return wanted, f"tested with this release: {self.tested.source}"
+        # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
+        reason = "the oldest for this CUDA, since this release was tested with an older one"
+        return least, f"{reason}: {self.row.source('cudnn')}"
+
+
+def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    wish: Wish,
+    wanted: WantedRelease,
+    host_file: HostFile,
+    folder: Path,
+    ask: Ask,
+    bazel_version: str = "",
+) -> NewRecipe:
+    """Write a recipe for a release into `folder`.
+
+    Raises RecipeError if the release was never made for what is wished for, its commit is of
+    another one, or the file exists; SupplyError if the repository does not name the tag or branch.
+    """
+    draft = _Draft(wish, wanted, _toolkit(wish, wanted.line))
+    path = folder / f"{draft.name}.toml"
+    if path.exists():
+        raise RecipeError(
+            f"{path} exists already",
+            remedy=f"To go on with it, run 'invoke lint --recipe {shell_word(str(path))}', which "
+            "lists what it lacks. To begin again, rename or delete it.",
+        )
+    draft.begin(folder)
+    texts = draft.source(host_file)
+    python = draft.host()
+    draft.packages(tree_files.setup_of(texts), python)
+    draft.bazel(bazel.chosen(wanted.line, texts, bazel_version))
+    draft.compile(python)
+    try:
+        draft.answer(path, ask)
+    except KeyboardInterrupt:
+        # What a person answered so far is kept: 'invoke lint' lists the other questions.
+        files.write(path, draft.text())
+        raise
+    except RecipeError:
+        # It does not load, and would only stop the next attempt.
+        files.remove(path)
+        raise
+    argument = shell_word(str(path))
+    return NewRecipe(
+        path,
+        tuple(line.replace("FILE", argument) for line in draft.open),
+        draft.pinning.replace("FILE", argument),
+    )
+
+
+def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
+    """Return the CUDA for a recipe; None for one without a GPU.
+
+    It is the one that is asked for, or else what the release was tested with, as far as that
+    compiles for the GPU. Raises RecipeError if no such CUDA is known.
+    """
+    if not (wish.gpu or wish.cuda):
+        return None
+    tested = match.tested_with(release)
+    row = compatibility.cuda(wish.cuda) or match.toolkit_for(wish, tested)
+    if row is None and wish.cuda:
+        known = ", ".join(row.version for row in compatibility.cudas())
+        raise RecipeError(f"Nothing is known of CUDA {wish.cuda}", remedy=f"Name one of {known}.")
+    if row is None or (wish.gpu and not is_within(wish.gpu, *row.capabilities)):
+        line = f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
+        machine = f"--os {wish.system or 'Linux'} --release {release}"
+        if wish.gpu:
+            machine = f"--gpu {wish.gpu} {machine}"
+        raise RecipeError(
+            f"{line} does not compile for compute capability {wish.gpu or 'any'}",
+            remedy=f"Name another CUDA with --cuda, or another release; 'invoke match {machine}' "
+            "lists what fits together.",
+        )
+    if wish.system == "Darwin" and compatibility.mac(row.version) is None:
+        raise RecipeError(
+            f"NVIDIA made no CUDA {row.version} for macOS",
+            remedy="Leave out --gpu and --cuda, or name an older CUDA; the last one was 10.2.",
+        )
+    return Toolkit(row, tested)
+
+
+@dataclass
+class _Draft:
+    """A recipe's text as it grows."""
+
+    wish: Wish
+    wanted: WantedRelease
+    toolkit: Toolkit | None
+    lines: list[str] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+    pinning: str = ""
+
+    @property
+    def machine(self) -> str:
+        return self.wish.machine or "x86_64"
+
+    @property
+    def name(self) -> str:
+        """A name that says what `invoke lint` asks of names: system, branch and CUDA."""
+        version = self.wanted.version
+        platform = "macos" if self.wish.system == "Darwin" else "linux"
+        candidate = f"-{version.candidate}" if version.candidate else ""
+        suffix = f"cuda{self.toolkit.row.version}" if self.toolkit else "cpu"
+        suffix += "" if self.machine == "x86_64" else f"-{self.machine}"
+        return f"{platform}-r{version.line}{candidate}-{suffix}"
+
+    def table(self, name: str, **pins: tuple[object, str]) -> None:
+        """Begin a table; each pin comes with the reason for it."""
+        self.lines += ["", f"[{name}]"]
+        self.pin(**pins)
+
+    def pin(self, **pins: tuple[object, str]) -> None:
+        self.lines += [f"{key} = {json.dumps(pin)}  # {why}" for key, (pin, why) in pins.items()]
+
+    def begin(self, folder: Path) -> None:
+        system = "macOS" if self.wish.system == "Darwin" else "Linux"
+        kind = f"with CUDA {self.toolkit.row.version} " if self.toolkit else ""
+        summary = f"TensorFlow {self.wanted} {kind}for {system}"
+        self.lines = [
+            schemas.line_in(folder),
+            "",
+            "# Written by 'invoke new'; not run yet.",
+            "",
+            f"summary = {json.dumps(summary)}",
+        ]
+
+    def source(self, host_file: HostFile) -> dict[str, str]:
+        """Pin the commit; return the texts of its tree that later pins follow from."""
+        wanted = self.wanted
+        address = host_file.mirror_of(URL) or URL
+        # git needs a directory to run in, and a new checkout has none yet.
+        host_file.build_out.mkdir(parents=True, exist_ok=True)
+        remote = Remote(host_file.build_out, address)
+        branch, commit = f"r{wanted.line}", wanted.commit
+        reason = "The commit that was asked for."
+        if wanted.tag and not commit:
+            tag, commit = remote.release_of(wanted.version)
+            reason = f"The tag {tag} at upstream."
+        elif not commit:
+            commit = remote.commit_of(branch)
+            reason = f"The branch of release {wanted.line}; the commit is its newest one today."
+        self.table("source")
+        # A branch moves; the commit is what makes the recipe build the same next year.
+        self.lines += [
+            f"# {reason}",
+            f'url = "{URL}"',
+            f'branch = "{branch}"',
+            f'commit = "{commit}"',
+        ]
+        if wanted.tag:
+            self.lines.append(f'version = "{wanted.version}"')
+        paths = (*tree_files.BAZELS, *tree_files.RELEASES, *tree_files.SETUPS)
+        texts = remote.texts(commit, paths)
+        stated = tree_files.release_of(texts)
+        if wanted.commit and not texts:
+            self.open.append(
+                f"source.commit: {address} showed none of its files; 'invoke fetch --recipe FILE' "
+                "says whether it has it"
+            )
+        if stated and stated != wanted.line:
+            raise RecipeError(
+                f"Commit {commit} is TensorFlow {stated}, not {wanted.line}",
+                remedy="Name a commit of that release, or --release of this one.",
+            )
+        return texts
+
+    def host(self) -> str:
+        """Pin what the machine must have; return the target Python."""
+        release, wish = self.wanted.line, self.wish
+        known = compatibility.python(release)
+        if not (known or wish.python):
+            raise RecipeError(
+                f"No table says which Python TensorFlow {release} takes",
+                remedy="Look into setup.py of the tree, and add --python VERSION.",
+            )
+        # The newest Python of the range has wheels for the longest time.
+        python = wish.python or (known.most if known else "")
+        reason = "what was asked for"
+        if known:
+            reason = f"TensorFlow {release} takes {known}: {known.source}"
+            if not known.holds(python):
+                raise RecipeError(
+                    f"TensorFlow {release} was not made for Python {python}",
+                    remedy=f"It takes {known} ({known.source}).",
+                )
+        self.table(
+            "host",
+            system=(wish.system or "Linux", "what was asked for"),
+            machine=(self.machine, "what was asked for, or else this host's"),
+            python=(python, reason),
+        )
+        if self.toolkit:
+            self._gpu(self.toolkit)
+        self.lines += [
+            "# What TensorFlow's own build imports; 'invoke pin' adds what these need.",
+            "requirements = []",
+        ]
+        return python
+
+    def _gpu(self, toolkit: Toolkit) -> None:
+        """Pin CUDA and what goes with it on this system."""
+        row, tested = toolkit.row, toolkit.tested
+        reason = f"what was asked for; nothing is known of TensorFlow {self.wanted.line} with it"
+        if tested:
+            reason = f"tested with this release: {tested.source}"
+            if tested.cuda != row.version:
+                reason = f"this release was tested with {tested.cuda}: {tested.source}"
+        self.pin(cuda=(row.version, reason), cudnn=toolkit.cudnn())
+        mac = compatibility.mac(row.version) if self.wish.system == "Darwin" else None
+        if mac:
+            why = f"for this CUDA: {mac.why}"
+            self.pin(xcode=(mac.xcode, f"the newest {why}"), macos=(mac.macos, why))
+            self.open.append("patches: TensorFlow has not been made for CUDA on macOS since 1.2")
+            return
+        if gpus.jetson(self.wish.gpu):
+            self.open.append(
+                "host.cuda, host.cudnn: a Jetson has those of its JetPack, and its driver; "
+                f"NVIDIA has wheels for it: {match.JETPACK}"
+            )
+            return
+        oldest, source = compatibility.driver(row, self.wish.gpu)
+        self.pin(
+            gcc=(row.gcc, f"the newest for this CUDA: {row.source('gcc')}"),
+            driver=(oldest, f"the oldest that runs it: {source}"),
+        )
+
+    def packages(self, setup: str, python: str) -> None:
+        """Name the command that pins the packages: pip alone knows what these need."""
+        required = tree_files.required(setup, python)
+        # What TensorFlow's build imports, in the versions that it requires.
+        building = dict.fromkeys(BUILDING, "")
+        for requirement in required:
+            name = canonicalize_name(requirement.name)
+            if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
+                building[name] = str(requirement.specifier)
+        plain = (str(requirement).partition(";")[0].strip() for requirement in required)
+        asked = [f"--add {shlex.quote(name + version)}" for name, version in building.items()]
+        asked += [f"--verify {shlex.quote(requirement)}" for requirement in plain]
+        self.open += [
+            f"verify.requirements: setup.py of this tree wants {requirement}, of which every "
+            "night makes another; pin its release, or one night's, with 'invoke pin --recipe FILE "
+            "--verify NAME==VERSION'"
+            for requirement in tree_files.nightlies(setup, python)
+        ]
+        self.pinning = f"invoke pin --recipe FILE {' '.join(asked)}"
+
+    def bazel(self, found: bazel.ChosenBazel) -> None:
+        self.table("bazel", version=(found.version, found.reason))
+
+    def compile(self, python: str) -> None:
+        release = self.wanted.line
+        self.table("compile")
+        if release > recipes.LAST_BY_PROGRAM:
+            self.pin(target=(recipes.WHEEL_TARGET, "Bazel itself makes the wheel since 2.17"))
+        self.lines += [
+            "flags = [",
+            "    # What ./configure writes of CC_OPT_FLAGS holds for this configuration only.",
+            '    "--config=opt",',
+        ]
+        if self.toolkit and compatibility.hermetic(release):
+            self.lines += [
+                "    # nvcc compiles the kernels, and the wheel leaves CUDA's libraries to pip.",
+                '    "--config=cuda_nvcc",',
+                '    "--config=cuda_wheel",',
+            ]
+        if release >= recipes.HERMETIC_PYTHON:
+            self.lines += [
+                "    # Bazel downloads the Python that it builds for, whatever ./configure got.",
+                "    # 2.14, the first release that does, knows the second name only.",
+                *(f'    "--repo_env={name}={python}",' for name in recipes.HERMETIC_PYTHON_NAMES),
+            ]
+        self.lines.append("]")
+
+    def answer(self, path: Path, ask: Ask) -> None:
+        """Answer every question of ./configure, and those that the answers lead to."""
+        toolkit = self.toolkit
+        self.answers["TF_NEED_CUDA"] = "true" if toolkit else "false"
+        if toolkit:
+            row = toolkit.row
+            # TensorFlow asks again for a compute capability below 3.0.
+            oldest = max(row.capabilities[0], OLDEST_CAPABILITY, key=version_numbers)
+            capabilities = json.dumps(self.wish.gpu or f"{oldest},{row.capabilities[1]}")
+            # What a release does not ask for is dropped.
+            self.answers |= {
+                "TF_CUDA_VERSION": json.dumps(row.version),
+                "TF_CUDNN_VERSION": json.dumps(toolkit.cudnn()[0]),
+                "TF_CUDA_COMPUTE_CAPABILITIES": capabilities,
+                # From 2.18 on Bazel downloads CUDA, and the three have other names.
+                "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
+            }
+            if tree := compatibility.hermetic(self.wanted.line):
+                cudas = [cuda for cuda in tree.cudas if is_of_line(cuda, row.version)]
+                least = toolkit.cudnn()[0]
+                cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, least)]
+                self.answers |= {
+                    "HERMETIC_CUDA_VERSION": json.dumps(cudas[-1] if cudas else ""),
+                    "HERMETIC_CUDNN_VERSION": json.dumps(cudnns[0] if cudnns else ""),
+                }
+        # Which questions ./configure asks depends on earlier answers, so ask until none is left.
+        for _ in range(ROUNDS):
+            files.write(path, self.text())
+            recipe = recipes.read(str(path))
+            interview = expected.interview(recipe, HostFile())
+            # Not every release asks for each part of CUDA, nor by the same names.
+            read = {prompt.variable for prompt in interview.dialect.prompts}
+            useless = [fault.variable for fault in validation.faults(interview) if fault.harmless]
+            useless += [variable for variable in self.answers if variable not in read]
+            for variable in useless:
+                self.answers.pop(variable, None)
+            lacking = interview.unanswered()
+            if not (lacking or useless):
+                # Tables have the line of a CUDA only.
+                if toolkit and self.answers.get("HERMETIC_CUDA_VERSION") == '""':
+                    self.open.append(
+                        f"HERMETIC_CUDA_VERSION: a full version of CUDA {toolkit.row.version}; "
+                        "without it Bazel downloads the tree's default"
+                    )
+                return
+            for prompt in lacking:
+                texts = {
+                    "CC_OPT_FLAGS": FLAGS.get(self.machine, ""),
+                    "GCC_HOST_COMPILER_PATH": "/usr/bin/gcc",
+                }
+                default = json.dumps(texts.get(prompt.variable, ""))
+                given = ask(prompt, "false" if prompt.yes_no else default)
+                # Where an empty text is an answer, it is a good one: configure then uses what it
+                # finds.
+                if given == '""' and not prompt.empty:
+                    self.open.append(
+                        f"{prompt.variable}: {recipe.name} needs a value that is not empty"
+                    )
+                self.answers[prompt.variable] = given
+        self.open.append(
+            "some questions of ./configure still have no answer: see 'invoke plan --recipe FILE'"
+        )
+
+    def text(self) -> str:
+        """Return the recipe."""
+        lines = [
+            *self.lines,
+            "",
+            "[configure.answers]",
+            (
+                "# The answers about CUDA follow from [host]. The others were given when "
+                "'invoke new' asked,"
+            ),
+            "# or are false, which leaves a feature out.",
+            *(f"{variable} = {value}" for variable, value in self.answers.items()),
+            *self._verify(),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _verify(self) -> Iterator[str]:
+        """Yield the floors that verify checks in the wheel, which follow from the answers."""
+        floors = {}
+        capabilities = next(
+            (self.answers[name] for name in CAPABILITIES if name in self.answers), '""'
+        )
+        made_for = [part for part in capabilities.strip("\"'").split(",") if part]
+        if made_for:
+            # PTX may be in it or not, which nothing is said of here.
+            names = [part if "_" in part else f"sm_{part.replace('.', '')}" for part in made_for]
+            floors["architectures"] = json.dumps([name for name in names if "sm_" in name])
+        if self.wish.cpu:
+            floors["cpu"] = json.dumps(self.wish.cpu)
+        if floors:
+            yield ""
+            yield "[verify]"
+            yield "# What the answers ask for, and the wheel is held to."
+            yield from (f"{name} = {value}" for name, value in floors.items())
+
+
+def wanted_of(text: str) -> WantedRelease:
+    """Read what a person names as a release: ``2.6``, ``v2.4.4``, ``1.12.0-rc0``, ``2.4.0@COMMIT``.
+
+    Raises RecipeError for anything else.
+    """
+    name, commit = named_commit(text)
+    if not is_version(name):
+        raise RecipeError(
+            f"{name!r} is not a TensorFlow release",
+            remedy="Write --release 2.6, or a tag such as v2.4.4 or v1.12.0-rc0.",
+        )
+    version = ExactRelease.parse(name)
+    tag = name.count(".") > 1 or bool(version.candidate or version.fork)
+    return WantedRelease(version, tag, commit)
+
+
+def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
+    """Write a copy of a recipe under another name, without its [verified] table.
+
+    It is put next to the recipe, unless a folder is named. Raises RecipeError if there is such a
+    recipe already, or the name is none for a recipe.
+    """
+    try:
+        recipe_name(name)
+    except ValueError as fault:
+        raise RecipeError(
+            f"{name!r} {fault}", remedy="Choose another name: --name linux-r2.6-mine."
+        ) from fault
+    target = (Path(folder) if folder else path.parent) / f"{name}.toml"
+    if target.exists():
+        raise RecipeError(f"{target} exists already", remedy="Choose another name.")
+    # Its faults are shown with its own lines, and not with those of a copy that is removed again.
+    original = recipes.read(str(path))
+    text = verified.removed_from(path.read_text("utf-8"))
+    head = f"# A copy of {path.stem}; not run yet."
+    files.write(target, schemas.headed(head, text, target.parent))
+    pins, copied = path.with_suffix(PINS), target.with_suffix(PINS)
+    if pins in original.documents:
+        files.write(copied, pins.read_bytes())
+    try:
+        recipes.read(str(target))
+    except RecipeError:
+        # Its patches may lie next to the original only.
+        files.remove(target)
+        files.remove(copied)
+        raise
+    return NewRecipe(target, ("what makes it differ from the recipe that it copies",))

@@ -1,1 +1,0 @@
-"""JSON schemas of the documents."""

@@ -1,0 +1,133 @@
+"""The commands inspect and compare."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from invoke import Context
+
+from tfwright.options import JSON, MACHINE, file_of, task
+from tfwright.terminal.answer import Answer, Shown
+
+if TYPE_CHECKING:
+    from tfwright.wheel.inspect.leaks import HostDirectory
+
+
+@task(
+    positional=["first", "second"],
+    help=JSON
+    | {
+        "first": "path of a .whl file",
+        "second": "path of another one",
+        "diffoscope": "let diffoscope tell more, if it is installed",
+    },
+)
+def compare(
+    _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
+) -> Shown:
+    """Compare two wheels: files, metadata, code, source, and how they are packed.
+
+    The exit status is 0 if they are the same bytes.
+    """
+    from tfwright.wheel import page
+    from tfwright.wheel.compare import comparison
+
+    one = file_of(first, "compare")
+    two = file_of(second, "compare")
+    if diffoscope:
+        # diffoscope has exit statuses of its own, which are passed on.
+        sys.exit(comparison.run_diffoscope(one, two, as_json=json))
+    found = comparison.compare(one, two)
+    return Answer(
+        found,
+        page.show_comparison,
+        lambda found: {"same": found.same, **vars(found)},
+        # As cmp and diff do, for scripts.
+        status=0 if found.same else 1,
+    )
+
+
+@task(
+    help=JSON
+    | {"wheel": "path or URL of a .whl file, of any TensorFlow"}
+    | MACHINE
+    | {
+        "key": "public key, in PEM, that must have signed the statement next to the wheel",
+        "here": "first say whether it runs on this host",
+        "glibc": "of the machine that it is to run on",
+        "cpu": "the most that its x86-64 CPU has: sse4.2, avx, avx2",
+    }
+)
+def inspect(
+    _: Context,
+    wheel: str,
+    key: str = "",
+    here: bool = False,
+    gpu: str = "",
+    python: str = "",
+    glibc: str = "",
+    cuda: str = "",
+    os: str = "",
+    cpu: str = "",
+) -> Iterator[Shown]:
+    """Show what a wheel needs and contains, from glibc to GPU code, and whether its tags are true.
+
+    Nothing of the wheel is run. With --here, or with options that describe a machine, a verdict
+    comes first, and the exit status is 3 if the wheel does not run there.
+    """
+    from tfwright.wheel import page
+    from tfwright.wheel.inspect import inspection
+
+    wishes = {"gpu": gpu, "python": python, "glibc": glibc, "cuda": cuda, "system": os, "cpu": cpu}
+    with _file(wheel) as file:
+        report = inspection.inspect(file, Path(key) if key else None, _directories)
+    if here or any(wishes.values()):
+        from tfwright.documents import host_file
+        from tfwright.errors import HostError
+        from tfwright.host import probes
+        from tfwright.match import fit, ranking
+        from tfwright.match import page as match_page
+
+        host = probes.here()
+        wanted = ranking.wish(host, **wishes)
+        if here:
+            wanted = ranking.of_wheels(wanted, host)
+        verdict = fit.verdict(report, wanted, host if here else None, host_file.read())
+        show = partial(match_page.show_verdict, then=page.show_report)
+        data = match_page.verdict_data
+        status = HostError.exit_status if verdict.runs is False else 0
+        yield Answer((verdict, report), show, data, status)
+    else:
+        yield Answer(report, page.show_report)
+    # Shown first, judged afterwards: what was found
+    # helps most where a wheel is refused.
+    inspection.insist(report)
+
+
+@contextmanager
+def _file(wheel: str) -> Iterator[Path]:
+    """Give the path of a wheel; one with a url is downloaded, and removed afterwards."""
+    from tfwright.tools.http import client, downloads
+
+    if not client.on_the_web(wheel):
+        yield file_of(wheel, "inspect")
+        return
+    # The name decides the tags; a page of an index adds the checksum behind a #.
+    name = PurePosixPath(unquote(urlsplit(wheel).path)).name
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, name or "wheel")
+        downloads.download(wheel.partition("#")[0], file)
+        yield file
+
+
+def _directories() -> "Iterator[HostDirectory]":
+    """Return the directories of this host that a wheel which was built here may name."""
+    from tfwright.documents import host_file
+    from tfwright.pipeline import leak_directories
+
+    return leak_directories.of_host(host_file.read())

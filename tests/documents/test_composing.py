@@ -1,0 +1,160 @@
+"""A recipe in several files: its toolkit, its archives and the packages next to it."""
+
+from pathlib import Path
+
+import pytest
+from tests.failing import fails
+
+from tfwright.documents import recipe as recipes
+from tfwright.errors import RecipeError
+from tfwright.lint import rewriting
+
+RECIPE = """\
+summary = "x"
+
+[source]
+url = "https://example.org/tensorflow.git"
+branch = "r1.8"
+commit = "93bc2e2072e0daccbcff7a90d397b704a9e8f778"
+
+[host]
+system = "Linux"
+python = "3.6"
+cuda = "11.8"
+requirements = ["numpy==1.14.5"]
+
+[bazel]
+version = "0.17.2"
+"""
+LONG = (
+    RECIPE
+    + f"""
+# Why these.
+
+[fetch.substitutes.zlib]
+reason = "gone"
+replaces = "{"1" * 64}"
+urls = ["https://example.org/zlib.tar.gz"]
+sha256 = "{"2" * 64}"
+
+[[fetch.sources]]
+sha256 = "{"2" * 64}"
+git = "https://example.org/zlib.git"
+
+# From Debian.
+
+[toolkit.cuda]
+tree = "{"3" * 64}"
+
+[toolkit.cuda.debian]
+suite = "bookworm"
+
+[toolkit.cuda.debian.files]
+"nvidia-cuda-dev_11.8_amd64.deb" = "{"4" * 64}"
+
+[verify]
+# Of May 2018.
+requirements = [
+{"".join(f'    "package{number}==1.{number}",{chr(10)}' for number in range(10, 30))}]
+cpu = "sse3"
+"""
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "linux-r1.8-cuda11.8.toml"
+
+
+def test_a_rewritten_recipe_means_the_same_and_keeps_the_comments(path: Path) -> None:
+    path.write_text(LONG, "utf-8")
+    before = recipes.read(str(path)).model_dump_json()
+    rewriting.rewrite(str(path))
+    after = recipes.read(str(path))
+    assert after.model_dump_json() == before
+    assert [document.name for document in after.documents] == [
+        "cuda-11.8-debian12.toml",
+        "r1.8.toml",
+        "linux-r1.8-cuda11.8.pins",
+    ]
+    texts = "".join(document.read_text("utf-8") for document in after.documents)
+    for comment in ("# Why these.", "# From Debian.", "# Of May 2018."):
+        assert comment in texts
+        assert comment not in path.read_text("utf-8")
+    assert not rewriting.rewrite(str(path))
+
+
+def test_a_second_recipe_names_the_toolkit_that_is_there(path: Path) -> None:
+    path.write_text(LONG, "utf-8")
+    rewriting.rewrite(str(path))
+    other = path.with_name("linux-r1.8-cuda11.8-debug.toml")
+    other.write_text(LONG, "utf-8")
+    written = rewriting.rewrite(str(other))
+    assert {file.suffix for file in written} == {".pins", ".toml"}
+    assert len(list(path.parent.glob("toolkits/*"))) == 1
+
+
+def test_a_recipe_in_one_file_means_the_same(path: Path, tmp_path: Path) -> None:
+    path.write_text(LONG, "utf-8")
+    rewriting.rewrite(str(path))
+    whole = tmp_path / "elsewhere" / path.name
+    whole.parent.mkdir()
+    whole.write_text(recipes.whole(path), "utf-8")
+    assert recipes.read(str(whole)).model_dump() == recipes.read(str(path)).model_dump()
+    assert not recipes.read(str(whole)).documents
+
+
+def test_packages_of_the_recipe_win_over_resolved_ones(path: Path) -> None:
+    path.write_text(RECIPE, "utf-8")
+    pins = 'both = ["NumPy==1.13.0", "six==1.11.0"]\nverify = ["absl-py==0.2.0"]\n'
+    path.with_suffix(".pins").write_text(pins, "utf-8")
+    read = recipes.read(str(path))
+    assert read.host.requirements == ("numpy==1.14.5", "six==1.11.0")
+    assert read.verify.requirements == ("absl-py==0.2.0", "NumPy==1.13.0", "six==1.11.0")
+
+
+def test_a_recipe_adds_to_the_archives_that_it_names(path: Path) -> None:
+    path.write_text(LONG, "utf-8")
+    rewriting.rewrite(str(path))
+    own = f'\n[[fetch.sources]]\nsha256 = "{"5" * 64}"\ngit = "https://example.org/x.git"\n'
+    path.write_text(path.read_text("utf-8") + own, "utf-8")
+    fetch = recipes.read(str(path)).fetch
+    assert [source.sha256[0] for source in fetch.sources] == ["2", "5"]
+    assert list(fetch.substitutes) == ["zlib"]
+
+
+@pytest.mark.parametrize("name", ["cuda-11.9", "../toolkit.toml", "/etc/passwd.toml", "link.toml"])
+def test_a_document_that_is_not_there_or_leaves_the_directory_is_refused(
+    path: Path, name: str
+) -> None:
+    # The link leads out of the recipe's directory.
+    (path.parent / "link.toml").symlink_to("/etc/hostname")
+    path.write_text(f'toolkit = "{name}"\n{RECIPE}', "utf-8")
+    with fails(RecipeError, "toolkit", name) as caught:
+        recipes.read(str(path))
+    assert caught.value.remedy
+
+
+def test_a_toolkit_may_be_a_file_next_to_the_recipe(path: Path) -> None:
+    (path.parent / "mine.toml").write_text(f'[cuda]\ntree = "{"3" * 64}"\n', "utf-8")
+    path.write_text(f'toolkit = "mine.toml"\n{RECIPE}', "utf-8")
+    read = recipes.read(str(path))
+    assert read.toolkit.cuda
+    assert read.toolkit.cuda.tree == "3" * 64
+
+
+def test_a_fault_of_a_document_is_shown_in_its_own_file(path: Path) -> None:
+    (path.parent / "mine.toml").write_text('[cuda]\ntree = "3"\n', "utf-8")
+    path.write_text(f'toolkit = "mine.toml"\n{RECIPE}', "utf-8")
+    with fails(RecipeError, "mine.toml:2"):
+        recipes.read(str(path))
+
+
+def test_questions_that_are_answered_with_no_are_answers(path: Path) -> None:
+    more = '[configure]\nno = ["TF_NEED_S3"]\nanswers.TF_NEED_CUDA = true\n'
+    path.write_text(RECIPE + more, "utf-8")
+    answers = recipes.read(str(path)).configure.answers
+    assert answers == {"TF_NEED_S3": False, "TF_NEED_CUDA": True}
+    path.write_text(RECIPE + more.replace("CUDA", "S3"), "utf-8")
+    with fails(RecipeError, "TF_NEED_S3"):
+        recipes.read(str(path))

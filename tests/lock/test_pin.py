@@ -1,0 +1,344 @@
+import hashlib
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.failing import fails
+from tests.making import make_file, make_folder
+from tests.upstream import run_git
+
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
+from tfwright.lock import checksums, packages
+from tfwright.pipeline.job import RecipeJob
+from tfwright.progress import SILENCE
+from tfwright.toolkit import sources
+from tfwright.toolkit.sources import Supplier
+from tfwright.tools.bazel import binary
+from tfwright.tools.python import resolving
+
+RECIPE = """\
+summary = "x"
+
+[source]
+url = "file://{folder}/upstream"
+branch = "r1.8"
+commit = "{commit}"
+
+[host]
+system = "any"
+machine = "any"
+python = "any"
+
+[bazel]
+version = "0.17.2"  # why
+
+# Why zlib.
+
+[fetch.substitutes.zlib]
+reason = "x"
+replaces = "{pinned}"
+urls = ["https://example.invalid/zlib-1.tar.gz"]
+
+# Why nasm.
+
+[fetch.substitutes.nasm]
+reason = "x"
+replaces = "{other}"
+git = "https://example.invalid/nasm.git"
+commit = "{commit}"
+sha256 = ""
+
+# Why this source.
+
+[[fetch.sources]]
+# What it is.
+git = "https://example.invalid/nasm.git"
+blob = "{blob}"
+
+[verify]
+cpu = "sse3"  # why
+"""
+WORKSPACE = """\
+http_archive(
+    name = "zlib",
+    sha256 = "{pinned}",
+    urls = ["https://example.invalid/zlib-0.tar.gz"],
+)
+http_archive(
+    name = "nasm",
+    sha256 = "{other}",
+    strip_prefix = "nasm-2",
+    urls = ["https://example.invalid/nasm.tar.gz"],
+)
+"""
+
+
+@pytest.fixture
+def recipe_path(tmp_path: Path) -> Path:
+    """Write a recipe that leaves three checksums open, and the repository that has two of them."""
+    pins = {"pinned": "a" * 64, "other": "b" * 64}
+    upstream = make_folder(tmp_path / "upstream")
+    (upstream / "WORKSPACE").write_text(WORKSPACE.format(**pins), "utf-8")
+    run_git("init", "--quiet", "--initial-branch=r1.8", cwd=upstream)
+    run_git("add", ".", cwd=upstream)
+    run_git("commit", "--quiet", "-m", "x", cwd=upstream)
+    path = tmp_path / "small.toml"
+    text = RECIPE.format(
+        folder=tmp_path,
+        commit=run_git("rev-parse", "HEAD", cwd=upstream),
+        blob=run_git("rev-parse", "HEAD:WORKSPACE", cwd=upstream),
+        **pins,
+    )
+    path.write_text(text, "utf-8")
+    return path
+
+
+def host_file(folder: Path, **keys: object) -> HostFile:
+    mirrors = {"https://example.invalid/nasm.git": str(folder / "upstream")}
+    given = {"build_out": folder / "build_out", "mirrors": mirrors}
+    return HostFile.model_validate(given | keys)
+
+
+@pytest.mark.medium
+def test_every_open_checksum_is_learned_from_mirrors_and_written(
+    recipe_path: Path, tmp_path: Path, serve: Callable[[Path], str]
+) -> None:
+    served = make_folder(tmp_path / "served")
+    (served / "zlib-1.tar.gz").write_bytes(b"zlib")
+    before = recipe_path.read_text("utf-8")
+    settings = host_file(tmp_path, downloads={"https://example.invalid/": serve(served)})
+    found = checksums.pin(recipe_path, settings, SILENCE)
+    assert [checksum.key[2] for checksum in found] == ["zlib", "nasm", 0]
+    after = recipe_path.read_text("utf-8")
+    recipe = recipes.read(str(recipe_path))
+    zlib = recipe.fetch.substitutes["zlib"].sha256
+    assert zlib == hashlib.sha256(b"zlib").hexdigest()
+    workspace = (tmp_path / "upstream/WORKSPACE").read_bytes()
+    assert recipe.fetch.sources[0].sha256 == hashlib.sha256(workspace).hexdigest()
+    # Only lines were added or completed; comments and order are the author's.
+    kept = [line for line in before.splitlines() if line != 'sha256 = ""']
+    assert [line for line in after.splitlines() if not line.startswith("sha256")] == kept
+    # What was pinned stays as it is.
+    assert checksums.pin(recipe_path, host_file(tmp_path), SILENCE) == []
+    assert recipe_path.read_text("utf-8") == after
+
+
+@pytest.mark.medium
+def test_the_drop_folder_is_searched_by_name(recipe_path: Path, tmp_path: Path) -> None:
+    dropped = make_folder(tmp_path / "dropped/deeper")
+    (dropped / "zlib-1.tar.gz").write_bytes(b"dropped")
+    found = checksums.pin(recipe_path, host_file(tmp_path, drop=str(tmp_path / "dropped")), SILENCE)
+    assert found[0].learned.sha256 == hashlib.sha256(b"dropped").hexdigest()
+    assert str(dropped) in found[0].learned.where
+
+
+@pytest.mark.medium
+def test_what_was_learned_before_a_failure_stays(recipe_path: Path, tmp_path: Path) -> None:
+    text = recipe_path.read_text("utf-8")
+    zlib, rest = text.index("# Why zlib."), text.index("# Why nasm.")
+    # The one that no source gives comes last.
+    reordered = text[:zlib] + text[rest:] + "\n" + text[zlib:rest]
+    recipe_path.write_text(reordered, "utf-8")
+    with fails(SupplyError, "zlib") as caught:
+        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+    assert caught.value.evidence.lines
+    left = tomllib.loads(recipe_path.read_text("utf-8"))["fetch"]["substitutes"]
+    assert len(left["nasm"]["sha256"]) == 64
+    assert "sha256" not in left["zlib"]
+
+
+def test_other_faults_of_the_recipe_are_told_first(recipe_path: Path, tmp_path: Path) -> None:
+    text = recipe_path.read_text("utf-8").replace("reason =", "raeson =", 1)
+    recipe_path.write_text(text, "utf-8")
+    with fails(RecipeError, "reason"):
+        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+    assert recipe_path.read_text("utf-8") == text
+
+
+@pytest.mark.medium
+def test_a_repository_alone_says_no_file(recipe_path: Path, tmp_path: Path) -> None:
+    text = recipe_path.read_text("utf-8")
+    start = text.index("[[fetch.sources]]")
+    blob = text.index("blob", start)
+    line_end = text.index("\n", blob)
+    bound = text.replace('sha256 = ""', f'sha256 = "{"c" * 64}"')
+    bound = text[:blob] + text[line_end + 1 :]
+    zlib = f'urls = ["https://example.invalid/zlib-1.tar.gz"]\nsha256 = "{"c" * 64}"'
+    bound = bound.replace('urls = ["https://example.invalid/zlib-1.tar.gz"]', zlib)
+    recipe_path.write_text(bound, "utf-8")
+    with fails(SupplyError, "sha256", "blob"):
+        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+
+
+def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> None:
+    values = tomllib.loads(
+        '[toolkit.cuda.wheels]\n"a-1-py3-none-any.whl" = ""\n"b-1-py3-none-any.whl" = "x"\n'
+        '[toolkit.cudnn.debian]\nsuite = "bookworm"\nfiles = { "c_1_amd64.deb" = "" }\n'
+        '[toolkit.nccl]\narchives = 3\n[fetch]\nsources = "x"\n'
+    )
+    assert list(checksums._open(values)) == [
+        ("toolkit", "cuda", "wheels", "a-1-py3-none-any.whl"),
+        ("toolkit", "cudnn", "debian", "files", "c_1_amd64.deb"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('summary = "x"', "summary = x", "not valid TOML"),
+        ('sha256 = ""', "sha256 = 5", "must be a text in quotes, not 5"),
+        ("[fetch.substitutes.zlib]", "[fetch.substitutes]\nzlib = 3\n[x]", "table"),
+        ("[[fetch.sources]]", "[fetch]\nsources = [1]\n[y]", "must be a table"),
+    ],
+)
+def test_a_recipe_that_says_something_else_is_refused_and_stays(
+    recipe_path: Path, tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    text = recipe_path.read_text("utf-8")
+    assert old in text
+    recipe_path.write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(RecipeError, match=says):
+        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+    assert recipe_path.read_text("utf-8") == text.replace(old, new)
+
+
+TOOLKIT = """
+[toolkit.compiler]
+tree = "{tree}"
+
+[toolkit.compiler.debian]
+suite = "bookworm"
+files = {{ "a_1_amd64.deb" = "", "b_1%3a2_amd64.deb" = "", "c_1_amd64.deb" = "" }}
+"""
+
+
+class Archive:
+    """Stands in for apt: gives the packages that it has, and notes what it was asked for."""
+
+    def __init__(self, *has: str) -> None:
+        self.has = has
+        self.asked: list[list[str]] = []
+
+    def give(self, _way: str, _part: object, pins: Mapping[str, str], folder: Path) -> list[Path]:
+        self.asked.append(sorted(pins))
+        if not set(pins) <= set(self.has):
+            raise SupplyError("apt has no such package", remedy="-")
+        for name in pins:
+            (folder / name).write_text(f"content of {name}", "utf-8")
+        return sorted(folder.iterdir())
+
+
+@pytest.fixture
+def toolkit_recipe(recipe_path: Path, tmp_path: Path) -> Path:
+    """Write a recipe that leaves open only the checksums of three packages."""
+    text = recipe_path.read_text("utf-8")
+    text = text[: text.index("# Why zlib.")] + TOOLKIT.format(tree="a" * 64)
+    return make_file(tmp_path / "toolkit.toml", text)
+
+
+def of_package(name: str) -> str:
+    return hashlib.sha256(f"content of {name}".encode()).hexdigest()
+
+
+def learned(path: Path) -> dict[str, str]:
+    values = tomllib.loads(path.read_text("utf-8"))
+    files: dict[str, str] = values["toolkit"]["compiler"]["debian"]["files"]
+    return files
+
+
+def test_packages_of_a_toolkit_are_downloaded_together_and_kept(
+    toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["a_1_amd64.deb", "b_1%3a2_amd64.deb", "c_1_amd64.deb"]
+    archive = Archive(*names)
+    monkeypatch.setattr(Supplier, "packages", archive.give)
+    found = checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
+    assert archive.asked == [names]
+    assert learned(toolkit_recipe) == {name: of_package(name) for name in names}
+    # 'invoke toolkit' does not download them again.
+    store = sources.store(tmp_path / "build_out/vault")
+    assert all(store.holds(checksum.learned.sha256) for checksum in found)
+    assert str(found[0]).endswith(f"{of_package(names[0])}, from debian")
+
+
+def test_a_package_that_cannot_be_had_leaves_only_its_own_checksum_open(
+    toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
+    monkeypatch.setattr(Supplier, "packages", archive.give)
+    with fails(SupplyError, "apt"):
+        checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
+    found = learned(toolkit_recipe)
+    assert found["a_1_amd64.deb"] == of_package("a_1_amd64.deb")
+    assert found["b_1%3a2_amd64.deb"] == of_package("b_1%3a2_amd64.deb")
+    assert found["c_1_amd64.deb"] == ""
+
+
+def test_a_package_in_the_drop_folder_is_not_downloaded(
+    toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive("a_1_amd64.deb", "b_1%3a2_amd64.deb")
+    monkeypatch.setattr(Supplier, "packages", archive.give)
+    drop = make_folder(tmp_path / "drop")
+    (drop / "c_1_amd64.deb").write_text("content of c_1_amd64.deb", "utf-8")
+    checksums.pin(toolkit_recipe, host_file(tmp_path, drop=drop), SILENCE)
+    assert archive.asked == [["a_1_amd64.deb", "b_1%3a2_amd64.deb"]]
+    assert learned(toolkit_recipe)["c_1_amd64.deb"] == of_package("c_1_amd64.deb")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("numpy==", "does not name a package"),
+        ("numpy 1.14", "does not name a package"),
+        ("", "does not name a package"),
+        ("./x", "does not name a package"),
+        ("-r/etc/passwd", "does not name a package"),
+        ("git+https://example.org/x", "does not name a package"),
+        ("x @ git+https://example.org/x", "names a file or a repository"),
+        ('numpy; python_version < "3"', "has a condition"),
+    ],
+)
+def test_what_is_no_requirement_is_refused_before_pip_is_asked(
+    recipe_path: Path, tmp_path: Path, line: str, says: str
+) -> None:
+    text = recipe_path.read_text("utf-8")
+    text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
+    recipe_path.write_text(text, "utf-8")
+    recipe = recipes.read(str(recipe_path))
+    job = RecipeJob(recipe=recipe, host_file=host_file(tmp_path))
+    for added, verifying in (([line], []), ([], [line])):
+        with pytest.raises(RecipeError, match=says) as caught:
+            packages.pin(job, recipe_path, added, verifying)
+        assert caught.value.remedy
+    assert recipe_path.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("kind", [SupplyError, HostError])
+def test_packages_are_pinned_although_bazel_cannot_be_had(
+    recipe_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[TfwrightError]
+) -> None:
+    def refuse(*_args: object, **_keys: object) -> object:
+        raise kind("tfwright could not obtain Bazel", remedy="-")
+
+    def resolve(*_args: object) -> tuple[str, ...]:
+        return ("wheel==0.45.1",)
+
+    monkeypatch.setattr(binary, "obtain", refuse)
+    monkeypatch.setattr(resolving, "closure", resolve)
+    text = recipe_path.read_text("utf-8")
+    text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
+    recipe_path.write_text(text, "utf-8")
+    recipe = recipes.read(str(recipe_path))
+    job = RecipeJob(recipe=recipe, host_file=host_file(tmp_path))
+    pinned = packages.pin(job, recipe_path, ["wheel"])
+    assert pinned.bazel == ""
+    written = recipes.read(str(recipe_path))
+    assert written.host.requirements == ("wheel==0.45.1",)
+    # With nothing else to do, it is the whole answer.
+    with pytest.raises(kind, match="could not obtain Bazel"):
+        packages.pin(replace(job, recipe=written), recipe_path)

@@ -1,0 +1,319 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.failing import fails
+from tests.making import make_file, make_folder
+from tests.upstream import run_git
+
+from tfwright.configure.catalogue import Prompt
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.release import Release
+from tfwright.errors import RecipeError, SupplyError
+from tfwright.lint import recipes as lint
+from tfwright.match.ranking import Wish
+from tfwright.recipes import bazel, writing
+from tfwright.recipes.writing import wanted_of
+
+
+@pytest.fixture
+def host_file(tmp_path: Path) -> HostFile:
+    """Return a host file whose mirror of TensorFlow has two branches and no files of it."""
+    upstream = make_folder(tmp_path / "upstream")
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (
+        ["init", "-q", "-b", "r1.8"],
+        ["commit", "-q", "--allow-empty", "-m", "Begin"],
+        ["branch", "r2.6"],
+        ["branch", "r1.4"],
+        ["branch", "r2.20"],
+        ["branch", "r2.99"],
+        ["tag", "v1.12.0-rc0"],
+    ):
+        subprocess.run(["git", *identity, *command], cwd=upstream, check=True)
+    return HostFile(build_out=tmp_path / "build_out", mirrors={writing.URL: f"file://{upstream}"})
+
+
+def alone(_: object, default: str) -> str:
+    """Answer as a shell without a terminal does."""
+    return default
+
+
+def test_a_new_recipe_answers_every_question_and_gives_every_reason(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", python="3.6")
+    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+    assert made.path.name == "linux-r1.8-cpu.toml"
+    assert lint.lint(str(made.path)) == []
+    recipe = recipes.read(str(made.path))
+    assert recipe.verified is None
+    assert recipe.configure.answers["TF_NEED_CUDA"] is False
+    asked = f"invoke pin --recipe {made.path} --add numpy --add wheel"
+    assert made.pinning == asked
+
+
+def test_a_gpu_decides_cuda_capabilities_and_answers(host_file: HostFile, tmp_path: Path) -> None:
+    wish = Wish(system="Linux", gpu="8.6", python="3.8")
+    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
+    recipe = recipes.read(str(made.path))
+    assert recipe.host.cuda == "11.2"
+    assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "8.6"
+    # An empty version lets configure build NCCL from its source: nothing is left to decide.
+    assert recipe.configure.answers["TF_NCCL_VERSION"] == ""
+    assert [line for line in made.open if "not empty" in line] == []
+    assert [str(finding) for finding in lint.lint(str(made.path))] == []
+
+
+def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> None:
+    asked = []
+
+    def ask(prompt: Prompt, default: str) -> str:
+        asked.append(prompt.variable)
+        return "true" if prompt.variable == "TF_NEED_S3" else default
+
+    wish = Wish(system="Linux", python="3.6")
+    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
+    assert "TF_NEED_S3" in asked
+    assert recipes.read(str(made.path)).configure.answers["TF_NEED_S3"] is True
+
+
+def test_nothing_is_overwritten(host_file: HostFile, tmp_path: Path) -> None:
+    (tmp_path / "linux-r1.8-cpu.toml").write_text("mine\n", "utf-8")
+    wish = Wish(system="Linux", python="3.6")
+    with fails(RecipeError, ".toml"):
+        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+    assert (tmp_path / "linux-r1.8-cpu.toml").read_text("utf-8") == "mine\n"
+
+
+@pytest.mark.medium
+def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_path: Path) -> None:
+    with fails(SupplyError, "r1.9"):
+        writing.new(
+            Wish(system="Linux", python="3.6"), wanted_of("1.9"), host_file, tmp_path, alone
+        )
+
+
+def test_a_copy_is_not_verified(tmp_path: Path) -> None:
+    original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
+    made = writing.copy(original, "mine")
+    assert recipes.read(str(made.path)).verified is None
+    with fails(RecipeError, ".toml"):
+        writing.copy(original, "mine")
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "why"),
+    [
+        ("1.4", "0.5.4", "TensorFlow 1.4 was tested with it; ./configure takes 0.5.4 or"),
+        ("2.6", "3.7.2", "was tested with it; ./configure takes 3.7.2 to 3.99.0"),
+        ("2.20", "7.4.1", "TensorFlow 2.20 was tested with it: https://"),
+    ],
+)
+def test_bazel_is_one_that_the_release_was_tested_with(
+    release: str, version: str, why: str
+) -> None:
+    found = bazel.chosen(Release.parse(release), {})
+    assert found.version == version
+    assert why in found.reason
+
+
+def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
+    release = Release(2, 6)
+    exact = bazel.chosen(release, {".bazelversion": "3.7.1\n# why\n"})
+    assert (exact.version, exact.reason) == ("3.7.1", "what .bazelversion of this commit says")
+    newer = "_TF_MIN_BAZEL_VERSION = '4.0.0'\n_TF_MAX_BAZEL_VERSION = '4.2.1'\n"
+    least = bazel.chosen(release, {"configure.py": newer})
+    assert least.version == "4.0.0"
+    assert "configure.py of this commit takes 4.0.0 to 4.2.1" in least.reason
+    old = bazel.chosen(Release(0, 12), {"WORKSPACE": 'check_version("0.3.2")\n'})
+    assert old.version == "0.3.2"
+    assert "newer ones are untested" in old.reason
+
+
+def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
+    with fails(RecipeError, "--bazel VERSION"):
+        bazel.chosen(Release(2, 99), {})
+    assert bazel.chosen(Release(2, 99), {}, "8.0.0").version == "8.0.0"
+    with fails(RecipeError, "--bazel"):
+        bazel.chosen(Release(2, 99), {}, "x y")
+
+
+def test_an_unknown_release_leaves_no_half_recipe_behind(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    folder = tmp_path / "recipes"
+    with fails(RecipeError, "--python"):
+        writing.new(Wish(system="Linux"), wanted_of("2.99"), host_file, folder, alone)
+    assert not list(folder.glob("*"))
+
+
+def test_a_release_candidate_is_its_tag(host_file: HostFile, tmp_path: Path) -> None:
+    version = wanted_of("1.12-rc0")
+    made = writing.new(Wish(system="Linux"), version, host_file, tmp_path, alone)
+    assert made.path.name == "linux-r1.12-rc0-cpu.toml"
+    recipe = recipes.read(str(made.path))
+    assert str(recipe.source.exact) == "1.12.0-rc0"
+    assert recipe.source.release == Release(1, 12)
+    assert lint.lint(str(made.path)) == []
+
+
+def test_the_first_version_of_a_line_is_its_tag_and_not_the_newest_commit_of_the_branch(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
+    run_git("tag", "v1.8.0", cwd=upstream)
+    tagged = run_git("rev-parse", "HEAD", cwd=upstream)
+    run_git("commit", "-q", "--allow-empty", "-m", "Mend", cwd=upstream)
+    for text in ("1.8.0", "v1.8.0"):
+        folder = tmp_path / text
+        wish = Wish(system="Linux", python="3.6")
+        made = writing.new(wish, wanted_of(text), host_file, folder, alone)
+        recipe = recipes.read(str(made.path))
+        assert recipe.source.commit == tagged
+        assert str(recipe.source.exact) == "1.8.0"
+        assert recipe.summary == "TensorFlow 1.8.0 for Linux"
+
+
+def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
+    make_file(
+        upstream / "tensorflow/tools/pip_package/setup.py",
+        "_VERSION = '2.4.0'\nREQUIRED_PACKAGES = [\n"
+        "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3']\n",
+    )
+    run_git("add", ".", cwd=upstream)
+    run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
+    commit = run_git("rev-parse", "HEAD", cwd=upstream)
+    wish = Wish(system="Linux", python="3.8")
+    named = wanted_of(f"v2.4.0@{commit}")
+    made = writing.new(wish, named, host_file, tmp_path, alone)
+    assert recipes.read(str(made.path)).source.commit == commit
+    assert not [line for line in made.open if "source.commit" in line]
+    assert made.pinning.endswith(
+        "--add 'numpy~=1.19.2' --add wheel --add 'keras-preprocessing~=1.1.2' --verify "
+        "'numpy~=1.19.2' --verify 'keras_preprocessing~=1.1.2' --verify gast==0.3.3"
+    )
+    with fails(RecipeError, "2.4", "2.3"):
+        writing.new(wish, wanted_of(f"2.3@{commit}"), host_file, tmp_path, alone)
+    # Whether a server has a commit is known once it is fetched.
+    elsewhere = wanted_of(f"2.3.0@{'0' * 40}")
+    made = writing.new(wish, elsewhere, host_file, tmp_path, alone)
+    assert "source.commit" in made.open[0]
+    with fails(RecipeError, "40"):
+        wanted_of("v2.4.0@185fc30")
+
+
+def test_what_is_no_release_is_refused() -> None:
+    for text in ("banana", "1.8x", "", "1", "r1.8/x"):
+        with fails(RecipeError, "--release"):
+            wanted_of(text)
+
+
+@pytest.mark.medium
+def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", cuda="8.0")
+    made = writing.new(wish, wanted_of("1.4"), host_file, tmp_path, alone)
+    recipe = recipes.read(str(made.path))
+    assert recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
+    # TensorFlow does not take the 2.0 that this CUDA compiles for.
+    assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "3.0,6.2"
+    other = Wish(system="Linux", cuda="9.2")
+    made = writing.new(other, wanted_of("1.8"), host_file, tmp_path, alone)
+    assert "this release was tested with 9.0" in made.path.read_text("utf-8")
+
+
+def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", gpu="12.0")
+    made = writing.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
+    recipe = recipes.read(str(made.path))
+    assert (recipe.host.cuda, recipe.host.cudnn) == ("12.8", "9.7")
+    assert recipe.compile.target == recipes.WHEEL_TARGET
+    # Bazel would download another Python.
+    named = f"--repo_env=HERMETIC_PYTHON_VERSION={recipe.host.python}"
+    assert named in recipe.compile.flags
+    assert lint.lint(str(made.path)) == []
+    with fails(RecipeError, "--cuda"):
+        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+
+
+def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) -> None:
+    wish = Wish(system="Darwin", cuda="9.2")
+    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+    host = recipes.read(str(made.path)).host
+    assert (host.gcc, host.driver) == (None, None)
+    assert host.xcode
+    with fails(RecipeError, "11.2"):
+        writing.new(
+            Wish(system="Darwin", cuda="11.2"), wanted_of("2.6"), host_file, tmp_path, alone
+        )
+
+
+@pytest.mark.medium
+def test_an_interrupted_interview_keeps_what_was_answered(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    def ask(prompt: Prompt, default: str) -> str:
+        if prompt.variable == "TF_NEED_S3":
+            raise KeyboardInterrupt
+        return "true" if prompt.variable == "TF_NEED_JEMALLOC" else default
+
+    wish = Wish(system="Linux", python="3.6")
+    with pytest.raises(KeyboardInterrupt):
+        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
+    kept = recipes.read(str(tmp_path / "linux-r1.8-cpu.toml"))
+    assert kept.configure.answers["TF_NEED_JEMALLOC"] is True
+
+
+@pytest.mark.parametrize("name", ["../mine", "with space", "", "vault", "-x"])
+def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -> None:
+    original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
+    with pytest.raises(RecipeError, match=r"must be a file|is a directory of"):
+        writing.copy(original, name)
+    assert list(tmp_path.iterdir()) == [original]
+
+
+def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
+    made = writing.copy(recipes.find("demo"), "mine", str(tmp_path / "own"))
+    assert made.path == tmp_path / "own/mine.toml"
+    first, *_ = made.path.read_text("utf-8").splitlines()
+    assert (made.path.parent / first.removeprefix("#:schema ")).is_file()
+    assert recipes.read(str(made.path)).name == "mine"
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"= 1", b"machin = 1"])
+def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
+    tmp_path: Path, text: bytes
+) -> None:
+    original = make_file(tmp_path / "broken.toml", text)
+    with fails(RecipeError, "broken.toml"):
+        writing.copy(original, "mine")
+    assert list(tmp_path.iterdir()) == [original]
+
+
+def test_a_jetson_is_another_machine_whose_driver_and_cuda_are_its_own(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", machine="aarch64", gpu="8.7", python="3.8")
+    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
+    recipe = recipes.read(str(made.path))
+    assert recipe.host.machine == "aarch64"
+    assert recipe.host.driver is None
+    assert "x86" not in str(recipe.configure.answers["CC_OPT_FLAGS"])
+    assert any("JetPack" in line for line in made.open)
+
+
+def test_what_was_asked_for_is_what_the_wheel_is_held_to(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", gpu="8.6", python="3.8", cpu="avx")
+    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
+    verify = recipes.read(str(made.path)).verify
+    assert (verify.architectures, verify.cpu) == (("sm_86",), "avx")
