@@ -8,8 +8,9 @@ from pathlib import Path
 from tfwright.doctor import images
 from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
+from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.facts import compatibility
