@@ -15,8 +15,6 @@ _PIP_REMEDY = (
     "pip==VERSION for the wheel."
 )
 _UNLISTED = "Correct or leave out the requirement whose package pip cannot list; the log names it."
-BROUGHT_ALONG = {"pip", "setuptools", "wheel", "pkg-resources"}
-"""What a fresh venv has; it is pinned only where the recipe names it."""
 
 
 def closure(
@@ -41,6 +39,8 @@ def closure(
         if pip:
             # Without options: a very old pip knows none of those below.
             _install(home, pip, (), log, _PIP_REMEDY)
+        # What a fresh venv has is pinned only where the recipe names it, or a package changes it.
+        fresh = _installed(home, log)
         # A newer release without a wheel would be compiled in every venv: grpcio for many minutes.
         # Nothing is run here, so no module has to be compiled to bytecode.
         options = ["--prefer-binary", "--no-compile"]
@@ -48,21 +48,20 @@ def closure(
             # For Python 2, pip takes an older version of a package only if it is asked to.
             options.append("--use-feature=2020-resolver")
         _install(home, wanted, options, log, _REMEDY)
-        listing = package_clients.pip(home / "bin/python", "list", "--format=json", cwd=home)
-        printed = runner.run(listing, log, remedy=_UNLISTED)
-        # pip's warnings are in the log as well, behind the list; that of Python 2's end is before
-        # it.
-        lines = printed.splitlines()
-        installed: list[dict[str, str]] = json_text.parsed(
-            next((line for line in lines if line.startswith("[")), printed)
-        )
+        chosen = _installed(home, log)
     named = {packages.name_of(line) for line in wanted}
-    pins = []
-    for package in installed:
-        name = packages.name_of(package["name"])
-        if name in named or name not in BROUGHT_ALONG:
-            pins.append(f"{name}=={package['version']}")
-    return tuple(sorted(pins))
+    pins = chosen.items() - {item for item in fresh.items() if item[0] not in named}
+    return tuple(sorted(f"{name}=={version}" for name, version in pins))
+
+
+def _installed(home: Path, log: Path) -> dict[str, str]:
+    """Return the packages of a venv with their versions."""
+    listing = package_clients.pip(home / "bin/python", "list", "--format=json", cwd=home)
+    # pip's warnings are in the log as well, behind the list; that of Python 2's end is before it.
+    lines = runner.run(listing, log, remedy=_UNLISTED).splitlines()
+    found = next((line for line in lines if line.startswith(("[{", "[]"))), "[]")
+    installed: list[dict[str, str]] = json_text.parsed(found)
+    return {packages.name_of(package["name"]): package["version"] for package in installed}
 
 
 def _install(
