@@ -18,15 +18,20 @@ _UNLISTED = "Correct or leave out the requirement whose package pip cannot list;
 
 
 def closure(
-    interpreter: Path, version: str, requirements: Sequence[str], log: Path
+    interpreter: Path,
+    version: str,
+    requirements: Sequence[str],
+    log: Path,
+    preferred: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return exact pins for requirements and everything that they need, sorted.
 
     pip installs them into a venv that is thrown away: the pip of an old Python knows no dry run,
     and a source package says only while it is built what it needs. Only the target Python knows
     which of them its version and system need. Where its pip is too old to choose well, the pip that
-    chooses is one of the pins, since the older one could not install what it chose. Raises
-    SupplyError if pip finds no versions that fit together.
+    chooses is one of the pins, since the older one could not install what it chose. Of `preferred`
+    pins, those that are needed keep their version. Raises SupplyError if pip finds no versions that
+    fit together.
     """
     wanted = list(requirements)
     with tempfile.TemporaryDirectory(prefix="tfwright-pin-") as folder:
@@ -47,6 +52,10 @@ def closure(
         if version.startswith("2."):
             # For Python 2, pip takes an older version of a package only if it is asked to.
             options.append("--use-feature=2020-resolver")
+        if preferred:
+            constraints = home.with_name("constraints.txt")
+            constraints.write_text("\n".join(preferred), "utf-8")
+            options.append(f"--constraint={constraints}")
         _install(home, wanted, options, log, _REMEDY)
         chosen = _installed(home, log)
     named = {packages.name_of(line) for line in wanted}
