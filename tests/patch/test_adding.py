@@ -167,7 +167,7 @@ def test_a_patch_that_does_not_fit_leaves_tree_and_recipe_as_they_were(
     [
         (b"<!-- saved from url=(0014)about:internet -->\n<html>--- a/x\n+++ b/x\n", "web page"),
         (sent("x", "--- a/x\n+++ b/x\n", "Content-Type: text/html\n").encode(), "web page"),
-        (gzip.compress(b"--- a/x\n+++ b/x\n"), "gzip"),
+        (gzip.compress(b"--- a/x\n+++ b/x\n", mtime=0), "gzip"),
         (b"*** a/x\n--- b/x\n***************\n*** 1 ****\n", "context diff"),
         (b"diff --cc x\n--- a/x\n+++ b/x\n@@@ -1 -1 +1 @@@\n", "merge"),
         (b"1c1\n< x\n---\n> y\n", "no file"),
