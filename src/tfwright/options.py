@@ -201,9 +201,9 @@ def resuming(command: str, **options: "str | bool | Sequence[str]") -> str:
 
     What it went without, an empty text or list or False, is left out.
     """
-    from tfwright.printable import shell_word
+    from tfwright.printable import program, shell_word
 
-    words = ["invoke", command]
+    words = [program(), command]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         if value is True:

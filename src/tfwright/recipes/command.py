@@ -48,6 +48,7 @@ def new(
     """Write a new recipe: what is known is filled in with its source, the rest is asked for."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
+    from tfwright.documents.home import INSTALLED
     from tfwright.errors import RecipeError
     from tfwright.host import probes
     from tfwright.match import ranking as match
@@ -58,6 +59,7 @@ def new(
         if not name:
             raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
         # A copy keeps every pin; what was verified holds only for the original.
+        folder = folder or (str(recipes.RECIPES) if INSTALLED else "")
         return Answer(writing.copy(recipes.find(like), name, folder), page.show_new)
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
     wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os, cpu=cpu)
@@ -84,5 +86,5 @@ def record(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.recipes import page, session
 
     job = job_of(recipe)
-    recorded = session.record(job, recipes.find(recipe), page.ask)
+    recorded = session.record(job, recipes.find(recipe, to_write=True), page.ask)
     return Answer(recorded, partial(page.show_recorded, recipe=job.argument))
