@@ -99,7 +99,7 @@ class Tonight:
         }
 
 
-def write(
+def write(  # noqa: PLR0913 one choice each, all with a default
     nightly: NightlyFile,
     state: State,
     now: dt.datetime,
