@@ -155,7 +155,7 @@ def test_a_wheel_is_inspected_when_it_enters_the_index_and_not_again(
     write_wheel(tmp_path / "packages", tag=NATIVE, files={"demo/a.dylib": LIBRARY})
     (first,) = write.refresh(tmp_path).wheels
     assert dict(first.needs) == {"macos": "10.13"}
-    monkeypatch.delattr("tfwright.index.write.inspection")
+    monkeypatch.delattr("tfwright.wheel.inspect.inspection.inspect")
     assert write.refresh(tmp_path).wheels == (first,)
 
 

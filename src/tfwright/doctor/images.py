@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from tfwright.doctor.inventory import Finding
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
-from tfwright.tools.container import engine, image, registry
 
 ASKED = "asked just now"
 WANTED = "podman or Docker, to run the recipe's container image"
@@ -20,6 +19,9 @@ def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
 
 def without_engine(host_file: HostFile) -> Iterator[Finding]:
     """Yield the finding for a host that cannot run any image."""
+    # Every build imports this module, and most recipes name no image.
+    from tfwright.tools.container import engine
+
     program = engine.chosen(host_file.container.engine)
     if not engine.installed(program):
         install = f"apt install {engine.PACKAGES[program]}"
@@ -27,6 +29,8 @@ def without_engine(host_file: HostFile) -> Iterator[Finding]:
 
 
 def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterator[Finding]:
+    from tfwright.tools.container import image, registry
+
     yield from without_engine(host_file)
     here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
     if not registry.has_place(pinned.name):

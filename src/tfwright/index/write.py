@@ -7,25 +7,21 @@ key stays empty. PEP 740 wants a certificate there, and our statements are signe
 
 import datetime as dt
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from urllib.parse import quote
 
 from packaging.version import Version
 
 from tfwright.errors import WheelError
-from tfwright.index import matching, wheels
+from tfwright.index import wheels
 from tfwright.index.wheels import Catalog, IndexedWheel, Stat
 from tfwright.tools import batch as batches
 from tfwright.tools import files
 from tfwright.tools.batch import FileBatch
 from tfwright.tools.render import renderer
-from tfwright.wheel.inspect import inspection
-from tfwright.wheel.inspect.needs import of_machine
 
 PACKAGES = "packages"
 """The folder of the wheels, below the index."""
@@ -121,19 +117,6 @@ def drop_other_metadata(wheel: Path) -> None:
             files.remove(place)
 
 
-def lists(folder: Path, filename: str, sha256: str) -> bool:
-    """Say whether both pages of a wheel's project, below an index, name it with this checksum."""
-    project = re.sub(r"[-_.]+", "-", filename.partition("-")[0]).lower()
-    for page in ("index.html", "index.json"):
-        try:
-            text = files.text(folder / SIMPLE / project / page)
-        except OSError:
-            return False
-        if quote(filename) not in text or sha256 not in text:
-            return False
-    return True
-
-
 class _Scan:
     """One walk over the folder of wheels."""
 
@@ -192,6 +175,10 @@ class _Scan:
             # A copy of the same bytes keeps its upload time: uv's exclude-newer reads that.
             found = found.noted(uploaded=before[1].uploaded)
         if inspect:
+            # Every build looks into the index, and few read a wheel.
+            from tfwright.wheel.inspect import inspection
+            from tfwright.wheel.inspect.needs import of_machine
+
             report = inspection.inspect(self._packages / filename)
             found = found.noted(needs=tuple(of_machine(report).items()), inspected=True)
         return found
@@ -242,6 +229,8 @@ def _stage(
         values = {"title": "Simple index", "project": None, "names": names}
         _stage_page(folder / place, batch, root, values)
     everything = [wheel for project in pages[SIMPLE] for wheel in project.wheels]
+    from tfwright.index import matching
+
     batch.add(folder / matching.FILE, matching.document(everything, wheels))
 
 

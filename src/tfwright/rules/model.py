@@ -2,8 +2,11 @@
 
 import re
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
-from tfwright.tools.git.clones import Clone
+if TYPE_CHECKING:
+    from tfwright.tools.git.clones import Clone
+
 
 BAZELS_PLACE = "@bazel//"
 """Where the files are that a Bazel brings along, as findings say it."""
@@ -52,8 +55,11 @@ class Repository:
         return self.file.startswith(BAZELS_PLACE)
 
     @property
-    def clone(self) -> Clone | None:
+    def clone(self) -> "Clone | None":
         """What the rule clones, if it pins a whole commit id: a tag may move."""
+        # Every build imports this module, and few ask for this.
+        from tfwright.tools.git.clones import Clone
+
         # A rule with a digest downloads an archive, even where it names a commit in
         # addition.
         pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256

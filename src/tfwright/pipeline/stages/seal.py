@@ -122,11 +122,13 @@ def run(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
-    from tfwright.wheel.seal import sealing
+    from importlib import metadata
+
+    from tfwright.wheel.seal.zip_writing import COMPRESSOR
 
     versions = {
         "the version of tfwright": __version__,
-        f"the version of {sealing.COMPRESSOR}": sealing.sealer().deflate,
+        f"the version of {COMPRESSOR}": metadata.version(COMPRESSOR),
     }
     # Another release of the compressor may write other bytes from the same files.
     if job.locked:

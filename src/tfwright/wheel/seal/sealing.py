@@ -28,10 +28,8 @@ from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record
 from tfwright.wheel.seal.build_record import Sealer
-from tfwright.wheel.seal.zip_writing import Moment, ZipMember, ZipWriter
+from tfwright.wheel.seal.zip_writing import COMPRESSOR, Moment, ZipMember, ZipWriter
 
-COMPRESSOR = "deflate"
-"""The package that compresses the members; its version shows in the bytes."""
 LEVEL = 6
 """Of libdeflate.
 

@@ -12,6 +12,8 @@ from typing import IO
 Moment = tuple[int, int, int, int, int, int]
 """Year, month, day, hour, minute, second."""
 
+COMPRESSOR = "deflate"
+"""The package that compresses the members; its version shows in the bytes."""
 UNIX = 3
 """The system whose modes the members have."""
 PLAIN, WIDE = 20, 45
