@@ -2,6 +2,7 @@
 
 import datetime as dt
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -66,6 +67,10 @@ def nightly(
         planned = page.planned(night.plan(fleets.host(), only=recipe, now=now))
         return Answer(planned, page.show_plan)
     host = fleets.host(Terminal(), tell)
+    if host.nightly.bisect and not host.fleet:
+        from tfwright.bisect import bisection
+
+        host = replace(host, bisect=partial(bisection.by_night, note=tell))
     outcome = night.run(host, only=recipe, now=now, wait=wait)
     first = host.nightly.url or str(host.site / "index.html")
     return Answer(outcome, partial(page.show_outcome, place=first))
