@@ -94,7 +94,7 @@ def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_chang
     builder = builder_of(host)
     builder.broken["a"] = Breakage(stage="compile", line="error: broken")
     night.run(host)
-    found = Culprit(failure("compile: error: broken"), "commit c0ffee <b>")
+    found = Culprit(failure("compile: error: broken"), "Broken by commit c0ffee <b>")
     with states.opened(tmp_path) as state:
         state.keep_culprit("a", found, builder.clock())
     for line, shown in (("error: broken", True), ("error: another", False)):
@@ -102,7 +102,10 @@ def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_chang
         builder.clock.next_night()
         night.run(host)
         for page in ("index.html", "recipes/a.html"):
-            said = "Broken by</strong> commit c0ffee &lt;b&gt;" in (host.site / page).read_text()
+            said = (
+                "<strong>Broken by commit c0ffee &lt;b&gt;</strong>"
+                in (host.site / page).read_text()
+            )
             assert said is shown
         entry = json.loads((host.site / "latest.json").read_text())["targets"][0]
         assert ("culprit" in entry) is shown

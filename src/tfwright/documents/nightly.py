@@ -138,6 +138,9 @@ class WebhookTable(Table):
     """A file that holds the address, for addresses that are secrets themselves."""
     url: Line | None = None
     """The address that notices are posted to."""
+    format: Literal["plain", "slack", "teams", "matrix"] = "plain"
+    """What receives it: a program of yours (``plain``), an incoming webhook of Slack or
+    Mattermost, a workflow of Teams, or the generic webhook of hookshot for Matrix."""
     token_file: PlainPath | None = None
     """A file that only its owner can read; tfwright sends its text as ``Authorization: Bearer``."""
 
@@ -163,11 +166,13 @@ class NoticesTable(Table):
     # A host that is switched off reports no failure; only its silence can be noticed.
     stale_nights: Annotated[int, Field(ge=1, le=36_500)] = 3
     """Nights without a good build, or without any run, after which a notice is sent."""
+    wheels: Flag = False
+    """Whether a notice is sent for each new wheel; the feed has them in any case."""
     mail: tuple[MailTable, ...] = ()
     """Mail by SMTP: ``to``, ``sender``, ``host``, ``port``, ``security``, ``user``,
     ``password_file``."""
     webhook: tuple[WebhookTable, ...] = ()
-    """JSON posted to ``url``, or to the address in ``url_file``, with the token in
+    """JSON posted to ``url``, or to the address in ``url_file``, in a ``format``, with the token in
     ``token_file``."""
     program: tuple[ProgramTable, ...] = ()
     """JSON on the standard input of ``command``."""
@@ -201,6 +206,9 @@ class NightlyFile(Table):
     builds run with the build cache off, since ``stable`` must not rest on it."""
     links: Flag = True
     """Whether the servers of all archives are asked each night, each address once."""
+    bisect: Flag = True
+    """Whether a night looks for the change that broke a recipe for a new reason, within `hours`,
+    where it builds on this host."""
     pages: Flag = True
     """Whether the pages for people are written; the index is written in any case."""
     recipe: tuple[NightlyRecipe, ...] = ()

@@ -101,6 +101,8 @@ def show_outcome(outcome: "NightOutcome", place: object) -> None:
         print(f"not reproduced: {outcome.reproduced}: {outcome.difference}")
     elif outcome.reproduced:
         print(f"built again from nothing: {outcome.reproduced}")
+    for name, said in outcome.culprits.items():
+        print(f"{name}: {said}")
     for name, lost in outcome.lost.items():
         print(f"archives: {name}: {lost}")
     print(f"page: {place}")

@@ -172,6 +172,8 @@ class Culprit:
     """The change in words, or why none is named."""
     commit: str = ""
     """The commit, if it is one."""
+    told: bool = False
+    """Whether a notice said it."""
 
 
 class State:
@@ -372,14 +374,14 @@ class State:
     def keep_culprit(self, target: str, found: Culprit, now: dt.datetime) -> None:
         """Keep what a bisection found for a target, in place of an earlier one."""
         detail = f"{found.thread}\n{found.commit}\n{found.said}"
-        self.check(target, "culprit", now, passed=True, detail=detail)
+        self.check(target, "culprit", now, passed=found.told, detail=detail)
 
     def culprits(self) -> Mapping[str, Culprit]:
         """Return what the last bisection of each target found."""
         found = {}
         for target, checked in self.checks("culprit").items():
             thread, commit, said = checked.detail.split("\n", 2)
-            found[target] = Culprit(thread, said, commit)
+            found[target] = Culprit(thread, said, commit, checked.passed)
         return found
 
     def reproduced(self) -> set[str]:

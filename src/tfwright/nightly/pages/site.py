@@ -15,12 +15,13 @@ from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import pages, retention, timer
-from tfwright.nightly.builds import Verdict
+from tfwright.nightly.builds import Verdict, failure
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.views import RECIPES, TargetView, views
 from tfwright.nightly.state import NightVerdict, PastNight, State, WaitingBuild
 from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
+from tfwright.tools.git import forge
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import renderer
 
@@ -122,6 +123,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         "url": nightly.url or "",
         "now": now,
         "words": pages,
+        "forge": forge,
     }
     past = state.nights(NIGHTS_SHOWN)
     if ended:
@@ -309,9 +311,16 @@ def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes
     ):
         # A thread is named after its target and its kind; the build host's own has no target.
         kind = thread.removeprefix(target or "build-host").split()[0]
+        # Its builds say it below, also where no notice is sent for them.
+        if kind == "wheel":
+            continue
         events.append((opened, thread, target, kind))
         if closed:
             events.append((closed, thread, target, "fixed"))
+    for build in state.builds():
+        if build.listed and build.good:
+            at = _stamp(build.started + dt.timedelta(seconds=build.seconds))
+            events.append((at, build.id, build.target, "wheel"))
     newest = sorted(events, reverse=True)[:ENTRIES]
     # The time of the last event: a night without an event leaves the feed unchanged.
     updated = newest[0][0] if newest else _stamp(now)
@@ -322,7 +331,9 @@ def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes
 
 def _about(state: State, event: tuple[str, str, str, str]) -> tuple[str, str]:
     """Return what an event was about, and the build that it came from; empty where none is."""
-    at, _, target, kind = event
+    at, thread, target, kind = event
+    if kind == "wheel" and (wheel := state.build(thread)):
+        return f"{wheel.wheel}, sha256 {wheel.sha256}", wheel.id
     if kind == "links":
         found = state.checks("links").get(target)
         return found.detail if found else "", ""
@@ -336,6 +347,9 @@ def _about(state: State, event: tuple[str, str, str, str]) -> tuple[str, str]:
     said = [detail or ""]
     if build and build.broken and kind != "fixed":
         said += [build.broken.cause, build.broken.remedy]
+        culprit = state.culprits().get(target)
+        if culprit and culprit.thread == failure(detail):
+            said.insert(1, culprit.said)
     return "\n".join(dict.fromkeys(filter(None, said))), identifier or ""
 
 
