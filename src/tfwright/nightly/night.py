@@ -216,7 +216,7 @@ def plan(host: BuildHost, *, only: str = "", now: bool = False) -> NightPlan:
     """Say what a night would build, without changing anything."""
     chosen = _chosen(host, only)
     # No lock: a plan only reads, and may be asked for while a night runs.
-    with states.opened(host.directory) as state:
+    with states.opened(host.directory, create=False) as state:
         return _planned(host, state, chosen, asked=now, look=True)
 
 
@@ -512,6 +512,9 @@ class Night:
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
             build = site.unless_taken(host.site, _compared(made(), order)).redacted()
+            if build.result == "blocked" and (before := self._blocked_before(build)):
+                files.remove(work)
+                return before
             from tfwright.nightly.pages import build as pages
 
             files.write(work / pages.PAGE, pages.page(build, work, order.last_good, host.builds))
@@ -536,6 +539,12 @@ class Night:
             )
             return self._cut_off(order, broken, blocked=False)
         return build
+
+    def _blocked_before(self, build: NightlyBuild) -> NightlyBuild | None:
+        """Return the build that was blocked by the same the night before: one page is enough."""
+        last = self.state.history_of(build.target, 1)
+        same = last and last[-1].verdict == "blocked" and last[-1].detail == build.detail
+        return self.state.build(last[-1].build) if same else None
 
     def _cut_off(self, order: BuildOrder, broken: Breakage, *, blocked: bool) -> NightlyBuild:
         """Return a build that ended in the middle; its files go, so that others have room."""
@@ -680,6 +689,11 @@ class Night:
         update = site.publish(host.nightly, self.state, host.clock(), pages=pages, ended=ended)
         for fault in update.refused:
             host.note(f"not in the index: {fault.what}")
+        try:
+            site.copy(host.nightly)
+        except TfwrightError as fault:
+            # The next update of the site copies everything.
+            host.note(f"the site was not copied: {fault.what}")
 
     def _sweep(self) -> None:
         """Remove the files of deleted builds, while no process makes the site from them."""

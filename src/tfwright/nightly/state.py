@@ -400,12 +400,17 @@ def sound_rows() -> Iterator[None]:
 
 
 @contextmanager
-def opened(directory: Path) -> Iterator[State]:
-    """Open the state of a build host; raise HostError if its file is damaged or too new."""
+def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
+    """Open the state of a build host; raise HostError if its file is damaged or too new.
+
+    Without `create`, a host that has none yet is left so.
+    """
     file = directory / FILE
-    directory.mkdir(parents=True, exist_ok=True)
+    place: Path | str = file if create or file.exists() else ":memory:"
+    if create:
+        directory.mkdir(parents=True, exist_ok=True)
     try:
-        with closing(sqlite3.connect(file, timeout=60)) as database:
+        with closing(sqlite3.connect(place, timeout=60)) as database:
             # A commit has reached the disk when it returns: a power cut loses no night.
             database.execute("pragma synchronous = full")
             found = database.execute("pragma user_version").fetchone()[0]
