@@ -349,3 +349,35 @@ def test_a_change_is_reviewed_with_what_its_builds_would_run(
     assert "demo summary" in shown
     assert "files recipes/demo.toml" in shown
     assert "plan of demo runs check, fetch, source" in shown
+
+
+OWN = """\
+summary = "x"
+[source]
+url = "https://example.org/ops.git"
+branch = "master"
+commit = "93bc2e2072e0daccbcff7a90d397b704a9e8f778"
+interface = "own"
+[host]
+system = "Linux"
+python = "3.7"
+requirements = ["tensorflow-cpu==2.1.0"]
+[bazel]
+version = "1.1.0"
+[compile]
+target = "//:build_pip_pkg"
+"""
+
+
+def test_what_another_repository_would_take_from_tensorflow_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(OWN, "utf-8")
+    found = [each for each in linting.lint(str(path)) if each.rule != "reason"]
+    assert [each.rule for each in found] == ["own"] * 4 + ["verify"]
+    path.write_text(
+        OWN
+        + '[package]\nprogram = "bazel-bin/x"\n[configure.bazelrc]\nlines = ["build -c opt"]\n'
+        + '[verify]\nimports = ["x"]\nsmoke = []\nrequirements = ["tensorflow-cpu==2.1.0"]\n',
+        "utf-8",
+    )
+    assert {each.rule for each in linting.lint(str(path))} == {"reason"}
