@@ -169,10 +169,12 @@ def test_a_change_names_keys_files_and_what_to_run(
     change_text(recipe, "peak = ", "peak = 1")
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
+    # One that was not committed yet is looked at as well.
+    recipe.with_name("new.toml").write_text(text, "utf-8")
     change = linting.change_since("HEAD")
-    assert change.recipes == ("demo",)
+    assert change.recipes == ("demo", "new")
     assert "summary" in [key.key for key in change.keys]
-    assert change.files == ("recipes/demo.toml",)
+    assert change.files == ("recipes/demo.toml", "recipes/new.toml")
     assert "invoke plan --recipe demo" in change.tests
 
 

@@ -684,7 +684,9 @@ _FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")
 def _changed_files(tree: str) -> list[str]:
     # Without renames, both names of a moved file are listed.
     options = ("--name-only", "--no-renames", tree, "--", *_FOLDERS)
-    return _git("diff", *options).splitlines()
+    # A new recipe is looked at before it is committed.
+    new = _git("ls-files", "--others", "--exclude-standard", "--", *_FOLDERS)
+    return [*_git("diff", *options).splitlines(), *new.splitlines()]
 
 
 def _git(*arguments: str) -> str:
