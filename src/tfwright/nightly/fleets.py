@@ -171,8 +171,8 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     except (OSError, ValidationError) as fault:
         raise RecipeError(
             f"{folder} holds no build order that this tfwright can read",
-            remedy="Let 'invoke nightly' on a build host with this version of tfwright write it, or "
-            "add --recipe to build a recipe there.",
+            remedy="Let 'invoke nightly' write it, on a build host with this version of tfwright, "
+            "or add --recipe to build a recipe there.",
         ) from fault
     # No command reached a lost worker, so it still has its old order.
     if folder.parent.name == ORDERS:
