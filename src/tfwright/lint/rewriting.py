@@ -16,7 +16,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import RecipeError
-from tfwright.host import compatibility
+from tfwright.facts import compatibility
 from tfwright.tools import files
 
 MOST_PACKAGES = 12

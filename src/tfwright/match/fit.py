@@ -8,8 +8,9 @@ from packaging.tags import Tag, parse_tag
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release, is_version
-from tfwright.host import compatibility, cuda, pythons
-from tfwright.host.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.host import cuda, pythons
 from tfwright.host.probes import Host
 from tfwright.match.ranking import LEVELS, Wish, above
 from tfwright.wheel.inspect import tags

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfwright.documents.release import Release
-from tfwright.facts import gpus, wheels
+from tfwright.facts import compatibility, gpus, wheels
+from tfwright.facts.compatibility import is_of_line, is_older
 from tfwright.facts.wheels import OfficialWheel
-from tfwright.host import compatibility
-from tfwright.host.compatibility import is_of_line, is_older
 from tfwright.match import fit, ranking
 from tfwright.match.ranking import Wish
 

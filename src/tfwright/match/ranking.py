@@ -11,9 +11,15 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release, is_version
 from tfwright.documents.words import CpuLevel
 from tfwright.errors import RecipeError
-from tfwright.facts import gpus
-from tfwright.host import compatibility, cuda
-from tfwright.host.compatibility import is_of_line, is_older, is_within, range_text, version_numbers
+from tfwright.facts import compatibility, gpus
+from tfwright.facts.compatibility import (
+    is_of_line,
+    is_older,
+    is_within,
+    range_text,
+    version_numbers,
+)
+from tfwright.host import cuda
 from tfwright.host.probes import Host
 from tfwright.progress import STAGES
 

@@ -19,8 +19,8 @@ from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.host import compatibility
-from tfwright.host.compatibility import is_of_line, is_within
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_of_line, is_within
 from tfwright.match import ranking as match
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import external

@@ -23,9 +23,8 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
-from tfwright.facts import gpus
-from tfwright.host import compatibility
-from tfwright.host.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.facts import compatibility, gpus
+from tfwright.facts.compatibility import is_of_line, is_older, is_within, version_numbers
 from tfwright.match import ranking as match
 from tfwright.match.ranking import Wish
 from tfwright.printable import shell_word
