@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_newer, is_of_line, is_within
+from tfwright.facts.compatibility import is_newer, is_of_line
 from tfwright.host import cuda
 from tfwright.rules.listings import Environment
 
@@ -137,7 +137,7 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
         )
     gpus = {name: cuda.capability(name) for name in found.architectures}
     if row := compatibility.cuda(found.version):
-        beyond = [name for name, gpu in gpus.items() if not is_within(gpu, *row.capabilities)]
+        beyond = [name for name, gpu in gpus.items() if not row.compiles_for(gpu)]
         if beyond:
             yield Contradiction(
                 version,

@@ -21,7 +21,6 @@ from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_within
-from tfwright.match import ranking as match
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
@@ -360,7 +359,7 @@ def _tools(recipe: Recipe, old: Recipe, texts: Mapping[str, str]) -> Iterator[Po
     elif known:
         state, says = "change", f"{python}; {release} wants {known}"
     yield PortedPin("tool", "Python", state, says)
-    tested = match.tested_with(release)
+    tested = compatibility.tested_with(release)
     if recipe.host.cuda and tested:
         says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
         same = is_of_line(recipe.host.cuda, tested.cuda)

@@ -24,8 +24,9 @@ UNIVERSAL = {"universal2": {"x86_64", "arm64"}, "intel": {"x86_64", "i386"}}
 """macOS wheels for more than one machine."""
 _MACHINES = r"_[a-z]\w*"
 _POSSIBLE = re.compile(
-    rf"any|win32|win_(amd64|arm64|arm32)|linux{_MACHINES}|manylinux(1|2010|2014|_\d+_\d+){_MACHINES}"
-    rf"|musllinux_\d+_\d+{_MACHINES}|macosx_(10_\d+|\d+_0){_MACHINES}"
+    rf"any|win32|win_(amd64|arm64|arm32)|linux{_MACHINES}"
+    rf"|manylinux(1|2010|2014|_\d+_\d+){_MACHINES}|musllinux_\d+_\d+{_MACHINES}"
+    rf"|macosx_(10_\d+|\d+_0){_MACHINES}"
     rf"|(android|ios|emscripten|pyodide|wasi|freebsd|openbsd|netbsd|solaris|aix)_\w+"
 )
 """Platform tags that some installer takes: PEP 425, 600, 656, 730, 738, 783; packaging.tags."""
@@ -92,12 +93,17 @@ def misfits(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
     return found
 
 
-def supported_tags(python: str) -> frozenset[Tag]:
-    """Return the tags that CPython `python` (as ``3.6.15``) installs on this machine."""
+def interfaces(python: str) -> set[tuple[str, str]]:
+    """Return the interpreters with their interfaces that CPython `python` installs wheels of."""
+    return {(tag.interpreter, tag.abi) for tag in supported_tags(python, ["any"])}
+
+
+def supported_tags(python: str, platforms: Sequence[str] = ()) -> frozenset[Tag]:
+    """Return the tags that CPython `python` (as ``3.6.15``) installs, by default on this host."""
     major, minor = map(int, python.split(".")[:2])
     interpreter = f"cp{major}{minor}"
     # platform_tags() describes this machine, whatever Python the wheel is for.
-    platforms = list(platform_tags())
+    platforms = list(platforms or platform_tags())
     # Up to 3.7 the ABI says how Python's allocator was built (PEP 3149), in 2.7 also how wide a
     # character is.
     letters = [""]
