@@ -39,8 +39,8 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         yield Finding(
             f"{' and '.join(silent)} cannot be reached",
             f"a way to {', '.join(wants)}",
-            "Name a proxy in https_proxy and http_proxy (http://USER:PASSWORD@HOST:PORT), or "
-            "mirrors in the host file; what the vault and a bundle hold needs no network.",
+            "Name a proxy in https_proxy and http_proxy, with user name and password if it wants "
+            "them, or mirrors in the host file; what the vault and a bundle hold needs no network.",
             why=why or "'pip config list' shows which index pip asks",
         )
 

@@ -81,8 +81,8 @@ class RequestError(Exception):
         if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
             return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
         if "407" in why:
-            said = "the proxy wants a user name and a password (407)"
-            return cls(FaultKind.REFUSED, f"{said}: https_proxy=http://USER:PASSWORD@HOST:PORT")
+            said = "the proxy wants a user name and a password in its address (407)"
+            return cls(FaultKind.REFUSED, said)
         unreachable = (
             lower.NewConnectionError,
             lower.ConnectTimeoutError,
