@@ -63,7 +63,7 @@ class CudaInForce:
     @property
     def capabilities(self) -> list[str]:
         """The compute capabilities that it makes machine code for, as ``12.0``."""
-        return of_machine_code(self.architectures)
+        return list(dict.fromkeys(of_machine_code(self.architectures)))
 
 
 def in_force(recipe: Recipe) -> CudaInForce | None:
