@@ -42,16 +42,16 @@ SCRIPT = """\
 #!/bin/sh
 # Runs the command whose number is this task's; Slurm starts it again on another node if one dies.
 number=$SLURM_ARRAY_TASK_ID
-echo "$SLURMD_NODENAME" >> {room}/"$number.nodes"
+echo "$SLURMD_NODENAME" >> {folder}/"$number.nodes"
 cd {directory} || exit 3
 begun=$(date +%s)
-exec > {room}/"$number.log" 2>&1
-eval "set -- $(cat {room}/"$number.program")"
+exec > {folder}/"$number.log" 2>&1
+eval "set -- $(cat {folder}/"$number.program")"
 {variables}{python} tasks.py "$@"
 status=$?
 printf '{{"run": "{run}", "task": %d, "status": %d, "seconds": %d}}\\n' \\
-    "$number" "$status" "$(($(date +%s) - begun))" > {room}/"$number.part"
-mv {room}/"$number.part" {room}/"$number.json"
+    "$number" "$status" "$(($(date +%s) - begun))" > {folder}/"$number.part"
+mv {folder}/"$number.part" {folder}/"$number.json"
 """
 
 
@@ -172,7 +172,7 @@ def script_of(table: SlurmTable, folder: Path) -> str:
     variables = f"TFWRIGHT_HOST_FILE={shlex.quote(table.host_file)} " if table.host_file else ""
     return SCRIPT.format(
         directory=shlex.quote(str(table.directory)),
-        room=shlex.quote(str(folder)),
+        folder=shlex.quote(str(folder)),
         run=folder.name,
         variables=variables,
         python=shlex.quote(table.python),
@@ -263,11 +263,11 @@ class _Tasks:
                 what = f"sbatch refused the job: {runner.last_line(log)}"
                 fault = ToolError(what, remedy=remedy, evidence=fault.evidence)
             raise fault
-        said = log.read_text("utf-8", "replace")
+        printed = log.read_text("utf-8", "replace")
         # With --parsable it prints "ID" or "ID;CLUSTER", after any warning.
-        job = said.split()[-1].partition(";")[0] if said.split() else ""
+        job = printed.split()[-1].partition(";")[0] if printed.split() else ""
         if not job.isdigit():
-            raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
+            raise ToolError(f"sbatch named no job: {printed.strip()!r}", remedy=remedy)
         return job
 
     def _take_result(self, number: int, on_result: OnResult, *, lost: bool = False) -> None:
@@ -306,11 +306,11 @@ def _queued(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
     wanted = f"--jobs={','.join(sorted(jobs))}"
     asked = _command(folder, "squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
     status = runner.attempt(asked, log, remedy="Install Slurm.")
-    said = log.read_text("utf-8", "replace")
+    printed = log.read_text("utf-8", "replace")
     if status != 0:
         # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
-        return {} if "Invalid job id" in said else None
-    found = (line.strip().partition(" ") for line in said.splitlines())
+        return {} if "Invalid job id" in printed else None
+    found = (line.strip().partition(" ") for line in printed.splitlines())
     return {int(number): what for number, _, what in found if number.isdigit()}
 
 
@@ -321,10 +321,10 @@ def _result(folder: Path, number: int) -> SlurmResult:
         nodes = tuple((folder / f"{number}.nodes").read_text("utf-8", "replace").split())
     lost = SlurmResult(number, LOST, nodes, 0.0, log)
     try:
-        said = json_text.parsed(files.content(folder / f"{number}.json"))
-        if (said.get("run", folder.name), said.get("task", number)) != (folder.name, number):
+        result = json_text.parsed(files.content(folder / f"{number}.json"))
+        if (result.get("run", folder.name), result.get("task", number)) != (folder.name, number):
             return lost
-        return replace(lost, status=int(said["status"]), seconds=float(said["seconds"]))
+        return replace(lost, status=int(result["status"]), seconds=float(result["seconds"]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         # A task that was killed leaves no result, or a part of one.
         return lost
