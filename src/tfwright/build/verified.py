@@ -102,7 +102,7 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
     before = {str(part): digest for part, digest in recipe.verified.digests.items()}
     # Tables from before there were checksums say what was built, but not from what.
     if not before:
-        return "no digests"
+        return "no checksums"
     # Parts that are on one side only count too: a lock file that was added or deleted.
     now = parts(recipe, lock)
     # The first tables that were written had no checksum of the run.

@@ -275,6 +275,8 @@ def table(
         if parts:
             parts[-1] = Styled(parts[-1].text.rstrip(), parts[-1].style)
         line(*parts, to=stream, whole=True)
+    if hidden := [column.head for column, wide in zip(columns, widths, strict=True) if not wide]:
+        line(detail(f"too narrow for: {', '.join(hidden)}"), to=stream)
 
 
 def fitted(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
