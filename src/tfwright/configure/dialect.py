@@ -12,7 +12,6 @@ from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError
 
-
 FIRST_KNOWN = Release(0, 8)
 """The oldest release whose questions the catalogue has."""
 

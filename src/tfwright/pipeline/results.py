@@ -97,6 +97,9 @@ class Inputs(Result):
     substitutes: tuple[Substituted, ...] = ()
     unpinned: tuple[Unpinned, ...] = ()
     """What is left to Bazel, which may not want it."""
+    packages: tuple[str, ...] = ()
+    """What rules of the tree let pip install during the build, each pinned; the files are in the
+    vault."""
 
     @property
     def bazel(self) -> Artefact:

@@ -40,6 +40,12 @@ FORMS = {"build": "install_only", "ext": "tar.gz"}
 DEEPEST = 4
 """Levels of dictionaries in one another that are read."""
 _VERSION = r"\d+(\.\d+)*"
+_PIN = re.compile(
+    r"^[\w.-]+(\[[\w,-]+\])?==[^\s;\\#]+([ \t]*;[^\n\\#]*)?([\s\\]*--hash=sha256:[0-9a-f]{64})*",
+    re.MULTILINE | re.ASCII,
+)
+"""A package at a version, for which systems, and the checksums of its files; pip reads nothing else
+of such a file, neither options nor urls."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +76,24 @@ def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
 
 
 def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
-    """Yield the packages that pip is to install for a build, for each Python."""
+    """Yield the packages that pip is to install for a build, for each Python.
+
+    The url of each is the pin as pip reads it: with its marker and its checksums, on one line.
+    """
     for path in sorted(texts):
         if found := REQUIREMENTS.fullmatch(path):
-            for number, line in enumerate(texts[path].splitlines(), 1):
-                if pin := re.match(r"[\w.-]+(\[[\w,-]+\])?==[^\s;\\]+", line):
-                    version = f"{found[1]}.{found[2]}"
-                    yield Listed(REQUIREMENTS.pattern, path, number, version, url=pin[0])
+            for pin in _PIN.finditer(texts[path]):
+                number = texts[path].count("\n", 0, pin.start()) + 1
+                whole = " ".join(pin[0].replace("\\", " ").split())
+                version = f"{found[1]}.{found[2]}"
+                yield Listed(REQUIREMENTS.pattern, path, number, version, url=whole)
+
+
+def pins(found: Rules, environment: Environment) -> list[str]:
+    """Return the packages that pip installs for the Python in force, as pip reads them."""
+    python = environment.variables.get("HERMETIC_PYTHON_VERSION")
+    listed = (entry for entry in found.listed if entry.table == REQUIREMENTS.pattern)
+    return [entry.url for entry in listed if entry.version == python]
 
 
 def _leaves(place: Listed, value: object, base: str, depth: int) -> Iterator[Listed | Component]:
@@ -125,12 +142,6 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
             sha256 = digest_of(environment.variables.get("HERMETIC_PYTHON_SHA256"))
             own = Repository("python", PYTHON_URL, "WORKSPACE", 1, urls_of(url), sha256)
             added += Rules((own,), ())
-    python = environment.variables.get("HERMETIC_PYTHON_VERSION")
-    pins = [one for one in found.listed if one.table == REQUIREMENTS.pattern]
-    pins = [one for one in pins if one.version == python]
-    if pins:
-        why = f"names {len(pins)} packages, which pip downloads during the build"
-        added += Rules((), (Unreadable(pins[0].file, pins[0].line, why),))
     return found + added
 
 

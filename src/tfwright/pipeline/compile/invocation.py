@@ -21,7 +21,7 @@ from tfwright.tools.git import clones
 from tfwright.tools.process import capacity, isolation
 from tfwright.tools.process import command as programs
 from tfwright.tools.process.command import Command, clean_environment, open_container
-from tfwright.tools.python import package_clients
+from tfwright.tools.python import package_clients, packages
 
 # One flag under two names: 0.17 has the experimental one, 0.24 the other.
 STRICT = ("incompatible_strict_action_env", "experimental_strict_action_env")
@@ -59,6 +59,8 @@ class Invocation:
     """The commits that Bazel's git finds on this host."""
     unpinned: tuple[Unpinned, ...] = ()
     """What only Bazel can download."""
+    packages: tuple[str, ...] = ()
+    """What rules let pip install: it finds them in the vault, and asks no index."""
     cache: str = ""
     """The directory of the build cache; empty for none."""
     output_base: Path | None = None
@@ -89,6 +91,7 @@ class Invocation:
             exported=configured.exported,
             copies=inputs.clones,
             unpinned=inputs.unpinned,
+            packages=inputs.packages,
         )
 
     @cached_property
@@ -122,7 +125,8 @@ class Invocation:
             proxies = dict.fromkeys(names, DEAD_PROXY)
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
-        extra = {**proxies, **_temporary(), **self.table.env}
+        pip = packages.environment(self.job.places.stores) if self.packages else {}
+        extra = {**proxies, **pip, **_temporary(), **self.table.env}
         return clean_environment(self.job.places.home, programs, self.epoch, extra)
 
     @property
