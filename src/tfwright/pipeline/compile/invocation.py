@@ -31,6 +31,9 @@ NO_DOWNLOAD = ("repository_disable_download", "experimental_repository_disable_d
 DEAD_PROXY = "http://127.0.0.1:9"
 """The proxy of an offline build. Old Bazels have no flag against downloads; with this proxy they
 reach no server, since nothing listens on port 9 (discard)."""
+BY_CHECKSUM = {"BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID": "0"}
+"""Lets the archives of Bazel 7 and later be found by their checksums alone: by default Bazel takes
+a file of the repository cache only if it was downloaded there from the same urls."""
 FIRST_WITH_REMOTE_EXECUTION = Release(6, 0)
 """The first Bazel that is given the flags of the host file for remote execution."""
 FIRST_WITH_TRACKED_RC = Release(1, 13)
@@ -126,7 +129,7 @@ class Invocation:
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
         pip = packages.environment(self.job.places.stores) if self.packages else {}
-        extra = {**proxies, **pip, **_temporary(), **self.table.env}
+        extra = {**proxies, **BY_CHECKSUM, **pip, **_temporary(), **self.table.env}
         return clean_environment(self.job.places.home, programs, self.epoch, extra)
 
     @property
