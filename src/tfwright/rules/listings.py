@@ -37,6 +37,9 @@ PYTHON_URL = "HERMETIC_PYTHON_URL"
 """Names another interpreter; HERMETIC_PYTHON_SHA256 is then its checksum."""
 FORMS = {"build": "install_only", "ext": "tar.gz"}
 """What completes an address of python-build-standalone, with version and platform."""
+BY_VERSION = "dictionary"
+"""Stands for the rule of a file that was chosen by its version. What the repository is called that
+downloads it, the trees decide: its name here is ours."""
 DEEPEST = 4
 """Levels of dictionaries in one another that are read."""
 _VERSION = r"\d+(\.\d+)*"
@@ -173,7 +176,7 @@ def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
         return Rules((), (Unreadable(entry.file, entry.line, str(fault)),))
     if entry.platform and name == "python":
         name = f"python_{entry.platform}"
-    file = Repository(name, "dictionary", entry.file, entry.line, urls, sha256, by_url=True)
+    file = Repository(name, BY_VERSION, entry.file, entry.line, urls, sha256, by_url=True)
     if not entry.table.endswith("_JSON_DICT"):
         return Rules((file,), ())
     text = text_of(sha256)
@@ -202,7 +205,7 @@ def _parts(
                 if normpath(path) == path and not path.startswith(("/", "..")):
                     with suppress(UnknownError):
                         urls, digest = urls_of(f"{base}/{path}"), digest_of(sha256)
-                        yield replace(file, name=names[part], urls=urls, sha256=digest)
+                        yield replace(file, name=names[part], rule="list", urls=urls, sha256=digest)
 
 
 def _of_platform(entry: object, keys: Sequence[str]) -> object:

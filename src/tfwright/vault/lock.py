@@ -14,6 +14,7 @@ from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 from tfwright.printable import shell_word
+from tfwright.rules.listings import BY_VERSION
 from tfwright.rules.model import Repository, Rules
 from tfwright.rules.recognisers import DOWNLOADS, NAME, URL
 from tfwright.tools.git.clones import Clone
@@ -398,6 +399,9 @@ def _needed(
     # Bazel names what the target wants, and not what it read to know the rules.
     if any(entry.name in loaded for entry in users):
         return True
+    # Bazel may know it by another name.
+    if any(entry.rule == BY_VERSION for entry in users):
+        return None
     # Bazel reports the substitute's digest; the lock has the archive that the tree
     # pins.
     pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}

@@ -99,7 +99,8 @@ def lines():
     question = "Would you like to interactively configure ./WORKSPACE for Android builds? [y/N]: "
     choice("TF_SET_ANDROID_WORKSPACE", question, there=False)
     yield "test --test_size_filters=small,medium"
-    yield "test --test_env=LD_LIBRARY_PATH"
+    if gpu:
+        yield "test --test_env=LD_LIBRARY_PATH"
     left_out = TESTS % ("-no_gpu" if gpu else "-gpu")
     for version, more in (("v1", ""), ("v2", ",-v1only")):
         yield "test:%s --test_tag_filters=%s,-oss_serial%s" % (version, left_out, more)

@@ -53,7 +53,7 @@ of files, and the checksum is known only at the end."""
 
 @dataclass(frozen=True)
 class SourceArchive:
-    """What a forge packs at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``, or is packed so there."""
+    """What a forge packs at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``, or a release."""
 
     owner: str
     name: str
