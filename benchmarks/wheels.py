@@ -1,4 +1,4 @@
-"""What official wheels really hold: brings the tables of docs/wheels.md up to date.
+"""What official wheels really hold: brings the tables of docs/lab-notes/wheels.md up to date.
 
     python benchmarks/wheels.py FOLDER
 
@@ -17,7 +17,7 @@ from packaging.utils import parse_wheel_filename
 from tfwright.wheel.inspect import inspection, tags
 from tfwright.wheel.inspect.inspection import Inspection
 
-PAGE = Path(__file__).parents[1] / "docs/wheels.md"
+PAGE = Path(__file__).parents[1] / "docs/lab-notes/wheels.md"
 HEADS = (
     "wheel",
     "MB",

@@ -17,7 +17,7 @@ from tfwright.documents import recipe
 from tfwright.documents.nightly import Size
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, SupplyError, WheelError
-from tfwright.host.compatibility import is_newer, version_numbers
+from tfwright.facts.compatibility import is_newer, version_numbers
 from tfwright.index import wheels
 from tfwright.rules import tree_files
 from tfwright.tools import unpacking

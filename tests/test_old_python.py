@@ -18,10 +18,11 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
     if not python.exists():
         pytest.skip(f"there is no Python {version} here")
     newer = tmp_path / "python3.12"
-    newer.touch(0o755)
+    newer.write_text("#!/bin/sh\n", "utf-8")
+    newer.chmod(0o755)
     done = subprocess.run(
         [python, ROOT / "tasks.py", "build"],
-        env={"PATH": str(tmp_path)},
+        env={"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")},
         capture_output=True,
         text=True,
         check=False,
@@ -47,6 +48,7 @@ def test_the_line_for_an_old_python_uses_what_the_system_has(
     for name in programs:
         (tmp_path / name).touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
     monkeypatch.setattr(old_python, "_system", lambda: "debian 11")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     line = old_python.message(["build"]).splitlines()[-1].strip()
@@ -58,8 +60,29 @@ def test_the_line_for_an_old_python_asks_for_root_only_where_it_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
     monkeypatch.setattr(old_python, "_system", lambda: "ubuntu 22.04")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert "    sudo apt-get install -y python3.11" in old_python.message([])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert "    apt-get install -y python3.11" in old_python.message([])
+
+
+def test_a_shim_that_starts_no_python_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As pyenv's shims of versions that are installed and not chosen.
+    programs = {
+        "shims/python3.13": "exit 127",
+        "usr/python3.13": "exit 1",
+        "pyenv/versions/3.12.1/bin/python3.12": "exit 0",
+    }
+    for name, does in programs.items():
+        program = tmp_path / name
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\n{does}\n", "utf-8")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/shims:{tmp_path}/usr")
+    monkeypatch.setenv("PYENV_ROOT", f"{tmp_path}/pyenv")
+    shown = old_python.message(["build"])
+    assert shown.endswith(f"    {tmp_path}/pyenv/versions/3.12.1/bin/python3.12 tasks.py build")

@@ -33,6 +33,12 @@ UNPACKING = {"--unpack", "--lacking"}
 def hand_over(checkout: str, arguments: list[str]) -> None:
     """Become `invoke` with these arguments, in the checkout's own .venv; make it if needed."""
     _open_closed_streams()
+    # invoke answers this with its own version, before it reads tasks.py.
+    if arguments and arguments[0] in {"--version", "-V"}:
+        from tfwright import __version__
+
+        sys.stdout.write(f"tfwright {__version__}\n")
+        sys.exit()
     root = Path(checkout)
     wanted = "requirements.txt"
     if FOR_DEVELOPERS.intersection(arguments):

@@ -4,6 +4,7 @@ Python 2.7 and every Python 3 read this file, so it uses only what all of them k
 """
 
 import os
+import subprocess
 import sys
 
 NEEDED = (3, 11)
@@ -38,7 +39,7 @@ def _line(words):
     """Return the shell line that works on this system."""
     # What is installed already needs no package manager and no rights.
     for version in NEWER:
-        found = _on_path("python" + version)
+        found = _working("python" + version)
         if found:
             return "%s %s" % (found, words)
     if sys.platform == "darwin":
@@ -89,10 +90,41 @@ def _system():
     return "%s %s" % (name, version if name == "ubuntu" else version.partition(".")[0])
 
 
+def _working(python):
+    # type: (str) -> str
+    """Return how a Python is typed that starts and has venv; empty where there is none."""
+    # pyenv's shims are on PATH for each version that is installed, and start only the chosen
+    # ones; the next directory of PATH, or pyenv's own, may hold one that does.
+    pyenv = os.path.join(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
+    chosen = sorted(os.listdir(pyenv)) if os.path.isdir(pyenv) else []
+    versions = [name for name in chosen if name.startswith(python[len("python") :] + ".")]
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    further = [os.path.join(pyenv, each, "bin") for each in versions]
+    for place, folder in enumerate(folders + further):
+        path = os.path.join(folder, python)
+        if not folder or not os.access(path, os.X_OK):
+            continue
+        try:
+            started = subprocess.Popen(  # noqa: S603 the first that fits on PATH
+                [path, "-c", "import venv, ensurepip"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            started.communicate()
+        except OSError:
+            continue
+        if started.returncode == 0:
+            # The shell takes the first on PATH.
+            first = _on_path(python)
+            return python if first == path and place < len(folders) else path
+    return ""
+
+
 def _on_path(program):
     # type: (str) -> str
-    """Return the name of a program that can be started; empty where there is none."""
+    """Return the path of the first program of this name on PATH; empty where there is none."""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
-        if folder and os.access(os.path.join(folder, program), os.X_OK):
-            return program
+        path = os.path.join(folder, program)
+        if folder and os.access(path, os.X_OK):
+            return path
     return ""

@@ -1,5 +1,6 @@
 """What the commands share: reading their arguments, and the one place where errors end."""
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,9 +27,15 @@ WHEEL = {"wheel": "path of a .whl file, of any TensorFlow"}
 MACHINE = {
     "gpu": "name as 'RTX 3090', or compute capability as sm_86 or 8.6",
     "python": "target Python, as 3.6",
+    "glibc": "the oldest that the wheel must load on; none for a system with musl",
     "cuda": "version, as 10.1",
-    "os": "Linux or Darwin",
+    "os": "Linux, Darwin or Windows",
+    "machine": "x86_64, aarch64 or arm64",
+    "cpu": "the most that an x86-64 CPU has: sse4.2, avx, avx2",
+    "driver": "version of NVIDIA's driver, as 535",
+    "host": "report about another host, as 'invoke doctor --json' prints it there",
 }
+"""The options that describe a machine; see `CommandTask.argspec`."""
 
 
 SHORT = {"recipe": "r", "until": "u", "jobs": "j", "output": "o", "dry-run": "n"}
@@ -59,6 +66,16 @@ class CommandTask(invoke.Task[Any]):
         super().__init__(body, auto_shortflags=False, **options)
         parameters = self.argspec(body).parameters
         self.defaults = {name: parameter.default for name, parameter in parameters.items()}
+
+    def argspec(self, body: Callable[..., Any]) -> inspect.Signature:
+        """Return the options of a function; one named `machine` stands for those of MACHINE."""
+        found = []
+        for parameter in super().argspec(body).parameters.values():
+            if parameter.name == "machine":
+                found += [parameter.replace(name=name, default="") for name in MACHINE]
+            else:
+                found.append(parameter)
+        return inspect.Signature(found)
 
     def __deepcopy__(self, _: object) -> Self:
         """Return the same command: invoke copies all of them, to run one."""
@@ -91,6 +108,8 @@ class CommandTask(invoke.Task[Any]):
         # A second document would make both of them unreadable.
         with explained(recipe, self.resume(options), as_json=lambda: as_json and not shown):
             self._insist(context, options)
+            if "machine" in inspect.signature(self.body).parameters:
+                options["machine"] = {name: options.pop(name) for name in MACHINE}
             found = self.body(context, **options)
             for answer in found if isinstance(found, Iterator) else (found,):
                 if answer is not None:
@@ -201,9 +220,9 @@ def resuming(command: str, **options: "str | bool | Sequence[str]") -> str:
 
     What it went without, an empty text or list or False, is left out.
     """
-    from tfwright.printable import shell_word
+    from tfwright.printable import program, shell_word
 
-    words = ["invoke", command]
+    words = [program(), command]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         if value is True:

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 LONGEST_LINE = 500
 """Characters of a foreign line that are shown; a server can send a reason phrase of 64 KiB."""
 CUT = "…"
+_started: tuple[str, re.Pattern[str]] | None = None
+"""The program that was started in place of `invoke`, and how messages begin a command of ours."""
 _UNSAFE = re.compile(r"[^\x20-\x7e]")
 """Candidates only: most text is ASCII, and `str.isprintable` on each letter of a long log is
 slow."""
@@ -38,9 +40,28 @@ def printable(text: object, longest: int | None = None) -> str:
     return shown[: longest - len(CUT)] + CUT if longest is not None and cut else shown
 
 
+def started_as(program: str, commands: Sequence[str]) -> None:
+    """Let messages name `program` in the commands that they give, which say `invoke`."""
+    global _started  # noqa: PLW0603 a process is started under one name
+    _started = program, re.compile(rf"\binvoke (?=(?:{'|'.join(commands)}|COMMAND)\b|--|\[)")
+
+
+def as_started(text: str) -> str:
+    """Return a text whose commands begin with the program that was started."""
+    return _started[1].sub(f"{_started[0]} ", text) if _started else text
+
+
+def program() -> str:
+    """Return the name of the program that was started."""
+    return _started[0] if _started else "invoke"
+
+
 def printable_lines(text: object) -> str:
-    """Return `text` with its line feeds and tabs kept, and everything else as in `printable`."""
-    return _UNSAFE.sub(_escaped_within_line, without_passwords(str(text)))
+    """Return `text` with its line feeds and tabs kept, and everything else as in `printable`.
+
+    Commands in it begin with the program that was started.
+    """
+    return _UNSAFE.sub(_escaped_within_line, without_passwords(as_started(str(text))))
 
 
 def without_passwords(text: str) -> str:

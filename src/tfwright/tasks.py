@@ -14,6 +14,7 @@ from tfwright.diagnosis.command import diagnose
 from tfwright.doctor.command import doctor
 from tfwright.image.command import image
 from tfwright.index.command import index
+from tfwright.init.command import init
 from tfwright.lint.command import lint
 from tfwright.lock.command import lock, pin
 from tfwright.match.command import match
@@ -27,7 +28,7 @@ from tfwright.vault.command import vault
 from tfwright.wheel.command import compare, inspect
 
 GROUPS: dict[str, tuple[Any, ...]] = {
-    "choose": (recipes, match, doctor, new, port, pin, record),
+    "choose": (init, recipes, match, doctor, new, port, pin, record),
     "build": (build, plan, shell, toolkit, clean),
     "look": (inspect, compare, smoke, cost, diagnose, reproduce),
     "keep": (fetch, lock, bundle, vault, cache, image),
@@ -35,6 +36,8 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     "develop": (lint, types, test, schema, patch),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
+CHECKOUT = (types, test, schema)
+"""What only a checkout of tfwright has; only an installed one has `init`."""
 REPLACED = {
     # Kept as answers only: scripts of earlier versions still type these words.
     "unbundle": "invoke bundle --unpack FILE",
@@ -46,16 +49,25 @@ REPLACED = {
 """Commands of earlier versions, and what does the same now."""
 
 
-def collection() -> Collection:
-    """Return all commands for invoke; `build` runs where none is named."""
+def collection(*, installed: bool = False) -> Collection:
+    """Return the commands for invoke; in a checkout `build` runs where none is named."""
     # invoke would list commands by name; terminal/program.py prints the groups instead.
     made = Collection()
-    for tasks in GROUPS.values():
+    for tasks in _groups(installed=installed).values():
         for task in tasks:
             made.add_task(task)
     return made
 
 
-def names() -> dict[str, tuple[str, ...]]:
+def names(*, installed: bool = False) -> dict[str, tuple[str, ...]]:
     """Return the names of the commands by group."""
-    return {group: tuple(task.name for task in tasks) for group, tasks in GROUPS.items()}
+    groups = _groups(installed=installed)
+    return {group: tuple(task.name for task in tasks) for group, tasks in groups.items()}
+
+
+def _groups(*, installed: bool) -> dict[str, tuple[Any, ...]]:
+    left_out = CHECKOUT if installed else (init,)
+    return {
+        group: tuple(task for task in tasks if task not in left_out)
+        for group, tasks in GROUPS.items()
+    }

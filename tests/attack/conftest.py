@@ -27,7 +27,7 @@ def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table that docs/reliability.md holds."""
+    """Print the table that docs/lab-notes/attacks.md holds."""
     if _DONE:
         terminalreporter.section(f"attacks, seed {SEED}")
         for line in table(_DONE):

@@ -54,7 +54,7 @@ def test_a_finding_says_what_it_stops_what_is_wanted_and_what_to_do(
         "   why     docs",
         "   do      apt-get install gcc-7",
         "",
-        "2. an old git  (stops nothing)",
+        "2. an old git  (warning)",
         "   wanted  git 2.30",
         "   do      Update git.",
     ]
@@ -88,7 +88,7 @@ def test_what_was_not_found_is_counted_and_listed_only_on_demand(
         ["git", "2.20", "git", "--version"],
     ]
     assert "* can change the bytes of this recipe's wheel" in lines
-    assert lines[-1].startswith("1 further thing was looked for and not found;")
+    assert lines[-1].startswith("1 optional item was looked for and not found;")
     lines = examined(capsys, everything=True)
     assert ["driver", "-"] in [line.split() for line in lines]
     assert "--all" not in "\n".join(lines)

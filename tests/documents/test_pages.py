@@ -11,7 +11,7 @@ from tfwright.documents.recipe import ROOT
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
-    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
     ROOT / "recipes/README.md",
 ]
 README_LINES = 150
@@ -47,7 +47,8 @@ def code_of(text: str) -> Iterator[str]:
 def options_of(command: str) -> set[str]:
     """Return the options of a command as they are typed, also those that switch one off."""
     found = {"--help"}
-    for argument in tasks.collection()[command].get_arguments():
+    known = {**tasks.collection(installed=True).tasks, **tasks.collection().tasks}
+    for argument in known[command].get_arguments():
         names = {name.replace("_", "-") for name in argument.names}
         found |= {f"--{name}" for name in names}
         if argument.default is True:
@@ -57,10 +58,11 @@ def options_of(command: str) -> set[str]:
 
 @pages
 def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
-    known = {name for group in tasks.names().values() for name in group}
+    known = {name for group in tasks.names(installed=True).values() for name in group}
+    known |= {name for group in tasks.names().values() for name in group}
     wrong = []
     for code in code_of(page.read_text("utf-8")):
-        typed = re.search(r"(?:\binvoke|\btasks\.py) ([a-z]\w*)(.*)", code)
+        typed = re.search(r"(?:\binvoke|\btfwright|\btasks\.py) ([a-z]\w*)(.*)", code)
         if not typed:
             continue
         command, rest = typed[1], typed[2].partition("#")[0].partition("|")[0]
@@ -107,11 +109,11 @@ def test_every_file_of_ours_that_a_page_names_exists(page: Path) -> None:
     assert missing == []
 
 
-def test_the_list_of_pages_has_each_page_once() -> None:
-    listed = re.findall(
-        r"^\| \[([\w.-]+\.md)\]", (ROOT / "docs/README.md").read_text("utf-8"), re.MULTILINE
-    )
-    there = {path.name for path in ROOT.glob("docs/*.md")} - {"README.md"}
+@pytest.mark.parametrize("folder", ["docs", "docs/lab-notes"])
+def test_the_list_of_pages_has_each_page_once(folder: str) -> None:
+    page = (ROOT / folder / "README.md").read_text("utf-8")
+    listed = re.findall(r"^\| \[[^\]]+\]\(([\w.-]+\.md)\)", page, re.MULTILINE)
+    there = {path.name for path in ROOT.glob(f"{folder}/*.md")} - {"README.md"}
     assert sorted(listed) == sorted(there)
 
 
@@ -130,7 +132,7 @@ def test_the_layout_of_contributing_names_every_folder_of_the_package() -> None:
 
 def test_the_readme_names_every_recipe() -> None:
     page = (ROOT / "README.md").read_text("utf-8")
-    seen = page.partition("## What was seen to work")[2].partition("\n## ")[0]
+    seen = page.partition("## Verified configurations")[2].partition("\n## ")[0]
     names = sorted(path.stem for path in ROOT.glob("recipes/*.toml"))
     # Siblings of one recipe share a row: `name`, `-suffix`, or "its siblings for Python".
     missing = [

@@ -18,7 +18,9 @@ from tfwright.facts import gather_gpus, gpus
         ("NVIDIA H100 80GB HBM3", "9.0"),
         ("Tesla P100-PCIE-16GB", "6.0"),
         ("NVIDIA TITAN X (Pascal)", "6.1"),
-        ("TITAN X", "5.2"),
+        ("GTX TITAN X", "5.2"),
+        ("GT 1030", "6.1"),
+        ("A100-SXM4-40GB MIG 1g.5gb", "8.0"),
         ("Quadro 4000", "2.0"),
         ("RTX 6000", "7.5"),
         ("RTX 6000 Ada", "8.9"),
@@ -51,9 +53,11 @@ def test_a_name_that_the_table_does_not_have_is_unknown(name: str) -> None:
     assert gpus.named(name) is None
 
 
-@pytest.mark.parametrize("name", ["GT 730", "GTX 860M"])
-def test_a_name_that_stands_for_several_chips_says_which_capabilities(name: str) -> None:
-    with pytest.raises(gpus.AmbiguousGpu, match=r"3\.0") as several:
+@pytest.mark.parametrize(
+    ("name", "one"), [("GT 730", r"3\.0"), ("GTX 860M", r"3\.0"), ("TITAN X", r"6\.1")]
+)
+def test_a_name_that_stands_for_several_chips_says_which_capabilities(name: str, one: str) -> None:
+    with pytest.raises(gpus.AmbiguousGpu, match=one) as several:
         gpus.named(name)
     assert len({gpu.capability for gpu in several.value.found}) > 1
 

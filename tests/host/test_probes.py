@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from tests.making import make_file
 
-from tfwright.host import compatibility, machine, nvidia, probes, toolchain
-from tfwright.host.compatibility import is_of_line
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_of_line
+from tfwright.host import machine, nvidia, probes, toolchain
 from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler

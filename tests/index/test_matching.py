@@ -12,7 +12,7 @@ from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import SupplyError
 from tfwright.index import matching, wheels, write
-from tfwright.match.ranking import Wish
+from tfwright.match.wish import Wish
 from tfwright.tools.http import server
 
 

@@ -7,7 +7,7 @@ from tests.nightly.wheels import write_wheel
 
 from tfwright.index import matching, page, write
 from tfwright.index.matching import MatchedWheel
-from tfwright.match.ranking import Wish
+from tfwright.match.wish import Wish
 from tfwright.terminal.answer import plain
 
 URL = "http://127.0.0.1:8080/"

@@ -1,6 +1,7 @@
 import pytest
 
-from tfwright.match.ranking import Wish, exclusions
+from tfwright.match.releases import exclusions
+from tfwright.match.wish import Wish
 
 
 @pytest.mark.parametrize(
@@ -14,6 +15,12 @@ from tfwright.match.ranking import Wish, exclusions
         ({"cuda": "9.2", "python": "3.12"}, ("CUDA 9.2", "Python 3.12")),
         ({"system": "Darwin", "gpu": "8.6"}, ("Darwin", "8.6")),
         ({"release": "0.9"}, ("TensorFlow 0.9",)),
+        ({"release": "2.20", "python": "3.14"}, ("Python 3.9 to 3.13",)),
+        ({"cuda": "13"}, ("TensorFlow 2.21", "CUDA 12")),
+        ({"gpu": "2.0"}, ("3.0 and later",)),
+        ({"gpu": "11.0"}, ("CUDA 12", "11.0")),
+        ({"system": "Windows"}, ("not on Windows",)),
+        ({"glibc": "none"}, ("not with musl",)),
     ],
 )
 def test_wishes_that_exclude_each_other_are_named_with_the_nearest_that_fits(
@@ -28,6 +35,16 @@ def test_a_release_behind_the_end_of_the_tables_is_unknown_and_not_impossible() 
     (said,) = exclusions(Wish(system="Linux", release="2.40"))
     assert "unknown" in said
     assert "2.40@COMMIT" in said
+
+
+@pytest.mark.parametrize(
+    ("wanted", "end"),
+    [({"python": "3.20"}, "3.13"), ({"cuda": "19.0"}, "13."), ({"gpu": "20.0"}, "12.1")],
+)
+def test_what_lies_behind_the_end_of_a_table_is_unknown(wanted: dict[str, str], end: str) -> None:
+    (said,) = exclusions(Wish(system="Linux", **wanted))
+    assert "unknown" in said
+    assert end in said
 
 
 def test_a_wish_that_can_be_met_excludes_nothing() -> None:

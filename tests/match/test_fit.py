@@ -1,14 +1,18 @@
 """Whether a wheel runs on a machine, on simulated hosts."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.failing import fails
 
 from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError
 from tfwright.host.probes import Host
-from tfwright.match import fit, ranking
+from tfwright.match import fit, wish
 from tfwright.wheel.binary.elf import Elf, VersionRequirement
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.library import Library
@@ -67,7 +71,7 @@ def laptop(**changes: str) -> dict[str, Any]:
 def judged(
     report: Inspection, host: Host, **wishes: str
 ) -> tuple[bool | None, dict[str, fit.Judgement]]:
-    wanted = ranking.of_wheels(ranking.wish(host, **wishes), host)
+    wanted = wish.of_wheels(wish.wish(host, **wishes), host)
     found = fit.verdict(report, wanted, host, HostFile(pythons={"3.10": "/usr/bin/python3.10"}))
     return found.runs, {judgement.what: judgement for judgement in found.judgements}
 
@@ -86,9 +90,9 @@ def test_a_wheel_that_a_host_has_everything_for_runs(play: Callable[..., Host]) 
     ("changes", "what", "said"),
     [
         ({"glibc": "2.12"}, "glibc", "needs glibc 2.17"),
-        ({"glibc": "musl"}, "glibc", "this host has none"),
+        ({"glibc": "musl"}, "glibc", "for systems with glibc, which this is not"),
         ({"flags": "sse4_1 sse4_2"}, "CPU", "avx"),
-        ({"driver": "470.82"}, "driver", "470.82 is loaded"),
+        ({"driver": "470.82"}, "driver", "470.82 is there"),
         ({"gpu": "NVIDIA GeForce RTX 5090, 12.0"}, "GPU code", "sm_60, sm_80, compute_80 only"),
         ({"machine": "aarch64"}, "platform", "manylinux_2_17_x86_64"),
     ],
@@ -100,6 +104,72 @@ def test_what_a_host_lacks_is_named_with_what_to_do(
     assert runs is False
     assert said in found[what].says
     assert found[what].remedy
+
+
+@pytest.mark.parametrize(
+    ("tag", "python", "fits"),
+    [
+        ("cp310-cp310-manylinux_2_17_x86_64", "3.10", True),
+        ("cp310-cp310-manylinux_2_17_x86_64", "3.12", False),
+        ("cp310-abi3-manylinux_2_17_x86_64", "3.12", True),
+        ("cp313-cp313t-manylinux_2_17_x86_64", "3.13", False),
+        ("cp27-cp27mu-manylinux_2_17_x86_64", "2.7", True),
+        ("py3-none-any", "3.12", True),
+    ],
+)
+def test_a_tag_is_of_the_pythons_that_pip_installs_it_for(
+    tag: str, python: str, *, fits: bool
+) -> None:
+    wanted = wish.Wish(system="Linux", machine="x86_64", python=python)
+    found = fit.verdict(wheel(tag=tag), wanted, None, HostFile()).judgements
+    assert [one.holds for one in found if one.what == "Python"] in ([fits], [] if fits else [fits])
+
+
+@pytest.mark.parametrize(
+    ("tag", "wanted", "what"),
+    [
+        ("musllinux_1_2_x86_64", {"system": "Linux", "glibc": "2.36"}, "glibc"),
+        ("manylinux_2_17_x86_64", {"system": "Linux", "glibc": "none"}, "glibc"),
+        ("macosx_12_0_arm64", {"system": "Darwin", "machine": "x86_64"}, "platform"),
+        ("win_amd64", {"system": "Linux"}, "platform"),
+        ("manylinux_2_17_aarch64", {"system": "Linux", "machine": "x86_64"}, "platform"),
+    ],
+)
+def test_a_wheel_for_another_platform_or_c_library_does_not_run(
+    tag: str, wanted: dict[str, str], what: str
+) -> None:
+    report = wheel(tag=f"cp310-cp310-{tag}")
+    found = fit.verdict(report, wish.Wish(**wanted), None, HostFile())
+    assert found.runs is False
+    assert what in {one.what for one in found.judgements if one.holds is False}
+
+
+def test_a_report_of_doctor_describes_another_host(tmp_path: Path) -> None:
+    seen = {
+        "system": "Linux-x86_64",
+        "glibc": "2.28",
+        "instruction sets": "sse4.1 sse4.2 avx",
+        "GPU": "NVIDIA GeForce GTX 1080 (compute capability 6.1)",
+        "driver": "470.82",
+    }
+    facts = [{"name": name, "value": value} for name, value in seen.items()]
+    path = tmp_path / "host.json"
+    path.write_text(json.dumps({"facts": facts}))
+    wanted = wish.reported(path, python="3.10")
+    assert wanted == wish.Wish("Linux", "x86_64", "6.1", "3.10", "2.28", cpu="avx", driver="470.82")
+    found = {
+        one.what: one.holds for one in fit.verdict(GPU_WHEEL, wanted, None, HostFile()).judgements
+    }
+    assert found["driver"] is False
+    assert found["glibc"]
+    assert found["CPU"]
+
+
+def test_what_is_no_report_of_doctor_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "host.json"
+    path.write_text("[]")
+    with fails(RecipeError, "report about a host", "invoke doctor --json"):
+        wish.reported(path)
 
 
 def test_libraries_of_cuda_that_the_loader_does_not_know_are_not_called_there(
@@ -134,7 +204,7 @@ def test_an_operation_with_its_own_copy_of_tensorflow_does_not_run(
 
 
 def test_a_wish_about_another_machine_leaves_unknown_what_it_does_not_say() -> None:
-    host = ranking.Wish(system="Linux", machine="x86_64", gpu="8.6", python="3.10")
+    host = wish.Wish(system="Linux", machine="x86_64", gpu="8.6", python="3.10")
     found = fit.verdict(GPU_WHEEL, host, None, HostFile())
     assert found.runs is None
     assert {one.what for one in found.judgements if one.holds is None} == {

@@ -2,7 +2,7 @@ import pytest
 
 from tfwright.facts import wheels
 from tfwright.match import official
-from tfwright.match.ranking import Wish
+from tfwright.match.wish import Wish
 
 HERE = {"system": "Linux", "machine": "x86_64"}
 

@@ -12,7 +12,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.lint import recipes as lint
-from tfwright.match.ranking import Wish
+from tfwright.match.wish import Wish
 from tfwright.recipes import bazel, writing
 from tfwright.recipes.writing import wanted_of
 

@@ -22,7 +22,7 @@ from tfwright.documents.nightly import targets as targets_of
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
 from tfwright.index import matching
-from tfwright.match.ranking import Wish
+from tfwright.match.wish import Wish
 from tfwright.nightly import fleets, night, notices, targets, timer, versions
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder

@@ -19,7 +19,7 @@ from tfwright.doctor.inventory import Finding
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
-from tfwright.host import compatibility
+from tfwright.facts import compatibility
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
 from tfwright.toolkit import ways as toolkit_ways

@@ -6,8 +6,8 @@ from pathlib import Path
 from tfwright.doctor import requirements
 from tfwright.doctor.inventory import Finding
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET
+from tfwright.facts.compatibility import is_older
 from tfwright.host import probes
-from tfwright.host.compatibility import is_older
 from tfwright.pipeline import engine
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfwright import __version__
 from tfwright.documents import recipe as recipes
-from tfwright.documents.recipe import ROOT
+from tfwright.documents.home import SHIPPED
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda
 from tfwright.lock import inputs as lock_inputs
@@ -202,7 +202,7 @@ def own(job: RecipeJob, folder: Path) -> list[Path]:
     """Bring the packages that tfwright needs itself, for the Python that runs it."""
     folder.mkdir()
     # No source distributions: an offline host could not build them.
-    options = ("--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.txt"))
+    options = ("--require-hashes", "--only-binary=:all:", "-r", str(SHIPPED / "requirements.txt"))
     return packages.bring(Path(sys.executable), options, folder, job.log("bundle-tool"))
 
 

@@ -2,7 +2,7 @@
 
 Editors complete and check a recipe with it (Taplo reads the ``#:schema`` line at its head). The
 descriptions are the docstrings of the models' fields, so each key is described in one place; the
-tables of recipes/README.md and docs/host.md are made from the same texts.
+tables of docs/recipe.md and docs/host.md are made from the same texts.
 """
 
 import ast
@@ -18,9 +18,10 @@ from typing import Any, get_args
 
 from pydantic_core import PydanticUndefined
 
+from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
-from tfwright.documents.recipe import RECIPES, ROOT, FetchTable, Recipe
+from tfwright.documents.recipe import RECIPES, FetchTable, Recipe
 from tfwright.documents.toml import Table
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.tools import files
@@ -42,7 +43,7 @@ NEVER_WRITTEN = {"Recipe": {"name"}}
 DERIVED = {"SourceTable": {"release"}}
 """Fields without a default that are read off others where they are missing."""
 PAGES: dict[Path, type[Table]] = {
-    RECIPES / "README.md": Recipe,
+    ROOT / "docs/recipe.md": Recipe,
     ROOT / "docs/host.md": HostFile,
     ROOT / "docs/build-host.md": NightlyFile,
 }

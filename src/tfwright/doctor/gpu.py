@@ -8,8 +8,8 @@ from typing import Literal
 from tfwright.doctor.inventory import Finding, HostComparison
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
-from tfwright.host import compatibility, cuda, hermetic, nvidia, toolchain
-from tfwright.host.compatibility import (
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import (
     is_newer,
     is_of_line,
     is_older,
@@ -17,6 +17,7 @@ from tfwright.host.compatibility import (
     range_text,
     version_numbers,
 )
+from tfwright.host import cuda, hermetic, nvidia, toolchain
 from tfwright.host.place import Place, Seen
 from tfwright.toolkit import ways as toolkit_ways
 

@@ -36,7 +36,7 @@ def show_examination(
     told: dict[str, int] = {}
     for number, finding in enumerate(findings, 1):
         # A note is marked as such: otherwise readers mend what need not be mended.
-        stops = f"stops '{finding.blocks}'" if finding.blocks else "stops nothing"
+        stops = f"stops '{finding.blocks}'" if finding.blocks else "warning"
         found = Styled(finding.found, text.BAD if finding.blocks else text.WARNING)
         text.line()
         text.line(f"{number}. ", found, text.detail(f"  ({stops})"))
@@ -70,7 +70,7 @@ def _show_facts(shown: "Sequence[Fact]", known: int) -> None:
         text.line()
         text.line(text.detail("* can change the bytes of this recipe's wheel"))
     if left_out := known - len(shown):
-        absent = text.counted(left_out, "further thing")
+        absent = text.counted(left_out, "optional item")
         were, them = ("was", "it") if left_out == 1 else ("were", "them")
         hint = f"{absent} {were} looked for and not found; --all lists {them}"
         text.line(text.detail(hint))

@@ -8,12 +8,14 @@ from pathlib import Path
 from tfwright.doctor import images
 from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
+from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
-from tfwright.host import compatibility, cuda, machine, probes, pythons, toolchain
-from tfwright.host.compatibility import is_of_line, is_older, is_within
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_of_line, is_older, is_within
+from tfwright.host import cuda, machine, probes, pythons, toolchain
 from tfwright.host.probes import Host
 from tfwright.printable import printable
 from tfwright.tools.git.program import OLDEST
@@ -277,7 +279,7 @@ class Requirements(HostComparison):
     def release(self) -> Iterator[Finding]:
         if self.recipe.source.interface == "own":
             return
-        from tfwright.host import compatibility
+        from tfwright.facts import compatibility
 
         release = self.recipe.source.release
         fork = "nv" if self.recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
@@ -299,7 +301,7 @@ class Requirements(HostComparison):
 
     def _accepted_bazel(self, release: Release) -> Iterator[Finding]:
         """Compare the pinned Bazel with what ./configure of the release takes."""
-        from tfwright.host import compatibility
+        from tfwright.facts import compatibility
 
         version = self.recipe.bazel.version
         bazel = compatibility.bazel(release)

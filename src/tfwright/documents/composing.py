@@ -10,12 +10,11 @@ from typing import Any
 
 from tfwright.documents import words
 from tfwright.documents.faults import line_of
+from tfwright.documents.home import ROOT, SHIPPED
 from tfwright.documents.names import PackagePin, inner_path
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.errors import Evidence, RecipeError
 
-ROOT = Path(__file__).resolve().parents[3]
-"""The checkout that holds recipes/, toolkits/, archives/ and patches/."""
 TOOLKITS, ARCHIVES = "toolkits", "archives"
 """Folders of the documents that recipes name."""
 PINS_HEAD = "# Resolved by pip for {recipe}; 'invoke pin' writes it.\n"
@@ -76,9 +75,12 @@ class Composing:
         return values_of(path)
 
     def find(self, folder: str, name: str, key: tuple[str, ...]) -> Path:
-        """Return the file of a name: next to the recipe, or of the checkout; a path is as it is."""
+        """Return the file of a name: next to the recipe, or in ROOT, or in SHIPPED.
+
+        A path is as it is.
+        """
         here = self.path.resolve().parent
-        places = [here / folder, ROOT / folder]
+        places = [here / folder, ROOT / folder, SHIPPED / folder]
         try:
             inner_path(name)
             if name.endswith(".toml"):

@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from tfwright.documents import filesystem
+from tfwright.documents.home import HOST_FILE, INSTALLED, ROOT
 from tfwright.documents.names import Flag, HttpUrl, Line
-from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
 
 SPACE = 0x20
@@ -322,8 +323,13 @@ def _filled(mirror: str, fields: re.Match[str]) -> str:
 
 
 def path() -> Path:
-    """Return where the host file is looked for: $TFWRIGHT_HOST_FILE, else the XDG place."""
+    """Return where the host file is looked for: $TFWRIGHT_HOST_FILE, else the XDG place.
+
+    In a directory that `tfwright init` made, its own comes before that.
+    """
     named = os.environ.get("TFWRIGHT_HOST_FILE")
+    if INSTALLED and not named and (ROOT / HOST_FILE).is_file():
+        return ROOT / HOST_FILE
     config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
     return Path(named) if named else Path(config) / "tfwright" / "host.toml"
 

@@ -17,8 +17,9 @@ from pydantic import (
     model_validator,
 )
 
-from tfwright.documents import composing, words
+from tfwright.documents import home, words
 from tfwright.documents.composing import Composing
+from tfwright.documents.home import INSTALLED, SHIPPED
 from tfwright.documents.names import (
     LONGEST_PATH,
     PYTHON,
@@ -62,8 +63,7 @@ SEPARATE_NCCL = Release(1, 0), Release(1, 12)
 """The first and the last release with a separate _nccl_ops.so."""
 NAMED_SINCE = Release(1, 9)
 """The first release whose build_pip_package takes --project_name."""
-ROOT = composing.ROOT
-"""The checkout that holds recipes/, patches/ and templates/."""
+ROOT = home.ROOT
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 # Quick ones first: a wheel that does not even list its devices fails within seconds.
@@ -152,6 +152,9 @@ class SourceTable(Table):
         patches/ in the recipe's own directory comes before patches/ of the checkout.
         """
         own = self._patches_of_recipe / name
+        shipped = SHIPPED / "patches" / name
+        if INSTALLED and not own.is_file() and shipped.is_file():
+            return shipped
         return own if own.is_file() else PATCHES / name
 
     def located(self, folder: Path) -> Self:
@@ -770,16 +773,30 @@ def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELE
     )
 
 
-def find(name: str) -> Path:
+def find(name: str, *, to_write: bool = False) -> Path:
     """Return the file of the recipe that is named, by name or by path.
 
-    Raises RecipeError with the nearest name if there is none.
+    Raises RecipeError with the nearest name if there is none, and for a recipe of an installed
+    tfwright that is to be written.
     """
-    path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
-    # No file system has such a name, and asking for one is an error of its own.
-    if len(name) <= LONGEST_PATH and path.is_file():
+    by_name = [folder / f"{name}.toml" for folder in _folders()]
+    for path in [Path(name)] if name.endswith(".toml") else by_name:
+        # No file system has such a name, and asking for one is an error of its own.
+        if len(name) > LONGEST_PATH or not path.is_file():
+            continue
+        if to_write and INSTALLED and path.resolve().is_relative_to(SHIPPED):
+            raise RecipeError(
+                f"{path.stem} came with tfwright, and is not changed",
+                remedy=f"Make a copy: 'invoke new --like {path.stem} --name NAME'; then --recipe "
+                "NAME.",
+            )
         return path
     raise _unknown(name[:LONGEST_PATH])
+
+
+def _folders() -> list[Path]:
+    """Return where recipes lie that need no path: a person's own, then those of the package."""
+    return [RECIPES, SHIPPED / "recipes"] if INSTALLED else [RECIPES]
 
 
 def _unknown(name: str) -> RecipeError:
@@ -794,8 +811,8 @@ def _unknown(name: str) -> RecipeError:
 
 
 def names() -> list[str]:
-    """Return the names of the recipes in recipes/, sorted."""
-    return sorted(path.stem for path in RECIPES.glob("*.toml"))
+    """Return the names of the recipes in recipes/ and of those that came with tfwright, sorted."""
+    return sorted({path.stem for folder in _folders() for path in folder.glob("*.toml")})
 
 
 def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:
@@ -807,7 +824,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
-    own = "" if folder == _resolved(RECIPES) else shell_word(str(path))
+    own = "" if folder in map(_resolved, _folders()) else shell_word(str(path))
     parts = Composing(path, FetchTable)
 
     def completed(values: dict[str, Any]) -> None:

@@ -57,7 +57,7 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, defer_build=True)
     REMEDIES: ClassVar["Mapping[str, str]"] = {}
     """What to do about a key that is missing, where more can be said than to add it."""
-    PAGE: ClassVar[str] = "recipes/README.md"
+    PAGE: ClassVar[str] = "docs/recipe.md"
     """The page that describes every key of the document."""
 
     @classmethod

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 TABLE = Path(__file__).with_suffix(".toml")
+JETPACK = "https://docs.nvidia.com/deeplearning/frameworks/install-tf-jetson-platform/"
+"""NVIDIA's own page about TensorFlow on a Jetson, with its wheels for each JetPack."""
 _LINES = {"geforce", "quadro", "tesla", "nvidia", "jetson", "rtx", "gtx", "gt"}
 """Words that people leave out in front of a number."""
 _SAID_TWICE = re.compile(
-    r"\b(nvidia|gpu|graphics|generation|with|design|max-?q|\d+ ?gb|sxm\d?|pcie|hbm\d\w?|nvl|"
+    r"\b(mig( \dg\.\d+gb)?|nvidia|gpu|graphics|generation|with|design|max-?q|\d+ ?gb|sxm\d?|"
+    r"pcie|hbm\d\w?|nvl|"
     r"dgxs|fhhl|rev\.? \w|oem|gddr\d\w?|lite hash rate|refresh|(workstation|server|mac) edition)\b"
 )
 """What tells cards of one name apart whose chip is the same."""

@@ -45,8 +45,12 @@ class OfficialWheel:
         return ".".join(self.version.split(".")[:2])
 
     def pythons(self, system: str, machine: str) -> tuple[str, ...]:
-        """Return the Pythons that a platform has wheels for; none for a platform without any."""
-        return getattr(self, PLATFORMS.get((system, machine), ""), ())
+        """Return the Pythons that a platform has wheels for, or any machine of a system."""
+        found: set[str] = set()
+        for (its_system, its_machine), column in PLATFORMS.items():
+            if system == its_system and machine in {"", its_machine}:
+                found |= set(getattr(self, column))
+        return tuple(sorted(found, key=lambda python: tuple(map(int, python.split(".")))))
 
 
 def official() -> list[OfficialWheel]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
-from tfwright.host.compatibility import is_older, version_numbers
+from tfwright.facts.compatibility import is_older, version_numbers
 from tfwright.host.place import Place
 
 HERMETIC_SINCE = Release(2, 18)

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
-from tfwright.host import compatibility, cuda
-from tfwright.host.compatibility import is_newer, is_of_line, is_within
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_newer, is_of_line
+from tfwright.host import cuda
 from tfwright.rules.listings import Environment
 
 WHEEL = ":wheel"
@@ -136,7 +137,7 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
         )
     gpus = {name: cuda.capability(name) for name in found.architectures}
     if row := compatibility.cuda(found.version):
-        beyond = [name for name, gpu in gpus.items() if not is_within(gpu, *row.capabilities)]
+        beyond = [name for name, gpu in gpus.items() if not row.compiles_for(gpu)]
         if beyond:
             yield Contradiction(
                 version,

@@ -156,8 +156,9 @@ def _mac_driver(place: Place) -> Seen:
 def gpus(place: Place) -> list[Gpu]:
     """Return NVIDIA's GPUs of this host."""
     listed = place.ask("nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader")
-    if listed:
-        return [Gpu(*_split(line), listed.by) for line in listed.value.splitlines()]
+    # From the right: the name of a GPU could hold a comma, its capability cannot.
+    if found := re.findall(r"^(.+), *(\d+\.\d+)$", listed.value, re.MULTILINE):
+        return [Gpu(name, capability, listed.by) for name, capability in found]
     # Drivers before 510 do not report the compute capability, nor does macOS; the name gives it.
     named = place.ask("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     names = named.value.splitlines()
@@ -173,12 +174,6 @@ def _capability(name: str) -> str:
         found = gpus_by_name.named(name)
         return found.capability if found else ""
     return ""
-
-
-def _split(line: str) -> tuple[str, str]:
-    # From the right: the name of a GPU could hold a comma, its capability cannot.
-    name, _, capability = line.rpartition(",")
-    return name.strip(), capability.strip()
 
 
 def nouveau(place: Place) -> Seen:

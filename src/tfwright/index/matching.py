@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from packaging.utils import parse_wheel_filename
@@ -13,8 +14,9 @@ from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
 from tfwright.index.wheels import IndexedWheel, parse_name
 from tfwright.match import fit
-from tfwright.match.ranking import Wish
+from tfwright.match.wish import Wish
 from tfwright.tools.http.client import fetch_document
+from tfwright.wheel.inspect import tags
 
 FILE = "match.json"
 LARGEST = 64 * 1024**2
@@ -115,7 +117,7 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
             tuple(
                 difference.says
                 for difference in fit.differences(
-                    str(_version(entry)), entry.python, entry.platform, entry.needs, wanted
+                    str(_version(entry)), tags.named(Path(entry.filename)), entry.needs, wanted
                 )
             ),
         )

@@ -17,8 +17,9 @@ from tfwright.build import verified
 from tfwright.configure import expected, validation
 from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
+from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
 from tfwright.host import hermetic, toolchain

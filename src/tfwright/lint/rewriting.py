@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, ROOT, TOOLKITS
+from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, TOOLKITS
+from tfwright.documents.home import INSTALLED, ROOT
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import RecipeError
-from tfwright.host import compatibility
+from tfwright.facts import compatibility
 from tfwright.tools import files
 
 MOST_PACKAGES = 12
@@ -57,7 +58,7 @@ def rewrite(name: str) -> list[Path]:
 
     Raises RecipeError if the recipe does not load.
     """
-    path = recipes.find(name)
+    path = recipes.find(name, to_write=True)
     old, text = recipes.read(name), path.read_text("utf-8")
     folder = ROOT if path.parent.resolve() == recipes.RECIPES.resolve() else path.parent
     parts = sections(text)
@@ -172,6 +173,8 @@ def _kept(
             return path.stem
     name = next(name for name in names if not (folder / f"{name}.toml").exists())
     kind = "toolkit" if isinstance(table, ToolkitTable) else "archives"
-    head = "" if folder.parent != ROOT else f"#:schema ../recipes/schema/{kind}.json\n\n"
+    head = (
+        "" if INSTALLED or folder.parent != ROOT else f"#:schema ../recipes/schema/{kind}.json\n\n"
+    )
     made[folder / f"{name}.toml"] = head + text.lstrip("\n")
     return name

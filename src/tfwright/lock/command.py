@@ -26,7 +26,7 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     from tfwright.terminal.console import Terminal
 
     # Before the recipe is read as a whole: without these checksums it does not load.
-    path = recipes.find(recipe)
+    path = recipes.find(recipe, to_write=True)
     checksums.pin(path, host_file.read(), Terminal())
     job = job_of(recipe, complete=packages.without_open)
     return Answer(packages.pin(job, path, add, verify), page.show_pinned)
@@ -43,7 +43,7 @@ def lock(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.vault import page
 
     # Next to the recipe, and committed with it.
-    path = recipes.find(recipe).with_suffix(".lock")
+    path = recipes.find(recipe, to_write=True).with_suffix(".lock")
     return Answer(
         inputs.write(job_of(recipe), path),
         partial(page.show_lock, path),

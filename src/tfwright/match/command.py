@@ -1,5 +1,6 @@
 """The command match."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from invoke import Context
@@ -12,23 +13,11 @@ from tfwright.terminal.answer import Answer, Shown
     help=JSON
     | MACHINE
     | {
-        "glibc": "the oldest version that the wheel must load on",
         "release": "of TensorFlow, as 2.6 or v1.12.0-rc0",
-        "cpu": "the most that an x86-64 CPU has: sse4.2, avx, avx2",
         "index": "address of a tfwright index: name its wheels that fit, without a download",
     }
 )
-def match(
-    _: Context,
-    gpu: str = "",
-    python: str = "",
-    glibc: str = "",
-    cuda: str = "",
-    os: str = "",
-    release: str = "",
-    cpu: str = "",
-    index: str = "",
-) -> Shown:
+def match(_: Context, machine: Mapping[str, str], release: str = "", index: str = "") -> Shown:
     """Say what to install or build: official wheels that fit, recipes, what a new one would pin.
 
     Without options the machine is this one. The exit status is 3 if neither a wheel nor a recipe
@@ -37,26 +26,26 @@ def match(
     from tfwright.documents import recipe as recipes
     from tfwright.errors import HostError
     from tfwright.host import probes
-    from tfwright.match import official, page, ranking
+    from tfwright.match import official, page, ranking, releases
+    from tfwright.match import wish as wishes
 
     # What cannot be changed about this host completes the wish: its system and its GPU.
     host = probes.here()
-    wanted = ranking.wish(
-        host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os, release=release, cpu=cpu
-    )
+    wanted = wishes.of_options(machine, host, release)
+    for_wheels = wanted if machine["host"] else wishes.of_wheels(wanted, host)
     if index:
         from tfwright.index import matching
         from tfwright.index import page as index_page
 
         # An index states what its wheels need, so the answer costs no download of wheels.
-        found = matching.asked(index, ranking.of_wheels(wanted, host))
+        found = matching.asked(index, for_wheels)
         return Answer(found, partial(index_page.show_matches, url=index), index_page.matches_data)
     answer = page.MatchAnswer(
         wanted,
-        official.matches(ranking.of_wheels(wanted, host)),
+        official.matches(for_wheels),
         ranking.rank([recipes.read(name) for name in recipes.names()], wanted, host),
-        ranking.needs(wanted),
-        ranking.exclusions(wanted),
+        releases.needs(wanted),
+        releases.exclusions(wanted),
     )
     status = 0 if answer.fits else HostError.exit_status
     return Answer(answer, page.show_matches, page.matches_data, status)

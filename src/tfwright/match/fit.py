@@ -1,21 +1,24 @@
 """Whether a wheel that is built runs on a machine: what it needs, held against a wish or a host."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from packaging.tags import Tag, parse_tag
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release, is_version
-from tfwright.host import compatibility, cuda, pythons
-from tfwright.host.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_of_line, is_older, version_numbers
+from tfwright.host import cuda, pythons
 from tfwright.host.probes import Host
-from tfwright.match.ranking import LEVELS, Wish, above
+from tfwright.match.wish import LEVELS, Wish, above
 from tfwright.wheel.inspect import tags
 from tfwright.wheel.inspect.inspection import Inspection, copies
 from tfwright.wheel.inspect.needs import of_machine
 
+LAST_MINOR = 20
+"""Pythons 3 that are looked for stop before this one."""
 AND_CUDA = "2.14"
 """From this release on pip brings CUDA's libraries, where it is asked for tensorflow[and-cuda]."""
 
@@ -46,11 +49,7 @@ class FitVerdict:
 
 
 def differences(
-    version: str,
-    interpreters: Sequence[str],
-    platforms: Sequence[str],
-    needs: Mapping[str, str],
-    wanted: Wish,
+    version: str, stated: Collection[Tag], needs: Mapping[str, str], wanted: Wish
 ) -> Iterator[Judgement]:
     """Say what of a wheel does not fit a wish, by its tags and what its libraries need.
 
@@ -59,15 +58,26 @@ def differences(
     if wanted.release and not is_of_line(version, wanted.release):
         yield Judgement("TensorFlow", f"TensorFlow {version}")
     major, _, minor = wanted.python.partition(".")
-    # py3 is a pure wheel's tag: it runs on every Python 3.
-    exact = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}
-    if wanted.python and exact.isdisjoint(interpreters):
+    made_for = {(tag.interpreter, tag.abi) for tag in stated}
+    if wanted.python and made_for.isdisjoint(tags.interfaces(wanted.python)):
         remedy = f"Install a wheel whose name has cp{major}{minor}, or use that Python."
-        yield Judgement("Python", f"for Python {', '.join(interpreters)}", remedy=remedy)
-    if wanted.system and not any(_is_platform(tag, wanted) for tag in platforms):
+        said = ", ".join(sorted({_interface(tag) for tag in stated}))
+        yield Judgement("Python", f"for Python {said}", remedy=remedy)
+    platforms = sorted({tag.platform for tag in stated})
+    if wanted.system and not any(_is_platform(platform, wanted) for platform in platforms):
         remedy = f"Take a wheel for {wanted.system} {wanted.machine}".rstrip()
         remedy += "; 'invoke match' names what there is."
         yield Judgement("platform", f"for {', '.join(platforms)}", remedy=remedy)
+        return
+    # A wheel for one C library is not installed where the other is; pip looks which one is there.
+    other = {"": "", "none": "manylinux"}.get(wanted.glibc, "musllinux")
+    if other and all(platform.startswith(other) for platform in platforms):
+        library = {"manylinux": "glibc", "musllinux": "musl"}[other]
+        remedy = (
+            f"Use a system with {library}, such as an image of Debian (glibc) or Alpine (musl)."
+        )
+        yield Judgement("glibc", f"for systems with {library}, which this is not", remedy=remedy)
+        return
     if not needs and "any" not in platforms and (wanted.glibc or wanted.cpu or wanted.gpu):
         yield Judgement(
             "libraries", "unknown: the index does not say what its libraries need", None
@@ -95,15 +105,24 @@ def differences(
     yield Judgement("GPU code", said, remedy=remedy)
 
 
+def _interface(tag: Tag) -> str:
+    """Name the Pythons of a tag: one, the later ones too, or those without the global lock."""
+    if tag.abi == "abi3":
+        return f"{tag.interpreter} and later"
+    return tag.abi if re.fullmatch(r"cp\d+t", tag.abi) else tag.interpreter
+
+
 def _is_platform(tag: str, wanted: Wish) -> bool:
     """Say whether a platform tag is of the system and machine that are wanted."""
     if tag == "any":
         return True
-    of_system = "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
-    machine = wanted.machine
+    systems = {"Linux": r"(many|musl)?linux", "Darwin": "macosx", "Windows": "win"}
+    if not re.match(systems[wanted.system], tag):
+        return False
+    machine = wanted.machine.lower()
     # A universal2 library holds the code of both kinds of Mac.
     universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")
-    return of_system and (not machine or tag.endswith(machine) or universal)
+    return not machine or tag.endswith(machine) or universal
 
 
 def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
@@ -114,14 +133,17 @@ def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
     # and stops at a GPU that it does not know (tensorflow#111958).
     row = compatibility.cuda(toolkit)
     ptx = [cuda.capability(name) for name in built if name.startswith("compute_")]
-    known = row is not None and is_within(gpu, *row.capabilities)
+    known = row is not None and row.compiles_for(gpu)
     return "PTX" if known and any(not is_older(gpu, made_for) for made_for in ptx) else ""
 
 
 def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: HostFile) -> FitVerdict:
     """Judge whether an inspected wheel runs on the machine of a wish, which is `host` if given."""
     machine = "this host" if host else f"a machine with {wanted}"
-    found = [Judgement("wheel", fault, remedy="Take another wheel.") for fault in report.faults]
+    found = []
+    if report.faults:
+        remedy = "Take another wheel, or ask who made it."
+        found.append(Judgement("wheel", "; ".join(report.faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
     found += _judged(report, wanted, host, host_file)
     order = {False: 0, None: 1, True: 2}
@@ -134,21 +156,21 @@ def _judged(
     if not report.summary:
         yield Judgement("libraries", "could not be read", None)
         return
-    parsed = {tag for text in report.tags for tag in parse_tag(text)}
-    interpreters = sorted({tag.interpreter for tag in parsed})
-    platforms = sorted({tag.platform for tag in parsed})
+    stated = {tag for text in report.tags for tag in parse_tag(text)}
     needs = of_machine(report)
     # A tag that promises more than the libraries need keeps pip from installing it all the same.
-    stated = max((tags.glibc(name) for name in platforms), key=version_numbers, default="")
-    if is_older(needs.get("glibc", "0"), stated or "0"):
-        needs["glibc"] = stated
+    promised = max((tags.glibc(tag.platform) for tag in stated), key=version_numbers, default="")
+    if is_older(needs.get("glibc", "0"), promised or "0"):
+        needs["glibc"] = promised
+    if macos := [m for tag in stated if (m := re.match(r"macosx_(\d+)_(\d+)_", tag.platform))]:
+        needs["macos"] = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
     # A wheel without GPU code runs on a machine with a GPU, on its CPU.
     asked = wanted if needs.get("gpu") or not host else replace(wanted, gpu="")
-    unfit = list(differences(report.version, interpreters, platforms, needs or {"": ""}, asked))
+    unfit = list(differences(report.version, stated, needs or {"": ""}, asked))
     yield from unfit
     missed = {judgement.what for judgement in unfit}
     if "Python" not in missed:
-        yield from _python(report, parsed, wanted, host, host_file)
+        yield from _python(report, stated, wanted, host, host_file)
     if "platform" in missed:
         return
     yield from _system(needs, wanted, host, missed)
@@ -166,11 +188,21 @@ def _python(
     names = "".join(f"{library.path}\n" for library in report.libraries)
     # What only one Python imports, whatever the tag says: PEP 3149.
     modules = {f"3.{minor}" for minor in re.findall(r"\.cpython-3(\d+)", names)}
-    tagged = {f"3.{tag.interpreter[3:]}" for tag in parsed if tag.interpreter.startswith("cp3")}
+    exact = [tag for tag in parsed if re.fullmatch(r"cp\d{2,}", tag.interpreter)]
+    tagged = {f"{tag.interpreter[2]}.{tag.interpreter[3:]}" for tag in exact}
+    # The stable interface is that of every later Python, too.
+    later = not modules and any(tag.abi == "abi3" for tag in exact)
+    if later:
+        least = min(int(name.partition(".")[2]) for name in tagged)
+        tagged = {f"3.{minor}" for minor in range(least, LAST_MINOR)}
+    if host and exact and all(re.fullmatch(r"cp3\d+t", tag.abi) for tag in exact):
+        said = f"needs Python {exact[0].abi[3:]} without its global lock"
+        yield Judgement("Python", f"{said}; whether this host has one is not known", None)
+        return
     fitting = sorted(modules or tagged, key=version_numbers)
     if not fitting:
         return
-    said = ", ".join(fitting)
+    said = f"{fitting[0]} or later" if later else ", ".join(fitting)
     if wanted.python:
         if wanted.python not in fitting:
             remedy = f"Use Python {said}."
@@ -195,11 +227,14 @@ def _system(
     if glibc and wanted.system == "Linux" and "glibc" not in missed:
         if wanted.glibc:
             yield Judgement("glibc", f"{glibc} is enough, {wanted.glibc} is there", holds=True)
-        elif host:
-            remedy = "Use a system with glibc, such as an image of Debian: musl cannot load it."
-            yield Judgement("glibc", f"needs glibc {glibc}; this host has none", remedy=remedy)
         else:
             yield Judgement("glibc", f"needs {glibc}; --glibc was not given", None)
+    least = needs.get("macos", "")
+    has = host.release.value.removeprefix("macOS ") if host else ""
+    if least and wanted.system == "Darwin":
+        fits = not is_older(has, least) if has else None
+        said = f"needs {least}, {has or 'which one is unknown'} is there"
+        yield Judgement("macOS", said, fits, f"Use macOS {least} or later, or an older wheel.")
     if level in LEVELS and "CPU" not in missed:
         if wanted.cpu:
             yield Judgement("CPU", f"{level} is enough, {wanted.cpu} is there", holds=True)
@@ -223,13 +258,13 @@ def _gpu(
     row = compatibility.cuda(toolkit)
     if row:
         needed, _ = compatibility.driver(row, wanted.gpu)
-        has = host.driver.value if host else ""
-        if has and is_older(has, needed):
+        has = wanted.driver
+        if wanted.lacks_driver(needed):
             remedy = f"Install NVIDIA's driver {needed} or later"
             remedy += " on Windows, not in WSL." if host and host.wsl else "."
-            yield Judgement("driver", f"needs {needed}, and {has} is loaded", remedy=remedy)
+            yield Judgement("driver", f"needs {needed}, and {has} is there", remedy=remedy)
         else:
-            said = f"{needed} is enough, {has} is loaded" if has else f"needs {needed} or later"
+            said = f"{needed} is enough, {has} is there" if has else f"needs {needed} or later"
             yield Judgement("driver", said, True if has else None)
     yield _libraries(report, toolkit, host)
 

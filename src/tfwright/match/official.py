@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfwright.documents.release import Release
-from tfwright.facts import gpus, wheels
+from tfwright.facts import compatibility, gpus, wheels
+from tfwright.facts.compatibility import is_of_line, is_older
 from tfwright.facts.wheels import OfficialWheel
-from tfwright.host import compatibility
-from tfwright.host.compatibility import is_of_line, is_older
-from tfwright.match import fit, ranking
-from tfwright.match.ranking import Wish
+from tfwright.match import fit
+from tfwright.match.wish import Wish, above
+
+JETSON = f"; NVIDIA has wheels for Jetsons: {gpus.JETPACK}"
 
 
 @dataclass(frozen=True)
@@ -32,40 +33,63 @@ class OfficialMatch:
 def matches(wanted: Wish) -> list[OfficialMatch]:
     """Compare the official wheels with a wish: those that fit first, the newest first.
 
-    A wheel without GPU code comes before others where no GPU is asked for, since it is smaller.
+    Where no GPU is asked for, a release's wheel without GPU code comes first, since it is smaller.
     """
     found = []
+    wants_gpu = bool(wanted.gpu or wanted.cuda)
     for wheel in wheels.official():
         if wanted.release and wheel.line != wanted.release:
             continue
         differs = tuple(_differences(wheel, wanted))
-        gpu = bool(wanted.gpu or wanted.cuda) and not differs
+        gpu = wants_gpu and not differs
         extra = "[and-cuda]" if gpu and not is_older(wheel.version, fit.AND_CUDA) else ""
-        notes = tuple(_notes(wheel, wanted)) if gpu else ()
+        notes = tuple(_gpu_notes(wheel, wanted)) if gpu else ()
+        if not _proved(wanted):
+            notes = ("what its libraries need on this platform was not read",)
         found.append(OfficialMatch(wheel, differs, notes, extra))
-    wants_gpu = bool(wanted.gpu or wanted.cuda)
-    # The list comes newest first, and sorting keeps that order among equals.
-    return sorted(found, key=lambda match: (len(match.differs), bool(match.wheel.gpu) != wants_gpu))
+
+    def distance(match: OfficialMatch) -> tuple[bool, bool, int]:
+        # Of those that do not fit, one without GPU code is farthest from someone with a GPU.
+        unlike = bool(match.wheel.gpu) != wants_gpu
+        return bool(match.differs), bool(match.differs) and unlike, len(match.differs)
+
+    # They come newest first, and sorting keeps that order among equals.
+    found.sort(key=lambda match: bool(match.wheel.gpu) != wants_gpu)
+    found.sort(key=lambda match: Release.parse(match.wheel.version), reverse=True)
+    return sorted(found, key=distance)
+
+
+def _proved(wanted: Wish) -> bool:
+    """Say whether a wish is about the platform that the table proves something about."""
+    return (wanted.system, wanted.machine) == ("Linux", "x86_64")
 
 
 def _differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     pythons = wheel.pythons(wanted.system, wanted.machine)
     if not pythons:
-        yield f"no wheel for {wanted.system} on {wanted.machine}"
+        on = f" on {wanted.machine}" if wanted.machine else ""
+        yield f"no wheel for {wanted.system}{on}"
     elif wanted.python and wanted.python not in pythons:
         yield f"for Python {pythons[0]} to {pythons[-1]}"
-    # What the table proves is about Linux on x86-64.
-    if (wanted.system, wanted.machine) != ("Linux", "x86_64"):
-        if wanted.gpu or wanted.cuda:
-            said = "no GPU code of NVIDIA's is known of it on this platform"
-            wheels_of = f"; NVIDIA has wheels for Jetsons: {ranking.JETPACK}"
-            yield said + (wheels_of if gpus.jetson(wanted.gpu) else "")
-        return
-    if wanted.glibc and is_older(wanted.glibc, wheel.glibc):
+    if wanted.glibc == "none":
+        yield "needs glibc; this system has musl"
+    elif wanted.system == "Linux" and wanted.glibc and is_older(wanted.glibc, wheel.glibc):
         yield f"needs glibc {wheel.glibc}"
-    if wanted.cpu and ranking.above(wheel.cpu, wanted.cpu):
-        yield f"needs a CPU with {wheel.cpu}"
-    yield from _gpu_differences(wheel, wanted)
+    if _proved(wanted):
+        if wanted.cpu and above(wheel.cpu, wanted.cpu):
+            yield f"needs a CPU with {wheel.cpu}"
+        yield from _gpu_differences(wheel, wanted)
+    elif (wanted.gpu or wanted.cuda) and wanted.system == "Windows" and wheel.gpu:
+        # https://www.tensorflow.org/install/pip#windows-native
+        newer = not is_older(wheel.version, "2.11")
+        yield (
+            "no GPU code for Windows since 2.11; in WSL 2 the wheel for Linux has it"
+            if (newer)
+            else "which GPUs its code for Windows serves is unknown"
+        )
+    elif wanted.gpu or wanted.cuda:
+        said = "no GPU code of NVIDIA's is known of it on this platform"
+        yield said + (JETSON if gpus.jetson(wanted.gpu) else "")
 
 
 def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
@@ -79,22 +103,28 @@ def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
         yield f"made with CUDA {toolkit}"
     if wanted.gpu and not fit.serves(wheel.gpu, toolkit, wanted.gpu):
         yield f"code for {', '.join(wheel.gpu)}"
+    needed = _driver(toolkit, wanted)
+    if wanted.lacks_driver(needed):
+        yield f"needs driver {needed}, and {wanted.driver} is there"
+
+
+def _driver(toolkit: str, wanted: Wish) -> str:
+    """Return the oldest driver that runs what a CUDA builds; ``0`` if that is unknown."""
+    row = compatibility.cuda(toolkit)
+    return compatibility.driver(row, wanted.gpu)[0] if row else "0"
 
 
 def _cuda_of(wheel: OfficialWheel) -> tuple[str, str]:
     """Return the CUDA and cuDNN of a wheel; old ones do not state it, but were tested with one."""
-    tested = ranking.tested_with(Release.parse(wheel.version))
+    tested = compatibility.tested_with(Release.parse(wheel.version))
     if wheel.cuda.count(".") or tested is None:
         return wheel.cuda, wheel.cudnn
     return tested.cuda, tested.cudnn
 
 
-def _notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
+def _gpu_notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     toolkit, cudnn = _cuda_of(wheel)
-    row = compatibility.cuda(toolkit)
-    if row:
-        driver, _ = compatibility.driver(row, wanted.gpu)
-        yield f"NVIDIA's driver {driver} or later"
+    yield f"NVIDIA's driver {_driver(toolkit, wanted)} or later"
     if is_older(wheel.version, fit.AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
     if wanted.gpu and fit.serves(wheel.gpu, toolkit, wanted.gpu) == "PTX":

@@ -12,7 +12,9 @@ from tfwright.terminal.text import Column
 if TYPE_CHECKING:
     from tfwright.match.fit import FitVerdict
     from tfwright.match.official import OfficialMatch
-    from tfwright.match.ranking import Candidate, Need, Wish
+    from tfwright.match.ranking import Candidate
+    from tfwright.match.releases import Need
+    from tfwright.match.wish import Wish
     from tfwright.wheel.inspect.inspection import Inspection
 
 NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
@@ -67,7 +69,10 @@ def show_matches(answer: MatchAnswer) -> None:
     _show_official(answer.official)
     fitting = [candidate for candidate in answer.recipes if not candidate.differs]
     # Ranked by the number of differences, so those that fit come first.
-    others = answer.recipes[len(fitting) : len(fitting) + NEAREST]
+    differing = [candidate for candidate in answer.recipes if candidate.differs]
+    # Recipes that differ in the same, such as for other Pythons, are one answer.
+    others = list({candidate.differs: candidate for candidate in reversed(differing)}.values())
+    others = others[::-1][:NEAREST]
     if fitting:
         text.heading("These recipes fit", text.GOOD)
     else:
@@ -82,7 +87,7 @@ def show_matches(answer: MatchAnswer) -> None:
     for candidate in others:
         text.paragraph(f"  {candidate.recipe}", "; ".join(candidate.differs), indent=indent)
     if answer.excluded:
-        text.heading("No TensorFlow can be built for this")
+        text.heading("tfwright's tables have no TensorFlow for this")
         for reason in answer.excluded:
             text.paragraph("  - ", reason, indent=4)
         return

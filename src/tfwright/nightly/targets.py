@@ -16,9 +16,10 @@ from pydantic import ValidationError
 
 from tfwright import __version__
 from tfwright.documents import faults, nightly, recipe
+from tfwright.documents.home import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import Target
-from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.place import NOTHING
@@ -209,10 +210,10 @@ def _programs(job: RecipeJob) -> Mapping[str, str]:
 def _checkout() -> str:
     """Return the commit of tfwright's own checkout; empty outside of a checkout."""
     # In a worktree .git is a file, so its kind is not checked.
-    if not (ROOT / ".git").exists():
+    if not (SHIPPED / ".git").exists():
         return ""
     try:
-        return GitRepository(ROOT / ".git").run("rev-parse", "--short=12", "HEAD").strip()
+        return GitRepository(SHIPPED / ".git").run("rev-parse", "--short=12", "HEAD").strip()
     except TfwrightError:
         return ""
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from tfwright import printable
 from tfwright.documents import filesystem, host_file, nightly
-from tfwright.documents.recipe import ROOT
+from tfwright.documents.home import ROOT
 from tfwright.errors import HostError, RecipeError
 from tfwright.tools import files, json_text
 from tfwright.tools.process import runner
@@ -101,7 +102,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     if host_file.path().exists():
         caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
     schedule = Schedule(
-        program=(sys.executable, "-m", "invoke"),
+        program=(sys.executable, "-m", printable.program()),
         checkout=ROOT,
         writable=tuple(sorted({wanted.directory, host.build_out, host.cache_directory})),
         hours=wanted.hours,

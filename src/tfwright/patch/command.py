@@ -48,13 +48,13 @@ def patch(
     from tfwright.patch import writing as patches
     from tfwright.tools.git.patching import PatchHeader
 
-    job = job_of(recipe)
+    job, path = job_of(recipe), recipes.find(recipe, to_write=True)
     if add:
 
         def ask(said: str) -> PatchHeader:
             return page.ask_header(PatchHeader(why or said, upstream, drop_when))
 
-        for made in adding.add(job, recipes.find(recipe), Path(add), name, ask):
+        for made in adding.add(job, path, Path(add), name, ask):
             yield Answer(made, page.show_patch)
         return
     # Two commands: between them a person edits the tree.
@@ -69,4 +69,4 @@ def patch(
         return
     # Asked before the patch is made: without a reason none is written.
     header = page.ask_header(PatchHeader(why, upstream, drop_when))
-    yield Answer(patches.make(job, recipes.find(recipe), name, header), page.show_patch)
+    yield Answer(patches.make(job, path, name, header), page.show_patch)

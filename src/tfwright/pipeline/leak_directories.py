@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PUBLIC = ("/usr", "/opt/cuda", "/Applications", "/Library", "/System")
 """Where systems and NVIDIA's installers put programs and toolkits on every host."""
-HOW = "docs/wheels.md says how to find it."
+HOW = "docs/lab-notes/wheels.md says how to find it."
 WRITTEN = f"Patch the rule or template that writes it. {HOW}"
 COMPILED = (
     "Patch the rule or template that writes it; if a compiler does, let a patch add "

@@ -15,12 +15,12 @@ from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, Composing
 from tfwright.documents.faults import line_of
+from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.host import compatibility
-from tfwright.host.compatibility import is_of_line, is_within
-from tfwright.match import ranking as match
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_of_line, is_within
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
@@ -117,13 +117,16 @@ class _Porting:
         if not named:
             return
         shared = Composing(old, FetchTable).find(ARCHIVES, named, ("fetch", "archives"))
+        folder = shared.parent
+        if INSTALLED and folder.is_relative_to(SHIPPED):
+            folder = ROOT / ARCHIVES
         names = (branch.replace("/", "-"), self.path.stem)
         own = next(
-            (place for name in names if not (place := shared.with_stem(name)).exists()), None
+            (place for name in names if not (place := folder / f"{name}.toml").exists()), None
         )
         if own is None:
             raise RecipeError(
-                f"{shared.with_stem(self.path.stem)} exists already",
+                f"{folder / self.path.stem}.toml exists already",
                 remedy="Rename it, or delete it: it would be the archives of the new recipe.",
             )
         self.made.append(own)
@@ -356,7 +359,7 @@ def _tools(recipe: Recipe, old: Recipe, texts: Mapping[str, str]) -> Iterator[Po
     elif known:
         state, says = "change", f"{python}; {release} wants {known}"
     yield PortedPin("tool", "Python", state, says)
-    tested = match.tested_with(release)
+    tested = compatibility.tested_with(release)
     if recipe.host.cuda and tested:
         says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
         same = is_of_line(recipe.host.cuda, tested.cuda)

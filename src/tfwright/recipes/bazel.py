@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
-from tfwright.host import compatibility
-from tfwright.host.compatibility import is_within
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_within
 from tfwright.rules import tree_files
 
 

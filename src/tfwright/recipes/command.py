@@ -1,5 +1,7 @@
 """The commands recipes, new and record."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +27,6 @@ def recipes(_: Context) -> Shown:
     | MACHINE
     | {
         "release": "as 2.6, 2.4.4, 1.12.0-rc0 or 2.4.0@COMMIT; default: the newest that fits",
-        "cpu": "the most that an x86-64 CPU has that the wheel is for: sse4.2, avx, avx2",
         "bazel": "version, where neither the tree nor tfwright's tables name one",
         "like": "copy this recipe instead, without what was verified",
         "name": "the name of the copy",
@@ -34,14 +35,10 @@ def recipes(_: Context) -> Shown:
 )
 def new(
     _: Context,
+    machine: Mapping[str, str],
     release: str = "",
     like: str = "",
     name: str = "",
-    gpu: str = "",
-    python: str = "",
-    cuda: str = "",
-    os: str = "",
-    cpu: str = "",
     bazel: str = "",
     folder: str = "",
 ) -> Shown:
@@ -50,7 +47,8 @@ def new(
     from tfwright.documents import recipe as recipes
     from tfwright.errors import RecipeError
     from tfwright.host import probes
-    from tfwright.match import ranking as match
+    from tfwright.match import releases
+    from tfwright.match import wish as wishes
     from tfwright.port import page
     from tfwright.recipes import writing
 
@@ -60,17 +58,17 @@ def new(
         # A copy keeps every pin; what was verified holds only for the original.
         return Answer(writing.copy(recipes.find(like), name, folder), page.show_new)
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
-    wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os, cpu=cpu)
-    if not (gpu or cuda):
-        wish = match.Wish(system=wish.system, machine=wish.machine, python=python, cpu=cpu)
+    wish = wishes.of_options(machine, probes.here())
+    if not (machine["gpu"] or machine["cuda"] or machine["host"]):
+        wish = replace(wish, gpu="", driver="")
     if not release:
-        fitting = (need.value for need in match.needs(wish) if need.name == "TensorFlow")
-        release = next(fitting, "")
-    if not release:
-        raise RecipeError(
-            "No TensorFlow release was made for this combination",
-            remedy="Ask for less: 'invoke match' shows what exists.",
-        )
+        fitting = releases.fitting(wish)
+        if not fitting:
+            raise RecipeError(
+                "tfwright's tables have no TensorFlow for this",
+                remedy=f"{'; '.join(releases.exclusions(wish))}.",
+            )
+        release = str(fitting[0])
     wanted = writing.wanted_of(release)
     place = Path(folder) if folder else recipes.RECIPES
     made = writing.new(wish, wanted, host_file.read(), place, page.ask, bazel)
@@ -84,5 +82,5 @@ def record(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.recipes import page, session
 
     job = job_of(recipe)
-    recorded = session.record(job, recipes.find(recipe), page.ask)
+    recorded = session.record(job, recipes.find(recipe, to_write=True), page.ask)
     return Answer(recorded, partial(page.show_recorded, recipe=job.argument))

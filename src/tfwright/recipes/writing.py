@@ -23,11 +23,10 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
-from tfwright.facts import gpus
-from tfwright.host import compatibility
-from tfwright.host.compatibility import is_of_line, is_older, is_within, version_numbers
-from tfwright.match import ranking as match
-from tfwright.match.ranking import Wish
+from tfwright.facts import compatibility, gpus
+from tfwright.facts.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.match import releases
+from tfwright.match.wish import Wish
 from tfwright.printable import shell_word
 from tfwright.recipes import bazel
 from tfwright.rules import tree_files
@@ -43,8 +42,6 @@ BUILDING = ("numpy", "wheel")
 """Packages that every build imports."""
 BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
 """Packages that the build imports too, of a release that requires them."""
-OLDEST_CAPABILITY = "3.0"
-"""The oldest GPUs that TensorFlow has code for."""
 CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
 Ask = Callable[[Prompt, str], str]
 """Asks a person, with a default in the form that is typed; returns the default where there is
@@ -154,12 +151,12 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     """
     if not (wish.gpu or wish.cuda):
         return None
-    tested = match.tested_with(release)
-    row = compatibility.cuda(wish.cuda) or match.toolkit_for(wish, tested)
+    tested = compatibility.tested_with(release)
+    row = compatibility.cuda(wish.cuda) or releases.toolkit_for(wish, tested)
     if row is None and wish.cuda:
         known = ", ".join(row.version for row in compatibility.cudas())
         raise RecipeError(f"Nothing is known of CUDA {wish.cuda}", remedy=f"Name one of {known}.")
-    if row is None or (wish.gpu and not is_within(wish.gpu, *row.capabilities)):
+    if row is None or (wish.gpu and not row.compiles_for(wish.gpu)):
         line = f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
         machine = f"--os {wish.system or 'Linux'} --release {release}"
         if wish.gpu:
@@ -314,7 +311,7 @@ class _Draft:
         if gpus.jetson(self.wish.gpu):
             self.open.append(
                 "host.cuda, host.cudnn: a Jetson has those of its JetPack, and its driver; "
-                f"NVIDIA has wheels for it: {match.JETPACK}"
+                f"NVIDIA has wheels for it: {gpus.JETPACK}"
             )
             return
         oldest, source = compatibility.driver(row, self.wish.gpu)
@@ -377,7 +374,7 @@ class _Draft:
         if toolkit:
             row = toolkit.row
             # TensorFlow asks again for a compute capability below 3.0.
-            oldest = max(row.capabilities[0], OLDEST_CAPABILITY, key=version_numbers)
+            oldest = max(row.capabilities[0], releases.OLDEST_CAPABILITY, key=version_numbers)
             capabilities = json.dumps(self.wish.gpu or f"{oldest},{row.capabilities[1]}")
             # What a release does not ask for is dropped.
             self.answers |= {

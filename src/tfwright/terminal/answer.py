@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tfwright.errors import TfwrightError
+from tfwright.printable import as_started
 
 Model = TypeVar("Model")
 
@@ -37,7 +38,7 @@ Shown = Answer[Any] | None
 
 def print_json(value: object) -> None:
     """Print a value, with all models that it holds, as one document."""
-    print(json.dumps(plain(value), indent=2))
+    print(as_started(json.dumps(plain(value), indent=2)))
 
 
 def fault_data(fault: TfwrightError, resume: str = "") -> dict[str, object]:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tfwright import __version__
 from tfwright.documents import words
 from tfwright.terminal import streams, text
 
@@ -38,8 +39,11 @@ REFUSED = {
 
 def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) -> None:
     """Make invoke list commands in `groups`, and answer the words in `replaced` with new ones."""
+    import invoke.program
     from invoke.exceptions import ParseError
     from invoke.program import Program
+
+    from tfwright.terminal import completion
 
     # Before the first line is printed, and before the first file is opened.
     streams.make_safe()
@@ -47,6 +51,8 @@ def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) ->
     parse = Program.parse_tasks
 
     def parse_tasks(program: "Program") -> None:
+        # invoke turned it off when it was started; what commands import is compiled once.
+        sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
         line = CommandLine(program)
         line.take_help_as_option()
         line.refuse_unknown(replaced)
@@ -82,6 +88,7 @@ def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) ->
     }
     for name, function in replacements.items():
         setattr(Program, name, function)
+    setattr(invoke.program, "complete", completion.complete)  # noqa: B010 with fewer types
 
 
 class CommandLine:
@@ -242,7 +249,8 @@ def _show_commands(tasks: Mapping[str, Any], groups: Mapping[str, Sequence[str]]
             text.paragraph(f"  {name}", _paragraphs(tasks[name])[0], indent=NAME)
         if known:
             text.line()
-    text.line(text.detail("'invoke COMMAND --help' shows a command's options"))
+    shown = "'invoke COMMAND --help' shows a command's options"
+    text.line(text.detail(f"{shown}; this is tfwright {__version__}"))
 
 
 def _paragraphs(task: Any) -> list[str]:  # noqa: ANN401 invoke's tasks have no types

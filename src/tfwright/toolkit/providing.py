@@ -13,8 +13,8 @@ from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
+from tfwright.facts.compatibility import is_of_line
 from tfwright.host import cuda, toolchain
-from tfwright.host.compatibility import is_of_line
 from tfwright.host.place import HERE
 from tfwright.toolkit import layout, nvcc, sources, tree
 from tfwright.toolkit.sources import Supplier

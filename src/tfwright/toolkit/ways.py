@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import PartName, PartTable
+from tfwright.facts.compatibility import is_of_line
 from tfwright.host import nvidia
-from tfwright.host.compatibility import is_of_line
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
 

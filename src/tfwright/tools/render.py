@@ -1,4 +1,4 @@
-"""Templates: text made from ROOT/templates, where a name that has no value is an error."""
+"""Templates: text made from SHIPPED/templates, where a name that has no value is an error."""
 
 import importlib.util
 import io
@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
-from tfwright.documents.recipe import ROOT
+from tfwright.documents.home import SHIPPED
 from tfwright.errors import HostError
 
-TEMPLATES = ROOT / "templates"
+TEMPLATES = SHIPPED / "templates"
 
 
 def render(template: str, values: Mapping[str, object]) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from invoke import Context
 
-from tfwright.options import JSON, MACHINE, file_of, task
+from tfwright.options import JSON, MACHINE, file_of, one_of, task
 from tfwright.terminal.answer import Answer, Shown
 
 if TYPE_CHECKING:
@@ -59,21 +59,10 @@ def compare(
     | {
         "key": "public key, in PEM, that must have signed the statement next to the wheel",
         "here": "first say whether it runs on this host",
-        "glibc": "of the machine that it is to run on",
-        "cpu": "the most that its x86-64 CPU has: sse4.2, avx, avx2",
     }
 )
 def inspect(
-    _: Context,
-    wheel: str,
-    key: str = "",
-    here: bool = False,
-    gpu: str = "",
-    python: str = "",
-    glibc: str = "",
-    cuda: str = "",
-    os: str = "",
-    cpu: str = "",
+    _: Context, wheel: str, machine: Mapping[str, str], key: str = "", here: bool = False
 ) -> Iterator[Shown]:
     """Show what a wheel needs and contains, from glibc to GPU code, and whether its tags are true.
 
@@ -83,20 +72,21 @@ def inspect(
     from tfwright.wheel import page
     from tfwright.wheel.inspect import inspection
 
-    wishes = {"gpu": gpu, "python": python, "glibc": glibc, "cuda": cuda, "system": os, "cpu": cpu}
     with _file(wheel) as file:
         report = inspection.inspect(file, Path(key) if key else None, _directories)
-    if here or any(wishes.values()):
+    if here or any(machine.values()):
         from tfwright.documents import host_file
         from tfwright.errors import HostError
         from tfwright.host import probes
-        from tfwright.match import fit, ranking
+        from tfwright.match import fit
         from tfwright.match import page as match_page
+        from tfwright.match import wish as wishes
 
+        one_of(here=here, host=machine["host"])
         host = probes.here()
-        wanted = ranking.wish(host, **wishes)
+        wanted = wishes.of_options(machine, host)
         if here:
-            wanted = ranking.of_wheels(wanted, host)
+            wanted = wishes.of_wheels(wanted, host)
         verdict = fit.verdict(report, wanted, host if here else None, host_file.read())
         show = partial(match_page.show_verdict, then=page.show_report)
         data = match_page.verdict_data

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from tfwright.bundle import packing as bundles
 from tfwright.bundle.unpacking import Arrival
+from tfwright.documents.home import SHIPPED
 from tfwright.documents.host_file import HostFile, WorkerTable
-from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.progress import SILENCE, Listener
@@ -68,7 +69,7 @@ def send(host: WorkerTable, job: RecipeJob, log: Path) -> RemoteBuild | None:
                 manifest = gather(quiet, folder, with_toolkit=host.toolkit)
                 own: list[Path] = []
                 # tfwright's own packages, for a worker whose checkout has none installed yet.
-                if ssh.lacks_packages(host, files.sha256(ROOT / "requirements.txt")):
+                if ssh.lacks_packages(host, files.sha256(SHIPPED / "requirements.txt")):
                     own = bundles.own(job, folder / "tool")
         except TfwrightError as fault:
             return refused(fault)

@@ -92,12 +92,17 @@ def misfits(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
     return found
 
 
-def supported_tags(python: str) -> frozenset[Tag]:
-    """Return the tags that CPython `python` (as ``3.6.15``) installs on this machine."""
+def interfaces(python: str) -> set[tuple[str, str]]:
+    """Return the interpreters with their interfaces that CPython `python` installs wheels of."""
+    return {(tag.interpreter, tag.abi) for tag in supported_tags(python, ["any"])}
+
+
+def supported_tags(python: str, platforms: Sequence[str] = ()) -> frozenset[Tag]:
+    """Return the tags that CPython `python` (as ``3.6.15``) installs, by default on this host."""
     major, minor = map(int, python.split(".")[:2])
     interpreter = f"cp{major}{minor}"
     # platform_tags() describes this machine, whatever Python the wheel is for.
-    platforms = list(platform_tags())
+    platforms = list(platforms or platform_tags())
     # Up to 3.7 the ABI says how Python's allocator was built (PEP 3149), in 2.7 also how wide a
     # character is.
     letters = [""]

@@ -64,6 +64,12 @@ class Cuda:
     """The oldest and the newest GPUs that it compiles for."""
     cudnn: tuple[str, str]
     """The oldest and the newest line made for it."""
+    lacks: tuple[str, ...] = ()
+    """GPUs between the two that only a later CUDA compiles for."""
+
+    def compiles_for(self, gpu: str) -> bool:
+        """Say whether it compiles for a compute capability."""
+        return is_within(gpu, *self.capabilities) and gpu not in self.lacks
 
     def source(self, column: Literal["driver", "gcc", "capabilities", "cudnn"]) -> str:
         """Say where one of these is from."""
@@ -173,6 +179,11 @@ def tested() -> list[Tested]:
         Tested(_releases(row), row["cuda"], row["cudnn"], row["source"])
         for row in _table()["tested"]
     ]
+
+
+def tested_with(release: Release) -> Tested | None:
+    """Return the CUDA that a release was tested with."""
+    return next((row for row in tested() if _holds(row.releases, release)), None)
 
 
 def cudas() -> list[Cuda]:

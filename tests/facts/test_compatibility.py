@@ -4,9 +4,9 @@ from typing import Literal
 import pytest
 
 from tfwright.documents.release import Release
-from tfwright.host import compatibility
-from tfwright.host.compatibility import is_newer, is_of_line, is_older, is_within
-from tfwright.match.ranking import KNOWN
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older, is_within
+from tfwright.match.releases import KNOWN
 
 TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
 

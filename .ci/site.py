@@ -1,0 +1,39 @@
+"""What mkdocs asks while it builds the site: help of all commands, and links that leave docs/."""
+
+import posixpath
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+MARK = "<!-- commands -->"
+"""Where commands.md has the help of each command."""
+
+
+def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN401 mkdocs' own
+    """Return the text of a page as the site shows it."""
+    here = posixpath.dirname(page.file.src_uri)
+
+    def link(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join("docs", here, found[2]))
+        # The site has only what lies in docs/.
+        return found[0] if target.startswith("docs/") or ":" in found[2] else f"`{target}`"
+
+    markdown = re.sub(r"\[([^\]]*)\]\(([^)#\s]+)[^)\s]*\)", link, markdown)
+    return markdown.replace(MARK, _help()) if MARK in markdown else markdown
+
+
+def _help() -> str:
+    """Return the help of all commands, as a terminal of 100 characters shows it."""
+    listed = _run("--list")
+    names = re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
+    return "\n\n".join(f"### {name}\n\n```text\n{_run(name, '--help')}```" for name in names)
+
+
+def _run(*words: str) -> str:
+    """Run tasks.py, which makes its own venv where there is none."""
+    command = [sys.executable, str(ROOT / "tasks.py"), *words]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return done.stdout

@@ -1,0 +1,30 @@
+"""The program `tfwright` that pip installs: the commands of a checkout, under their own name."""
+
+import atexit
+import gc
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command that was typed; without one, list all."""
+    # As in tasks.py, which says why.
+    gc.set_threshold(100000)
+    atexit.register(gc.freeze)
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+
+    from invoke import Program
+
+    from tfwright import __version__, printable, tasks
+    from tfwright.terminal import program
+
+    groups = tasks.names(installed=True)
+    printable.started_as("tfwright", [name for names in groups.values() for name in names])
+    program.install(groups, tasks.REPLACED)
+    commands = tasks.collection(installed=True)
+    started = Program(__version__, commands, name="tfwright", binary_names=["tfwright"])
+    started.run(["tfwright", *(sys.argv[1:] or ["--list"])])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""`tfwright init`: a directory for recipes of one's own."""

@@ -1,0 +1,239 @@
+"""Which TensorFlow can be built for a wish, what a recipe for it pins, and why none can."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tfwright.documents.release import Release
+from tfwright.facts import compatibility, gpus
+from tfwright.facts.compatibility import is_of_line, is_older, range_text, version_numbers
+from tfwright.match.wish import Wish
+
+KNOWN = [
+    Release(major, minor)
+    for major, first, last in ((2, 0, 21), (1, 0, 15), (0, 11, 12))
+    for minor in range(last, first - 1, -1)
+]
+"""Releases of TensorFlow that recipes can be written for, the newest first."""
+OLDEST_CAPABILITY = "3.0"
+"""The oldest GPUs that TensorFlow has code for."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that a new recipe would pin, and the source of that."""
+
+    name: str
+    value: str
+    source: str
+
+
+def fitting(wanted: Wish) -> list[Release]:
+    """Return the releases that go with a wish, the newest first."""
+    asked = Release.parse(wanted.release) if wanted.release else None
+    return [
+        release
+        for release in KNOWN
+        if asked in {None, release} and not any(refusals(release, wanted))
+    ]
+
+
+def needs(wanted: Wish) -> list[Need]:
+    """Return what a new recipe for a wish would pin, for the newest TensorFlow that fits.
+
+    The list is empty if no TensorFlow fits.
+    """
+    for release in fitting(wanted):
+        tested = compatibility.tested_with(release)
+        toolkit = toolkit_for(wanted, tested)
+        found = list(_tensorflow(release, wanted))
+        if toolkit and tested:
+            found += _cuda(toolkit, tested, wanted)
+        if wanted.glibc and wanted.system != "Darwin":
+            floor = f"{wanted.glibc}, built in an image that has no newer one"
+            found.append(Need("verify.glibc", floor, ""))
+        return found
+    return []
+
+
+def refusals(release: Release, wanted: Wish) -> Iterator[str]:
+    """Say what of a wish a release does not go with."""
+    if wanted.system == "Windows":
+        yield "tfwright builds on Linux and macOS, and not on Windows"
+    if wanted.glibc == "none":
+        yield "TensorFlow is built for systems with glibc, and not with musl"
+    python = compatibility.python(release)
+    if wanted.python and not (python and python.holds(wanted.python)):
+        yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
+    tested = compatibility.tested_with(release)
+    if not (wanted.gpu or wanted.cuda) or toolkit_for(wanted, tested):
+        return
+    major = tested.cuda.partition(".")[0] if tested else ""
+    rows = [row for row in compatibility.cudas() if is_of_line(row.version, wanted.cuda or major)]
+    if not tested:
+        yield f"TensorFlow {release} was tested with no CUDA that is known"
+    elif wanted.cuda and not is_of_line(wanted.cuda, major):
+        yield f"TensorFlow {release} is made for CUDA {major}, and not {wanted.cuda}"
+    elif wanted.gpu and is_older(wanted.gpu, OLDEST_CAPABILITY):
+        yield f"TensorFlow has code for compute capability {OLDEST_CAPABILITY} and later"
+    elif rows and wanted.gpu and not any(row.compiles_for(wanted.gpu) for row in rows):
+        gaps = ", of which it lacks some" if any(row.lacks for row in rows) else ""
+        yield (
+            f"CUDA {wanted.cuda or major} compiles for compute capabilities "
+            f"{rows[0].capabilities[0]} to {rows[-1].capabilities[1]}{gaps}, and not for "
+            f"{wanted.gpu}"
+        )
+    elif not rows:
+        yield f"nothing is known of CUDA {wanted.cuda}"
+    else:
+        yield f"there is no CUDA {wanted.cuda or major} for {wanted.system} that serves"
+
+
+def exclusions(wanted: Wish) -> list[str]:
+    """Say why no TensorFlow fits a wish: which parts exclude each other, and what is nearest.
+
+    The list is empty if one fits.
+    """
+    if fitting(wanted):
+        return []
+    release = Release.parse(wanted.release) if wanted.release else None
+    if release in KNOWN:
+        return [*refusals(release, wanted), *_nearest(wanted)]
+    if unknown := list(_unknown(wanted)):
+        return unknown
+    if release:
+        return [
+            f"there is no TensorFlow {release} that recipes can be written for",
+            *_nearest(wanted),
+        ]
+    given = [name for name in ("python", "gpu", "cuda", "system", "glibc") if vars(wanted)[name]]
+    alone = [Wish(**{name: vars(wanted)[name]}) for name in given]
+    if lacking := [one for one in alone if not fitting(one)]:
+        return [said for one in lacking for said in refusals(KNOWN[0], one)]
+    groups = (names for size in range(2, 6) for names in itertools.combinations(given, size))
+    apart = [
+        names
+        for names in groups
+        if not fitting(Wish(**{name: vars(wanted)[name] for name in names}))
+    ]
+    # Whatever contains two that exclude each other says no more than those two.
+    apart = [names for names in apart if len(names) == len(apart[0])]
+    both = "both " if apart and len(apart[0]) == 2 else ""  # noqa: PLR2004 a pair
+    said = [
+        f"no release goes with {both}{' and '.join(map(wanted.part, names))}" for names in apart
+    ]
+    return [*said, *_nearest(wanted)]
+
+
+def _unknown(wanted: Wish) -> Iterator[str]:
+    """Say which parts of a wish lie behind the end of a table: they may exist."""
+    newest = KNOWN[0]
+    if wanted.release and Release.parse(wanted.release) > newest:
+        command = f"invoke new --release {wanted.release}@COMMIT"
+        yield (
+            f"TensorFlow {wanted.release} is unknown, since the tables end with {newest}; "
+            f"'{command}' reads what it needs from its source tree"
+        )
+    python = compatibility.python(newest)
+    if wanted.python and python and is_older(python.most, wanted.python):
+        yield (
+            f"Python {wanted.python} is unknown: the newest that a release to {newest} takes is "
+            f"{python.most}"
+        )
+    last = compatibility.cudas()[-1]
+    if wanted.cuda and is_older(last.version, wanted.cuda):
+        yield f"CUDA {wanted.cuda} is unknown: the tables end with {last.version}"
+    if wanted.gpu and is_older(last.capabilities[1], wanted.gpu):
+        yield (
+            f"GPUs of compute capability {wanted.gpu} are unknown: the tables end with "
+            f"{last.capabilities[1]}"
+        )
+
+
+def _nearest(wanted: Wish) -> Iterator[str]:
+    """Name the nearest release that fits the rest of a wish, or the rest without one part."""
+    for part in ("release", "cuda", "python", "gpu"):
+        if not vars(wanted)[part]:
+            continue
+        found = fitting(replace(wanted, **{part: ""}))
+        if found:
+            # With --release, the list is long only where that is what is left out.
+            asked = Release.parse(wanted.release) if wanted.release else KNOWN[0]
+            place = KNOWN.index(asked) if asked in KNOWN else 0
+            near = min(found, key=lambda release: abs(KNOWN.index(release) - place))
+            left_out = f"without {wanted.part(part)}"
+            what = "the nearest release that fits" if part == "release" else left_out
+            yield f"{what}: TensorFlow {near}"
+            return
+
+
+def toolkit_for(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
+    """Return the CUDA to build with.
+
+    It is the one that was tested, or else the oldest of the same major version that serves.
+    """
+    if tested is None or not (wanted.gpu or wanted.cuda):
+        return None
+    # TensorFlow's code changes with the major version, and rarely with the minor one.
+    major = version_numbers(tested.cuda)[0]
+    rows = compatibility.cudas()
+    alike = [row for row in rows if version_numbers(row.version)[0] == major]
+    # The sort is stable, so the others stay in the order of their age.
+    tested_first = sorted(alike, key=lambda row: row.version != tested.cuda)
+    return next((row for row in tested_first if _serves(row, wanted)), None)
+
+
+def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
+    """Say whether a CUDA has the wanted version, compiles for the GPU, and runs on the system."""
+    asked = not wanted.cuda or is_of_line(row.version, wanted.cuda)
+    of_tensorflow = not is_older(wanted.gpu, OLDEST_CAPABILITY)
+    compiles = not wanted.gpu or (of_tensorflow and row.compiles_for(wanted.gpu))
+    # NVIDIA's last CUDA for macOS was 10.2.
+    exists = wanted.system != "Darwin" or compatibility.mac(row.version) is not None
+    return asked and compiles and exists
+
+
+def _tensorflow(release: Release, wanted: Wish) -> Iterator[Need]:
+    python = compatibility.python(release)
+    bazel = compatibility.bazel(release)
+    tested = compatibility.tested_bazel(release)
+    yield Need("TensorFlow", str(release), python.source if python else "")
+    # What `invoke new` pins, unless the tree's own .bazelversion says another one.
+    if tested and (bazel is None or bazel.holds(tested.version)):
+        yield Need("Bazel", tested.version, tested.source)
+    elif bazel:
+        yield Need("Bazel", str(bazel), bazel.source)
+    else:
+        yield Need(
+            "Bazel", "as .bazelversion of the tree says", "https://github.com/bazelbuild/bazelisk"
+        )
+    if python:
+        yield Need("Python", wanted.python or str(python), python.source)
+
+
+def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
+    if gpus.jetson(wanted.gpu):
+        yield Need("CUDA, cuDNN, driver", "those of the Jetson's JetPack", gpus.JETPACK)
+        yield Need("compute capability", wanted.gpu, row.source("capabilities"))
+        return
+    value = row.version
+    if value != tested.cuda:
+        value += f" (tested with {tested.cuda})"
+    yield Need("CUDA", value, tested.source)
+    yield Need("cuDNN", range_text(*row.cudnn), row.source("cudnn"))
+    mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
+    if mac:
+        # Instead of a driver for Linux and gcc.
+        yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
+        yield Need("macOS", mac.macos, mac.why)
+        yield Need(
+            "patches",
+            "for Apple's compiler and linker",
+            "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2",
+        )
+    else:
+        driver, source = compatibility.driver(row, wanted.gpu)
+        yield Need("driver", f"{driver} or later", source)
+        yield Need("gcc", f"{row.gcc} or earlier", row.source("gcc"))
+    if wanted.gpu:
+        yield Need("compute capability", wanted.gpu, row.source("capabilities"))

@@ -1,0 +1,227 @@
+"""What a wheel is wanted for: what is asked for, completed by what a host is."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from tfwright.documents import words
+from tfwright.documents.release import Release, is_version
+from tfwright.documents.words import CpuLevel
+from tfwright.errors import RecipeError
+from tfwright.facts import gpus
+from tfwright.facts.compatibility import is_of_line, is_older
+from tfwright.host import cuda
+from tfwright.host.probes import Host
+from tfwright.tools import json_text
+
+LEVELS: tuple[str, ...] = get_args(CpuLevel)
+_FORMS = {
+    "gpu": (r"((sm_|compute_)\d{2,3}|\d{1,2}\.\d)[af]?", "--gpu sm_61 or --gpu 6.1"),
+    "python": (r"\d\.\d+", "--python 3.6"),
+    "glibc": (r"2\.\d+|none", "--glibc 2.17, or --glibc none for musl"),
+    "cuda": (r"\d+(\.\d+)?", "--cuda 10.1 or --cuda 10"),
+    "system": ("Linux|Darwin|Windows", "--os Linux, --os Darwin or --os Windows"),
+    "machine": (r"[a-zA-Z]\w+", "--machine aarch64"),
+    "cpu": (
+        "|".join(re.escape(level) for level in LEVELS),
+        f"--cpu avx; the levels are {', '.join(LEVELS)}",
+    ),
+    "driver": (r"\d+(\.\d+)*", "--driver 535"),
+}
+"""Each part of a wish that has a form, and how its option is written."""
+_TITLES = {
+    "gpu": "GPU of compute capability ",
+    "python": "Python ",
+    "glibc": "glibc ",
+    "cuda": "CUDA ",
+    "release": "TensorFlow ",
+    "cpu": "CPU with ",
+    "driver": "driver ",
+}
+"""What stands before a part of a wish; the others say by themselves what they are."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a wheel is wanted for; what is empty does not matter."""
+
+    system: str = ""
+    machine: str = ""
+    gpu: str = ""
+    """Compute capability, ``3.0``."""
+    python: str = ""
+    glibc: str = ""
+    """The oldest that the wheel must load on; ``none`` for a system with musl."""
+    cuda: str = ""
+    release: str = ""
+    """The release line of TensorFlow, ``1.12``."""
+    cpu: str = ""
+    """What an x86-64 CPU has at most, one of CpuLevel; only wheels that are built state it."""
+    driver: str = ""
+    """The version of NVIDIA's driver."""
+    named: str = ""
+    """The name that the GPU was given by, and where its compute capability is from."""
+
+    def part(self, name: str) -> str:
+        """Return a part as people say it: ``Python 3.6``."""
+        return f"{_TITLES.get(name, '')}{vars(self)[name]}"
+
+    def lacks_driver(self, needed: str) -> bool:
+        """Say whether the driver is known, and older; 535 stands for all of its line."""
+        older = bool(self.driver) and is_older(self.driver, needed)
+        return older and not is_of_line(self.driver, needed)
+
+    def __str__(self) -> str:
+        given = (name for name, value in vars(self).items() if value and name != "named")
+        return ", ".join(map(self.part, given))
+
+
+def of_options(options: Mapping[str, str], host: Host, release: str = "") -> Wish:
+    """Return what the options that describe a machine ask for, completed by a host.
+
+    That is the host whose report they name, or else `host`. Raises RecipeError as `wish` does.
+    """
+    asked = {("system" if name == "os" else name): value for name, value in options.items()}
+    asked["release"] = release
+    if report := asked.pop("host", ""):
+        return reported(Path(report), **asked)
+    return wish(host, **asked)
+
+
+def wish(host: Host | None, **asked: str) -> Wish:
+    """Return what is asked for, completed by what cannot be changed about this host.
+
+    That is only done for the system that is asked for. Python and CUDA can be changed: others can
+    be installed. Without a host nothing is completed. Raises RecipeError for what cannot be read.
+    """
+    # An empty option was not given.
+    wanted = {name: value for name, value in asked.items() if value}
+    # Anything but a capability is taken for a name, such as "RTX 3090".
+    if "gpu" in wanted and not re.fullmatch(_FORMS["gpu"][0], wanted["gpu"]):
+        wanted |= _named(wanted["gpu"])
+    for name, value in wanted.items():
+        form, example = _FORMS.get(name, (".*", ""))
+        if name == "python" and re.fullmatch(r"3\.\d+t", value):
+            raise RecipeError(
+                f"No TensorFlow is made for Python without its global lock ({value})",
+                remedy=f"Use the usual Python {value[:-1]}: --python {value[:-1]}.",
+            )
+        if not re.fullmatch(form, value):
+            option = example.split(" ")[0]
+            raise RecipeError(
+                f"{option} does not take {value!r}", remedy=f"Write it as in {example}."
+            )
+    if "gpu" in wanted:
+        wanted["gpu"] = cuda.capability(wanted["gpu"])
+        # A Jetson is a whole machine: recipes for this one's processor do not fit it.
+        if machine := gpus.machine_of(wanted["gpu"]):
+            wanted.setdefault("machine", machine)
+    if "release" in wanted:
+        wanted["release"] = _line_of(wanted["release"])
+    # Someone who asks for a Mac on Linux does not mean this machine's GPU.
+    if host is None or wanted.get("system", host.system) != host.system:
+        return Wish(**wanted)
+    # The first GPU, which TensorFlow uses as well where no device is named.
+    gpu = next((gpu.capability for gpu in host.gpus), "")
+    return Wish(**({"system": host.system, "machine": host.machine, "gpu": gpu} | wanted))
+
+
+def _line_of(release: str) -> str:
+    """Return the release line of a version, tag or release candidate."""
+    if not is_version(release):
+        raise RecipeError(
+            f"{release!r} is not a valid release of TensorFlow",
+            remedy="Write --release 2.6, or a tag such as v2.4.4 or v1.12.0-rc0.",
+        )
+    return str(Release.parse(release))
+
+
+def _named(name: str) -> dict[str, str]:
+    """Look up a GPU by its name, and the source of its compute capability."""
+    try:
+        known = gpus.named(name)
+    except gpus.AmbiguousGpu as several:
+        raise RecipeError(
+            f"Cards named {name!r} have one of the compute capabilities {several}",
+            remedy="Ask the driver: nvidia-smi --query-gpu=compute_cap --format=csv; then write it "
+            "as in --gpu 5.0.",
+        ) from several
+    if known is None:
+        if maker := gpus.other_maker(name):
+            raise RecipeError(
+                f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
+                remedy="For the CPU alone, leave out --gpu.",
+            )
+        meant = words.guess(name, gpus.names())
+        raise RecipeError(
+            f"No GPU of NVIDIA is known by the name {name!r}{meant}; the list is of "
+            f"{gpus.published()}",
+            remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and "
+            "write it as in --gpu 8.6.",
+        )
+    found = {"gpu": known.capability, "named": f"{name}: {gpus.source()}"}
+    return found | ({"machine": known.machine} if known.machine else {})
+
+
+def of_wheels(wanted: Wish, host: Host) -> Wish:
+    """Return a wish about wheels that are built already: also glibc and CPU decide which load.
+
+    What is not asked for is this host's, where the wish is about it.
+    """
+    if (wanted.system, wanted.machine) != (host.system, host.machine):
+        return wanted
+    glibc = host.glibc.value or ("none" if host.system == "Linux" else "")
+    return replace(
+        wanted,
+        cpu=wanted.cpu or _level_of(host.machine, host.processor.value),
+        glibc=wanted.glibc or glibc,
+        driver=wanted.driver or host.driver.value,
+    )
+
+
+def reported(path: Path, **asked: str) -> Wish:
+    """Return a wish for the host that a report is of, as `invoke doctor --json` prints it there.
+
+    What is asked for besides wins. Raises RecipeError for a file that is no such report.
+    """
+    try:
+        report = json_text.parsed(path.read_bytes())
+        seen: dict[str, str] = {}
+        for fact in report["facts"]:
+            # The first GPU counts, as on this host.
+            seen.setdefault(str(fact["name"]), str(fact["value"]))
+        system, _, machine = seen["system"].partition("-")
+    except (OSError, ValueError, LookupError, TypeError) as fault:
+        raise RecipeError(
+            f"{path} is not a report about a host: {fault}",
+            remedy="Write one there with 'invoke doctor --json > FILE'.",
+        ) from fault
+    gpu = re.search(r"compute capability (\d+\.\d)", seen.get("GPU", ""))
+    return wish(
+        None,
+        **{
+            "system": system,
+            "machine": machine,
+            "glibc": seen.get("glibc") or ("none" if system == "Linux" else ""),
+            "cpu": _level_of(machine, seen.get("instruction sets", "")),
+            "gpu": gpu[1] if gpu else "",
+            "driver": seen.get("driver", ""),
+        }
+        | {name: value for name, value in asked.items() if value},
+    )
+
+
+def _level_of(machine: str, extensions: str) -> str:
+    """Return what a CPU has at most; nothing where that is unknown."""
+    if machine != "x86_64" or not extensions:
+        return ""
+    has = extensions.replace("avx512f", "avx512").split()
+    # Every x86-64 CPU since 2006 has SSSE3, which is not among what is read.
+    return next((level for level in reversed(LEVELS) if level in has), "ssse3")
+
+
+def above(level: str, most: str) -> bool:
+    """Say whether one level of x86-64 CPUs asks for more than another."""
+    return LEVELS.index(level) > LEVELS.index(most)
