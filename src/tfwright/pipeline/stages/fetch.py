@@ -75,6 +75,7 @@ def run(
         lacking.append(fault)
     # Also without a Bazel: all that is missing is named at once.
     try:
+        pins = external.in_force(job, pins, repository, programs, locked)
         reached = external.bring(job, pins, repository, programs, locked)
     except SupplyError as fault:
         raise _together([*lacking, fault]) from fault
