@@ -170,8 +170,11 @@ def plan(
         return Answer(plans.bazelrc(job), sys.stdout.write)
     planned, findings = plans.plan(job)
     planned = [*planned]
-    doubled = tuple(plans.doubled(job))
-    show = partial(page.show_plan, findings=findings, doubled=doubled, recipe=job.argument)
+    warnings = [
+        *(("Another Bazel", warning) for warning in plans.other_bazel(job)),
+        *(("Compiled twice", warning) for warning in plans.doubled(job)),
+    ]
+    show = partial(page.show_plan, findings=findings, warnings=warnings, recipe=job.argument)
     return Answer(planned, show, page.plan_data)
 
 

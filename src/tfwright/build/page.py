@@ -45,14 +45,14 @@ def built_data(job: "RecipeJob", result: "Result") -> dict[str, object]:
 def show_plan(
     plan: "Sequence[Planned]",
     findings: "Sequence[Finding]" = (),
-    doubled: Sequence[str] = (),
+    warnings: Sequence[tuple[str, str]] = (),
     *,
     recipe: str = "demo",
 ) -> None:
     """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
 
     `recipe` is the argument that names it. A stage that runs is followed by its commands and files.
-    `doubled` says what makes Bazel compile the same sources twice.
+    `warnings` are titles, each with what is to be expected.
     """
     # Notes are left to doctor: a plan answers what a build would do.
     blocking = [finding for finding in findings if finding.blocks]
@@ -64,9 +64,9 @@ def show_plan(
         doctor = f"  'invoke doctor --recipe {recipe}' has the remedies"
         text.line(text.detail(doctor))
         text.line()
-    for warning in doubled:
-        text.paragraph(text.warning("Compiled twice"), warning, indent=16)
-    if doubled:
+    for title, warning in warnings:
+        text.paragraph(text.warning(title), warning, indent=16)
+    if warnings:
         text.line()
     shown: Mapping[str, str] = {}
     for planned in plan:

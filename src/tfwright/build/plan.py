@@ -1,5 +1,6 @@
 """`invoke plan`: what a build would do, also for a recipe that this host cannot build."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.rules import configurations
+from tfwright.tools.bazel import binary as bazels
+from tfwright.tools.bazel import client as bazel_client
 
 PYTHON_3_FIRST = "0.25"
 """From this Bazel on, a program for Python 2 has a configuration of its own."""
@@ -31,6 +34,29 @@ def plan(job: RecipeJob) -> tuple[Iterable[Planned], list[Finding]]:
 def bazelrc(job: RecipeJob) -> str:
     """Return the .tf_configure.bazelrc that the recipe's answers give; no tree is needed."""
     return configure.rendered(job.recipe, job.host_file)
+
+
+def other_bazel(job: RecipeJob) -> Iterator[str]:
+    """Yield what to expect of a Bazel that stands in for the pinned one.
+
+    Which flags it lacks is known once it was asked, and the tree is there.
+    """
+    if not job.pinned_bazel:
+        return
+    version = job.recipe.bazel.version
+    series = "" if version.split(".")[0] == job.pinned_bazel.split(".")[0] else " of another series"
+    yield (
+        f"This host builds with Bazel {version}{series} in place of the pinned {job.pinned_bazel}: "
+        "the tree may use rules and flags that it does not have, and the wheel has another digest."
+    )
+    stored = bazels.stored(version, {}, job.places.stores)
+    known = bazel_client.known_options(stored.path).build if stored else {}
+    lines = (_text(job.places.tree / ".bazelrc") or "").splitlines()
+    words = [word for line in lines if line.startswith("build") for word in line.split()]
+    flags = dict.fromkeys(re.findall(r"^--([\w]+)", "\n".join(words), re.MULTILINE))
+    lacking = [flag for flag in flags if not {flag, flag.removeprefix("no")} & known.keys()]
+    if known and lacking:
+        yield f"Bazel {version} does not know these flags of .bazelrc: --{', --'.join(lacking)}"
 
 
 def doubled(job: RecipeJob) -> Iterator[str]:

@@ -121,11 +121,12 @@ def write(job: RecipeJob, path: Path) -> Lock:
     free = replace(job, locked=None)
     inputs = fetched(free)
     wanted, fault = _wanted(free, inputs)
+    recipe = free.recipe.changed(fetch=inputs.taken(free.recipe.fetch))
     found = external.lock_of(
         free,
-        RecipePins.of(free.recipe),
+        RecipePins.of(recipe),
         inputs.mirror,
-        held(free, inputs.mirror, inputs.programs),
+        held(replace(free, recipe=recipe), inputs.mirror, inputs.programs),
         inputs.programs,
         wanted,
     )

@@ -105,6 +105,29 @@ def rules_of(readings: Readings, tree: Path, table: SourceTable, content: str) -
     return found or Rules((), ())
 
 
+def in_force(
+    job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
+) -> RecipePins:
+    """Return the pins without the substitutes whose pinned archives can be had.
+
+    Those are the ones that say ``only_if_missing``. The lock decides, where there is one.
+    """
+    tables = {name: one for name, one in pins.fetch.other_bytes.items() if one.only_if_missing}
+    if not tables:
+        return pins
+    found = read(job, pins, repository, programs).repositories
+    wanted = [substitutes.pinned_archive(name, found) for name in tables]
+    if locked:
+        replaced = {one.sha256 for one in locked.substitutes}
+        here = [one.name for one in wanted if one.sha256 not in replaced]
+    else:
+        places = Origins(job.host_file, job.places.git, job.offline, pins.fetch)
+        progress = job.listener.progress
+        ways = origins.obtain(wanted, store=store(job), origins=places, report=progress).ways
+        here = [one.name for one in wanted if one.sha256 in ways]
+    return replace(pins, fetch=pins.fetch.without(here))
+
+
 def bring(
     job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
 ) -> Reached:
@@ -205,6 +228,7 @@ def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     """
     # The stage that asks, seal, was promised no network; fetch has brought everything.
     quiet = replace(job, offline=True, listener=SILENCE)
+    pins = replace(pins, fetch=inputs.taken(pins.fetch))
     reached = bring(quiet, pins, inputs.mirror, inputs.programs, None)
     return lock_of(quiet, pins, inputs.mirror, reached, inputs.programs)
 

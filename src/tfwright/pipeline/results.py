@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tfwright.documents.names import Commit
+from tfwright.documents.recipe import FetchTable
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Folder, Result
@@ -100,6 +101,11 @@ class Inputs(Result):
     packages: tuple[str, ...] = ()
     """What rules of the tree let pip install during the build, each pinned; the files are in the
     vault."""
+
+    def taken(self, table: FetchTable) -> FetchTable:
+        """Return what a recipe's table amounts to: a substitute may not have been needed."""
+        used = {substitute.name for substitute in self.substitutes}
+        return table.without(table.other_bytes.keys() - used)
 
     @property
     def bazel(self) -> Artefact:

@@ -62,6 +62,10 @@ def run(
     # Of a recipe for another system, what its rules download can be fetched and locked here. Its
     # Bazel and Python would not run, so they are left to that host.
     foreign = wanted.system not in {"any", host.system}
+    if job.pinned_bazel:
+        job.listener.note(
+            f"This host builds with Bazel {bazel.version} in place of the pinned {job.pinned_bazel}"
+        )
     stores, log = job.places.stores, job.log("fetch-packages")
     lacking: list[SupplyError] = []
     programs = None
@@ -75,6 +79,7 @@ def run(
         lacking.append(fault)
     # Also without a Bazel: all that is missing is named at once.
     try:
+        pins = external.in_force(job, pins, repository, programs, locked)
         reached = external.bring(job, pins, repository, programs, locked)
     except SupplyError as fault:
         raise _together([*lacking, fault]) from fault
@@ -132,7 +137,7 @@ def _programs(
     from tfwright.vault import locking
 
     stores = job.places.stores
-    given = job.host_file.bazels.get(bazel.version)
+    given = job.host_file.bazel(bazel.version)
     # The lock's checksum before Bazel runs: afterwards it could only be regretted.
     binary = bazels.obtain(
         bazel.version,
@@ -162,6 +167,10 @@ def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted:
     """Refuse an input that is not the one that was locked."""
     from tfwright.vault import lock, locking
 
+    if job.pinned_bazel:
+        # The lock is about the pinned one, and knows nothing of what another one declares.
+        pinned = locked.bazel.model_copy(update={"binaries": {}})
+        found = found.model_copy(update={"bazel": pinned})
     # Only `invoke lock` resolves packages, so this run has none to compare; whether the recipe's
     # own pins are locked is asked below.
     requirements = found.changed(requirements=locked.requirements)
