@@ -60,7 +60,7 @@ def test_what_keeps_this_host_from_building_stands_above_the_plan(
         Finding("no CUDA 9.2", "CUDA 9.2", "Install it.", "configure"),
         Finding("gcc 12", "gcc 11", "Try it."),
     )
-    page.show_plan([planned("")], findings, ["Python 2 and 3"], recipe="mine")
+    page.show_plan([planned("")], findings, [("Compiled twice", "Python 2 and 3")], recipe="mine")
     shown = capsys.readouterr().out
     assert shown.startswith("This host cannot build the recipe yet: 1 finding\n")
     assert "  configure  no CUDA 9.2; wanted: CUDA 9.2\n" in shown

@@ -178,8 +178,14 @@ def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
         "build": locking.pinned(job.recipe.host.requirements, locked),
         # The test's packages as well, or an offline build could not verify its wheel.
         "verify": [*verify.requirements, *verify.plugins],
-        "rules": inputs.packages,
+        # Only a lock file tells the other host that these are the ones.
+        "rules": inputs.packages if locked and locked.packages else (),
     }
+    if inputs.packages and not wanted["rules"]:
+        job.listener.note(
+            f"The {len(inputs.packages)} packages that rules let pip install are left out: "
+            f"run 'invoke lock --recipe {job.argument}' first"
+        )
     # The target Python may be that of an image, and then runs only there.
     with containers.around(job, "fetch"):
         for use, pins in wanted.items():

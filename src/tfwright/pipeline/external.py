@@ -14,7 +14,7 @@ from tfwright.host import hermetic
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted, Unpinned
 from tfwright.progress import SILENCE, Progress
-from tfwright.rules import patched_tree, repositories
+from tfwright.rules import listings, patched_tree, repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree, Readings
@@ -217,6 +217,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
         sizes=store(job).sizes(),
         wanted=wanted,
         substitutes=locking.substitutes(pins.fetch.other_bytes, pinned),
+        packages=locking.packages_of(listings.pins(reached.rules, pins.environment)),
     )
     return lock.of(source, bazel, reached.rules, gathered)
 

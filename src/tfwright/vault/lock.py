@@ -161,6 +161,13 @@ class LockedRequirement(Entry):
         return f"requirement {self.name}"
 
 
+class RulesPackage(LockedRequirement):
+    """A package that rules of the tree let pip install."""
+
+    def __str__(self) -> str:
+        return f"package {self.name} {self.version}"
+
+
 class LockedFile(Entry):
     """A patch or an asset."""
 
@@ -238,6 +245,8 @@ class Lock(Table):
     substitutes: Annotated[tuple[LockedSubstitute, ...], Sorted] = ()
     toolkit: Annotated[tuple[LockedPackage, ...], Sorted] = ()
     image: LockedImage | None = None
+    packages: Annotated[tuple[RulesPackage, ...], Sorted] = ()
+    """What rules of the tree let pip install during the build."""
 
     @property
     def knows_needs(self) -> bool:
@@ -263,6 +272,7 @@ class Gathered:
     """The repositories that Bazel wants for the recipe's target, with the digest or commit where
     Bazel reports it; None if Bazel was not asked."""
     substitutes: tuple[LockedSubstitute, ...] = ()
+    packages: tuple[RulesPackage, ...] = ()
 
 
 def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered) -> Lock:
@@ -283,6 +293,7 @@ def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered)
         ),
         unlockable=tuple(dict.fromkeys(_without_digest(rules, gathered))),
         substitutes=gathered.substitutes,
+        packages=gathered.packages,
     )
 
 
@@ -339,6 +350,8 @@ def differences(lock: Lock, now: Lock) -> list[str]:
         *_compared(lock.files, now.files),
         *_compared(lock.unlockable, now.unlockable),
         *_compared(lock.substitutes, now.substitutes),
+        # A lock of an earlier version lists none.
+        *_compared(lock.packages, now.packages if lock.packages else ()),
     ]
 
 
