@@ -13,8 +13,6 @@ import re
 import shlex
 from collections.abc import Sequence
 
-LONGEST_LINE = 500
-"""Characters of a foreign line that are shown; a server can send a reason phrase of 64 KiB."""
 CUT = "…"
 _started: tuple[str, re.Pattern[str]] | None = None
 """The program that was started in place of `invoke`, and how messages begin a command of ours."""

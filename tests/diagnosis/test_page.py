@@ -1,13 +1,11 @@
 """What people read of a failure: the root error, its causes, and what only looks bad."""
 
-import tomllib
 from pathlib import Path
 
 import pytest
 from tests.diagnosis.reading import diagnose
 
-from tfwright.diagnosis import learn, page
-from tfwright.diagnosis.learn import Lesson
+from tfwright.diagnosis import page
 from tfwright.terminal.answer import plain
 
 GETTID = """\
@@ -112,25 +110,3 @@ def test_scripts_get_all_matches_with_what_to_type() -> None:
     assert said["matches"][0]["parameters"]["header"] == "zorp.h"
     assert len(said["matches"]) > page.MOST_OTHERS
     assert plain(page.diagnosis_data(diagnose("all is well\n")))["first"] is None
-
-
-FIXTURE = Path("learned/x.log")
-
-
-def test_a_new_entry_for_the_catalogue_can_be_appended_to_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    log = "t/a.cc:10:2: error: the flux capacitor 'delta' wants 1.21 gigawatts\n"
-    page.show_lesson(learn.lesson(diagnose(log), "a.log"), FIXTURE)
-    said = capsys.readouterr()
-    assert len(tomllib.loads(said.out)["failure"]) == 1
-    assert "learned/x.log" in said.err
-
-
-def test_of_a_failure_that_the_catalogue_has_only_the_fixture_is_new(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    page.show_lesson(Lesson("compile-gettid", "", GETTID), FIXTURE)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "describes this failure already: compile-gettid." in said.err

@@ -1,6 +1,7 @@
 import hashlib
+import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from tests.failing import fails
 from tests.making import make_file, make_folder
 from tests.upstream import run_git
 
+from tfwright.documents import composing
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
+from tfwright.lint import recipes as linting
 from tfwright.lock import checksums, packages
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
@@ -342,3 +345,80 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
     # With nothing else to do, it is the whole answer.
     with pytest.raises(kind, match="could not obtain Bazel"):
         packages.pin(replace(job, recipe=written), recipe_path)
+
+
+NEEDS = {"tensorflow": ("numpy", "six"), "keras": ("numpy",), "numpy": (), "six": ()}
+NEWEST = {"tensorflow": "1.1", "keras": "2.0", "numpy": "1.19", "six": "1.16"}
+
+
+def closure(
+    _: Path, __: str, wanted: Sequence[str], ___: Path, preferred: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Stand in for pip, with an index of four packages; numpy 1.14 is too old for keras."""
+    given = dict(line.partition("==")[::2] for line in wanted)
+    kept = dict(line.partition("==")[::2] for line in preferred)
+    needed = {*given, *(need for name in given for need in NEEDS[name])}
+    chosen = {name: given.get(name) or kept.get(name) or NEWEST[name] for name in needed}
+    if "keras" in chosen and chosen["numpy"] == "1.14":
+        raise SupplyError("keras needs numpy 1.19", remedy="-")
+    return tuple(sorted(f"{name}=={version}" for name, version in chosen.items()))
+
+
+@pytest.fixture
+def pinned_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a recipe whose packages were resolved when numpy 1.14 was the newest."""
+    monkeypatch.setattr(resolving, "closure", closure)
+    monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
+    monkeypatch.setitem(NEWEST, "numpy", "1.14")
+    text = Path(recipes.find("demo")).read_text("utf-8")
+    text = re.sub(r"requirements = .*", 'requirements = ["tensorflow==1.0"]', text, count=1)
+    path = make_file(tmp_path / "mine.toml", text)
+    repin(path, tmp_path)
+    monkeypatch.setitem(NEWEST, "numpy", "1.19")
+    return path
+
+
+def repin(path: Path, folder: Path) -> None:
+    job = RecipeJob(recipe=recipes.read(str(path)), host_file=HostFile(build_out=folder / "out"))
+    packages.pin(job, path)
+
+
+def test_resolved_packages_are_a_document_with_its_comment_on_top(pinned_recipe: Path) -> None:
+    text = pinned_recipe.with_suffix(".pins").read_text("utf-8")
+    assert text.startswith("# Resolved by pip for mine.toml;")
+    assert tomllib.loads(text)["build"] == ["numpy==1.14", "six==1.16"]
+    assert not composing.has_outdated_pins(pinned_recipe)
+
+
+@pytest.mark.parametrize(
+    ("direct", "resolved"),
+    [
+        # Needed all the same, they keep their versions.
+        ('["tensorflow==1.1"]', ["numpy==1.14", "six==1.16"]),
+        # What nothing needs any more goes.
+        ('["numpy==1.19"]', None),
+        # A version that does not fit any more is chosen again.
+        ('["keras==2.0"]', ["numpy==1.19"]),
+    ],
+)
+def test_packages_of_other_requirements_are_found_and_pin_resolves_them(
+    pinned_recipe: Path, tmp_path: Path, direct: str, resolved: list[str] | None
+) -> None:
+    text = pinned_recipe.read_text("utf-8")
+    pinned_recipe.write_text(re.sub(r'\["tensorflow==1.0"\]', direct, text), "utf-8")
+    (found,) = (each for each in linting.lint(str(pinned_recipe)) if each.rule == "pins")
+    assert str(pinned_recipe) in found.remedy
+    repin(pinned_recipe, tmp_path)
+    assert "pins" not in {each.rule for each in linting.lint(str(pinned_recipe))}
+    pins = tomllib.loads(pinned_recipe.with_suffix(".pins").read_text("utf-8"))
+    assert pins.get("build") == resolved
+
+
+def test_another_python_makes_resolved_packages_outdated(pinned_recipe: Path) -> None:
+    text = pinned_recipe.read_text("utf-8")
+    pinned_recipe.write_text(text.replace('python = "any"', 'python = "3.8"'), "utf-8")
+    assert composing.has_outdated_pins(pinned_recipe)
+    # An earlier tfwright did not write for what they are.
+    pins = pinned_recipe.with_suffix(".pins")
+    pins.write_text(re.sub("resolved_for.*", "", pins.read_text("utf-8")), "utf-8")
+    assert not composing.has_outdated_pins(pinned_recipe)

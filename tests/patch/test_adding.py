@@ -1,17 +1,21 @@
 """Patches as people have them, brought into the form of a recipe's patches."""
 
+import base64
 import difflib
+import gzip
+import quopri
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_folder
 from tests.patch.test_writing import EDITED, job, job_of, path  # noqa: F401 fixtures
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
-from tfwright.patch import adding
+from tfwright.patch import adding, reading
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools.git import patching
@@ -33,8 +37,13 @@ It does not say so.
 """
 
 
-def asked(said: str) -> PatchHeader:
-    return PatchHeader(said or "Because.", "none; a test", "the release is 2.0 or later.")
+def asked(said: PatchHeader) -> PatchHeader:
+    return PatchHeader(said.why or "Because.", "none; a test", "the release is 2.0 or later.")
+
+
+def sent(subject: str, body: str, fields: str = "") -> str:
+    """Return a mail whose body, and all behind it, may be encoded."""
+    return MAIL.partition("Subject:")[0] + f"Subject: {subject}\n{fields}\n{body}"
 
 
 def diff(text: str, line: str, before: str = "a/", after: str = "b/") -> str:
@@ -53,6 +62,17 @@ FORMS: dict[str, Callable[[str], str]] = {
     "CRLF": lambda text: diff(text, "Edited.").replace("\n", "\r\n"),
     "no last line end": lambda text: diff(text, "Edited.").rstrip("\n"),
     "mail": lambda text: MAIL + diff(text, "Edited.") + "-- \n2.39.5\n\n",
+    "quoted-printable": lambda text: sent(
+        "x",
+        quopri.encodestring(("y\n---\n" + diff(text, "Edited.")).encode()).decode(),
+        "Content-Transfer-Encoding: quoted-printable\n",
+    ),
+    "base64": lambda text: sent(
+        "x",
+        base64.encodebytes(("y\n---\n" + diff(text, "Edited.")).encode()).decode(),
+        "Content-Transfer-Encoding: base64\n",
+    ),
+    "whole paths": lambda text: diff(text, "Edited.", "/home/ada/tf/", "/home/ada/tf/"),
     "byte order mark": lambda text: "\ufeff" + diff(text, "Edited."),
 }
 
@@ -79,16 +99,18 @@ def test_a_patch_in_any_form_becomes_one_that_the_recipe_applies(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_each_mail_of_a_series_becomes_a_patch(
     job: RecipeJob,  # noqa: F811 fixture
     path: Path,  # noqa: F811 fixture
     tmp_path: Path,
     text: str,
+    line_end: str,
 ) -> None:
     first = MAIL + diff(text, "Edited.")
     second = MAIL.replace("Say", "Repeat") + diff(f"// Edited.\n{text}", "Again.")
     file = tmp_path / "series.mbox"
-    file.write_text(first + second, "utf-8")
+    file.write_bytes((first + second).replace("\n", line_end).encode())
     made = adding.add(job, path, file, "", asked)
     names = [each.path.name for each in made]
     assert names == ["0002-say-that-it-is-edited.patch", "0003-repeat-that-it-is-edited.patch"]
@@ -126,8 +148,13 @@ def test_a_patch_that_does_not_fit_leaves_tree_and_recipe_as_they_were(
         adding.add(job, path, file, "", asked)
     # A name that no recipe can have is refused after git has applied it.
     file.write_text("--- /dev/null\n+++ b/n\u00e4me\u00df x.txt\n@@ -0,0 +1 @@\n+x\n", "utf-8")
-    with fails(RecipeError):
+    with fails(RecipeError, "other.patch"):
         adding.add(job, path, file, "", asked)
+    # Of a series whose second patch does not fit, the first is taken back.
+    file.write_text(MAIL + diff(text, "Edited.") + MAIL + diff("nothing\nof\nthis\n", "x"), "utf-8")
+    with fails(RecipeError, "Patch 2", "other.patch"):
+        adding.add(job, path, file, "", asked)
+    assert not list(tmp_path.glob("patches/demo/*.patch"))
     assert path.read_text("utf-8") == before
     assert (job.places.tree / EDITED).read_text("utf-8") == text
     assert not list(job.places.tree.glob("n*x.txt"))
@@ -138,6 +165,15 @@ def test_a_patch_that_does_not_fit_leaves_tree_and_recipe_as_they_were(
 @pytest.mark.parametrize(
     ("content", "says"),
     [
+        (b"<!-- saved from url=(0014)about:internet -->\n<html>--- a/x\n+++ b/x\n", "web page"),
+        (sent("x", "--- a/x\n+++ b/x\n", "Content-Type: text/html\n").encode(), "web page"),
+        (gzip.compress(b"--- a/x\n+++ b/x\n", mtime=0), "gzip"),
+        (b"*** a/x\n--- b/x\n***************\n*** 1 ****\n", "context diff"),
+        (b"diff --cc x\n--- a/x\n+++ b/x\n@@@ -1 -1 +1 @@@\n", "merge"),
+        (b"1c1\n< x\n---\n> y\n", "no file"),
+        (b"diff --git a/l b/l\nnew file mode 120000\n", "b/l"),
+        (b"diff --git a/s b/s\nnew file mode 160000\n", "b/s"),
+        (b"diff --git a/x b/x\nBinary files a/x and b/x differ\n", "b/x"),
         (b"<!DOCTYPE html>\n<title>Fix by ada</title>\n--- a/x\n", "web page"),
         (b"\n<html><body>diff --git a/x b/x", "web page"),
         ("diff --git a/x b/x\n".encode("utf-16"), "UTF-8"),
@@ -149,4 +185,104 @@ def test_what_is_no_patch_is_named(tmp_path: Path, content: bytes, says: str) ->
     file = tmp_path / "given.patch"
     file.write_bytes(content)
     with fails(RecipeError, str(file), says):
-        list(adding.read(file))
+        reading.read(file)
+
+
+SAID: dict[str, tuple[str, tuple[str, str, str]]] = {
+    "encoded words": (sent("[list] [PATCH] =?UTF-8?q?Fix_=C3=A4?=", ""), ("Fix \u00e4", "", "")),
+    "control characters": (sent("a\x1b[31mb", "\x07\n"), ("a\\x1b[31mb. \\x07", "", "")),
+    "trailers": (sent("a", "b\n\nSigned-off-by: Ada <a@b>\n---\n x | 1 +\n"), ("a. b", "", "")),
+    "git show": (
+        f"commit {'8f3c0d1e' * 5}\nAuthor: Ada <a@b>\n\n    Say it\n\n    More.\n\n",
+        ("Say it. More.", "", ""),
+    ),
+    "hg": ("# HG changeset patch\n# User Ada\nSay it\n\nmore\n\n", ("Say it. more", "", "")),
+    "DEP-3": (
+        "Description: Say it\n more\nOrigin: upstream, x\n---\n",
+        ("Say it more", "upstream, x", ""),
+    ),
+    "of another recipe": ("Why: a\nUpstream: b\nDrop when: c\n\n", ("a", "b", "c")),
+    "a header in a mail": (sent("x", "Why: a\nUpstream: b\n\n---\n x\n"), ("a", "b", "")),
+    "Subversion": ("Index: x\n===\n", ("", "", "")),
+}
+
+
+@pytest.mark.parametrize("kind", SAID)
+def test_what_a_file_says_of_its_patch_is_the_header(tmp_path: Path, kind: str) -> None:
+    head, said = SAID[kind]
+    file = tmp_path / "given.patch"
+    file.write_text(f"{head}--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "utf-8")
+    (found,) = reading.read(file)
+    assert found.said == PatchHeader(*said)
+
+
+def test_git_log_is_applied_from_its_end(tmp_path: Path) -> None:
+    commit = "commit {}\nAuthor: Ada <a@b>\n\n    {}\n\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+    file = tmp_path / "given.patch"
+    file.write_text(commit.format("8" * 40, "second") + commit.format("9" * 40, "first"), "utf-8")
+    assert [found.subject for found in reading.read(file)] == ["first", "second"]
+
+
+NEW = "--- /dev/null\n+++ {}\n@@ -0,0 +1 @@\n+x\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "depth"),
+    [
+        ("core/new.txt", 0),
+        ("b/core/new.txt", 1),
+        ("tree-1.8/core/new.txt", 1),
+        ("/home/ada/tree/core/new.txt", 4),
+        ("NEW", 0),
+        ("b/NEW", 1),
+    ],
+)
+def test_the_place_of_a_new_file_is_a_directory_that_exists(
+    tmp_path: Path, name: str, depth: int
+) -> None:
+    make_folder(tmp_path / "core")
+    assert adding._leading(tmp_path, NEW.format(name)) == depth
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "b/.git/hooks/x", "b/-x"])
+def test_a_hostile_name_reaches_no_file(
+    job: RecipeJob,  # noqa: F811 fixture
+    path: Path,  # noqa: F811 fixture
+    tmp_path: Path,
+    name: str,
+) -> None:
+    file = tmp_path / "given.patch"
+    file.write_text(NEW.format(name), "utf-8")
+    before = sorted(tmp_path.rglob("*x"))
+    with fails(RecipeError, "given.patch"):
+        adding.add(job, path, file, "", asked)
+    assert sorted(tmp_path.rglob("*x")) == before
+
+
+@pytest.mark.slow
+def test_what_keeps_a_patch_from_fitting_is_named(
+    job: RecipeJob,  # noqa: F811 fixture
+    path: Path,  # noqa: F811 fixture
+    tmp_path: Path,
+    text: str,
+) -> None:
+    file = tmp_path / "given.patch"
+    lines = text.splitlines(keepends=True)
+    number = next(n for n, line in enumerate(lines) if n > 8 and line.startswith("  "))
+    made = "".join([*lines[:number], "  // New.\n", *lines[number:]])
+    good = "".join(
+        difflib.unified_diff(lines, made.splitlines(keepends=True), "a/" + EDITED, "b/" + EDITED)
+    )
+    backwards = difflib.unified_diff(["// Gone.\n", *lines], lines, EDITED, EDITED)
+    for content, says in (
+        ("".join(backwards), "already"),
+        (good.replace("\n   ", "\n \t"), "blanks"),
+        (good.replace("@@\n ", "@@\n x"), "context"),
+        (good.replace(" @@", "9 @@"), "damaged"),
+    ):
+        file.write_text(content, "utf-8")
+        with fails(RecipeError, str(file), says):
+            adding.add(job, path, file, "", asked)
+    file.write_text(good, "utf-8")
+    assert adding.add(job, path, file, "", asked)

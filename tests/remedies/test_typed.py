@@ -16,7 +16,6 @@ from tests.making import change_text, find_text, make_file
 from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright import tasks
-from tfwright.diagnosis import learn, reader
 from tfwright.documents import recipe as recipes
 from tfwright.documents import toml
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable
@@ -74,16 +73,6 @@ def test_an_index_is_made_of_a_folder(shell: CommandLine, tmp_path: Path) -> Non
     command = f"invoke index --folder {tmp_path}/wheels"
     assert shell.remedy(command) == "Name a folder that holds wheels."
     (tmp_path / "wheels").mkdir()
-    shell.succeeds(command)
-
-
-def test_a_lesson_is_learned_from_the_log_of_a_failed_build(
-    shell: CommandLine, tmp_path: Path
-) -> None:
-    log = make_file(tmp_path / "log", "INFO: all is well\n")
-    command = f"invoke diagnose --learn {log}"
-    assert "Name the log of a failed build" in shell.remedy(command)
-    log.write_text("ERROR: /x/BUILD:3:1: frobnicator went away\n", "utf-8")
     shell.succeeds(command)
 
 
@@ -259,20 +248,6 @@ def test_the_target_that_makes_a_wheel_of_a_release_is_written(release: str) -> 
     fault = failing(lambda: insist(wrong), RecipeError)
     line = find_text(r"Write (target = \"\S+\") into \[compile\]", fault.remedy)
     insist(tomllib.loads(line[1])["target"])
-
-
-# Logs
-
-
-WRAPPED = "ERROR: /a/BUILD:12:1: Compiling a.cc failed: (Exit 1): gcc failed\n"
-
-
-def test_the_whole_output_of_a_build_is_kept_to_learn_from() -> None:
-    def lesson(log: str) -> learn.Lesson:
-        return learn.lesson(reader.read(io.BytesIO(log.encode())), "a.log")
-
-    failing(lambda: lesson(WRAPPED), RecipeError, "output")
-    assert lesson(f"{WRAPPED}a.cc:1:1: error: the flux capacitor is empty\n")
 
 
 # Output

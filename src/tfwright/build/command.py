@@ -161,6 +161,7 @@ def plan(
     """
     from tfwright.build import page
     from tfwright.build import plan as plans
+    from tfwright.documents import recipe as recipes
     from tfwright.pipeline import engine
 
     engine.insist(until, again)
@@ -170,10 +171,7 @@ def plan(
         return Answer(plans.bazelrc(job), sys.stdout.write)
     planned, findings = plans.plan(job)
     planned = [*planned]
-    warnings = [
-        *(("Another Bazel", warning) for warning in plans.other_bazel(job)),
-        *(("Compiled twice", warning) for warning in plans.doubled(job)),
-    ]
+    warnings = tuple(plans.warnings(job, recipes.find(recipe)))
     show = partial(page.show_plan, findings=findings, warnings=warnings, recipe=job.argument)
     return Answer(planned, show, page.plan_data)
 

@@ -52,7 +52,7 @@ def show_plan(
     """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
 
     `recipe` is the argument that names it. A stage that runs is followed by its commands and files.
-    `warnings` are titles, each with what is to be expected.
+    Of `warnings` each is a heading and a text.
     """
     # Notes are left to doctor: a plan answers what a build would do.
     blocking = [finding for finding in findings if finding.blocks]
@@ -64,8 +64,8 @@ def show_plan(
         doctor = f"  'invoke doctor --recipe {recipe}' has the remedies"
         text.line(text.detail(doctor))
         text.line()
-    for title, warning in warnings:
-        text.paragraph(text.warning(title), warning, indent=16)
+    for heading, warning in warnings:
+        text.paragraph(text.warning(heading), warning, indent=16)
     if warnings:
         text.line()
     shown: Mapping[str, str] = {}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tfwright.doctor import requirements
 from tfwright.doctor.inventory import Finding
+from tfwright.documents import composing
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET
 from tfwright.facts.compatibility import is_older
 from tfwright.host import probes
@@ -34,6 +35,17 @@ def plan(job: RecipeJob) -> tuple[Iterable[Planned], list[Finding]]:
 def bazelrc(job: RecipeJob) -> str:
     """Return the .tf_configure.bazelrc that the recipe's answers give; no tree is needed."""
     return configure.rendered(job.recipe, job.host_file)
+
+
+def warnings(job: RecipeJob, path: Path) -> Iterator[tuple[str, str]]:
+    """Yield what a build of a recipe's file does that is hardly meant: a heading and a text."""
+    if composing.has_outdated_pins(path):
+        remedy = f"run 'invoke pin --recipe {job.recipe.argument}'"
+        yield "Outdated", f"{path.stem}{composing.PINS}: {composing.OUTDATED}; {remedy}"
+    for text in other_bazel(job):
+        yield "Another Bazel", text
+    for text in doubled(job):
+        yield "Compiled twice", text
 
 
 def other_bazel(job: RecipeJob) -> Iterator[str]:

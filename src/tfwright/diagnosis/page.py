@@ -1,13 +1,16 @@
 """Failures and what is known of them, as people read them."""
 
+import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfwright import __version__
 from tfwright.errors import Evidence
 from tfwright.terminal import text
+from tfwright.tools import files
+from tfwright.tools.redaction import redacted
 
 if TYPE_CHECKING:
-    from tfwright.diagnosis.learn import Lesson
     from tfwright.diagnosis.reader import Diagnosis, Excerpt, Match
 
 MOST_CAUSES = 3
@@ -51,16 +54,34 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         print(report)
 
 
-def show_lesson(lesson: "Lesson", fixture: Path) -> None:
-    """Show a new entry for the catalogue: the TOML on stdout, where it belongs on stderr."""
-    if lesson.entry:
-        # So that >> appends it to the catalogue.
-        print(lesson.entry)
-        text.tell("  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml.")
-    else:
-        text.tell(f"  The catalogue describes this failure already: {lesson.name}.")
-    text.tell(f"  The fixture, with its root line marked: {fixture}")
-    text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
+def report(found: "Diagnosis", log: str, folder: Path) -> Path | None:
+    """Write the report of an unknown error below `folder`.
+
+    Returns None if the error is known, or if the log shows no error.
+    """
+    if found.understood or found.first is None:
+        return None
+    name = "standard input" if log == "-" else Path(log).name
+    path = folder / f"{name.replace(' ', '-')}.md"
+    files.write(path, issue(found.first, name))
+    return path
+
+
+def issue(excerpt: "Excerpt", log: str) -> str:
+    """Return the report in Markdown; the home directory, which holds a name, is written as ~."""
+    shown = "\n".join(excerpt.lines)
+    parts = [
+        f"### {excerpt.what}",
+        f"From line {excerpt.line} of `{log}`"
+        + (f", rule at `{excerpt.where}`" if excerpt.where else ""),
+        f"```\n{shown}\n```",
+        f"The command:\n\n```sh\n{excerpt.command}\n```"
+        if excerpt.command
+        else "The log shows no command.",
+        f"tfwright {__version__}, Python {platform.python_version()}, {platform.platform()}, "
+        + " ".join(platform.libc_ver()),
+    ]
+    return redacted("\n\n".join(parts)) + "\n"
 
 
 def tell_cause(evidence: Evidence) -> None:

@@ -3,7 +3,10 @@
 A recipe names its toolkit and its archives; the packages that pip resolved lie next to it.
 """
 
+import hashlib
+import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from tfwright.errors import Evidence, RecipeError
 TOOLKITS, ARCHIVES = "toolkits", "archives"
 """Folders of the documents that recipes name."""
 PINS_HEAD = "# Resolved by pip for {recipe}; 'invoke pin' writes it.\n"
+OUTDATED = "the packages were resolved for another Python, or other packages of the recipe"
 PINS = ".pins"
 """How the name of the packages' document ends; it begins as its recipe's."""
 
@@ -28,12 +32,58 @@ class PinsFile(Table):
     A package that the recipe names itself has the recipe's version.
     """
 
+    resolved_for: str = ""
+    """A short checksum of the target Python and the packages that the recipe named at that time."""
     both: tuple[PackagePin, ...] = ()
     """Packages of the build that verify installs as well."""
     build: tuple[PackagePin, ...] = ()
     """Packages of the build only: they join ``host.requirements``."""
     verify: tuple[PackagePin, ...] = ()
     """Packages of the test only: they join ``verify.requirements``."""
+
+
+def named_packages(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the packages that a recipe's own file names, by the key of their list.
+
+    The document need not have been checked: anything may stand anywhere.
+    """
+    found = {}
+    for table in ("host", "verify"):
+        given = values.get(table)
+        lines = given.get("requirements") if isinstance(given, Mapping) else None
+        found[f"{table}.requirements"] = lines if isinstance(lines, list) else []
+    return found
+
+
+def pins_text(
+    head: str, values: Mapping[str, Any], build: Sequence[str], verify: Sequence[str]
+) -> str:
+    """Return the document of the packages that pip resolved for a recipe of such values."""
+    both = [pin for pin in build if pin in verify]
+    text = f'{head}resolved_for = "{_resolved_for(values)}"\n'
+    for name, pins in (
+        ("both", both),
+        ("build", [pin for pin in build if pin not in both]),
+        ("verify", [pin for pin in verify if pin not in both]),
+    ):
+        if pins:
+            text += "".join([f"{name} = [\n", *(f'    "{pin}",\n' for pin in pins), "]\n"])
+    return text
+
+
+def has_outdated_pins(path: Path) -> bool:
+    """Say whether a recipe names other packages or another Python than pip resolved for it."""
+    place = path.with_suffix(PINS)
+    resolved_for = load(place, PinsFile).resolved_for if place.is_file() else ""
+    # An earlier tfwright did not write it.
+    return bool(resolved_for) and resolved_for != _resolved_for(values_of(path))
+
+
+def _resolved_for(values: Mapping[str, Any]) -> str:
+    lists = [sorted(map(str, lines)) for lines in named_packages(values).values()]
+    host = values.get("host")
+    python = host.get("python") if isinstance(host, Mapping) else None
+    return hashlib.sha256(json.dumps([python, *lists]).encode()).hexdigest()[:16]
 
 
 @dataclass

@@ -15,6 +15,7 @@ from pathlib import Path
 from tfwright.build import plan as plans
 from tfwright.build import verified
 from tfwright.configure import expected, validation
+from tfwright.documents import composing
 from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
 from tfwright.documents.home import ROOT
@@ -473,6 +474,14 @@ def _line_of_field(patch: Path, field: str) -> int:
     return next((number for number, line in enumerate(lines, 1) if line.startswith(field)), 1)
 
 
+def has_current_pins(subject: Subject) -> Iterator[LintFinding]:
+    """Find packages that pip resolved for other ones than the recipe names by now."""
+    if composing.has_outdated_pins(subject.path):
+        path = subject.path.with_suffix(composing.PINS)
+        remedy = f"Run 'invoke pin --recipe {subject.recipe.argument}'; unneeded ones go, too."
+        yield LintFinding(path, 1, composing.OUTDATED, remedy, "pins")
+
+
 def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
     """Find a lock file that pins something else than the recipe."""
     path = subject.path.with_suffix(".lock")
@@ -505,6 +514,7 @@ RULES: Sequence[Rule] = (
     was_verified_on_a_day,
     has_sound_patches,
     has_no_patch_that_is_due,
+    has_current_pins,
     has_a_current_lock,
 )
 """All rules, in the order in which a recipe is written."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, TOOLKITS
+from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, TOOLKITS, pins_text
 from tfwright.documents.home import INSTALLED, ROOT
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load, values_of
@@ -96,6 +96,8 @@ def _packages(path: Path, parts: Sequence[_Section], made: dict[Path, str]) -> l
         for name in ("host", "verify")
         if len(values.get(name, {}).get("requirements", ())) > MOST_PACKAGES
     }
+    for name in long:
+        del values[name]["requirements"]
     if not long or place.is_file():
         return list(parts)
     comments, kept = [], list[_Section]()
@@ -106,18 +108,8 @@ def _packages(path: Path, parts: Sequence[_Section], made: dict[Path, str]) -> l
             text = part.text[: found.start()] + part.text[found.end() :]
             part = _Section(part.name, text)  # noqa: PLW2901 shorter
         kept.append(part)
-    build, verify = long.get("host", []), long.get("verify", [])
-    both = [line for line in build if line in verify]
-    lists = {
-        "both": both,
-        "build": [line for line in build if line not in both],
-        "verify": [line for line in verify if line not in both],
-    }
-    text = PINS_HEAD.format(recipe=path.name)
-    text += "".join(dict.fromkeys(comments))
-    for key, lines in lists.items():
-        if lines:
-            text += "\n    ".join([f"{key} = [", *(f'"{line}",' for line in lines)]) + "\n]\n"
+    head = "".join([PINS_HEAD.format(recipe=path.name), *dict.fromkeys(comments)])
+    text = pins_text(head, values, long.get("host", []), long.get("verify", []))
     made[place] = text
     return kept
 

@@ -1,25 +1,22 @@
 """`invoke pin`: exact versions and checksums for what a recipe leaves open."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from packaging.requirements import Requirement
 
 from tfwright.documents import toml
-from tfwright.documents.composing import PINS, PINS_HEAD
+from tfwright.documents.composing import PINS, PINS_HEAD, named_packages, pins_text
 from tfwright.documents.names import EXACT_PIN
-from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files, toml_editing
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages, resolving
-
-LISTS = (("host", "requirements"), ("verify", "requirements"))
-"""The lists whose packages pip resolves, as table and key."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +45,23 @@ def pin(
     pip finds no versions that fit together.
     """
     recipe = job.recipe
-    opened = left_open(toml.values_of(path))
+    values = toml.values_of(path)
+    opened = left_open(values)
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
         for line in lines:
             _insist_on_requirement(where, line)
     building = [*opened["host.requirements"], *added]
     trying = [*opened["verify.requirements"], *verifying]
-    wanted_lists = _wanted(recipe, building, trying)
-    # A recipe without packages can be pinned on any host.
-    if not any(wanted_lists.values()):
-        return Pinned(path, {}, (), _pin_bazel(job, path))
     direct = {"host.requirements": building, "verify.requirements": trying}
-    lists = _pin_packages(job, path, wanted_lists, direct)
+    wanted = {
+        key: _Wanted.of(named, getattr(recipe, key.partition(".")[0]).requirements, direct[key])
+        for key, named in named_packages(values).items()
+    }
+    # A recipe without packages can be pinned on any host.
+    if not any(each.packages for each in wanted.values()):
+        return Pinned(path, {}, (), _pin_bazel(job, path))
+    lists = _pin_packages(job, path, wanted, direct)
     changes = []
     for key, pins in lists.items():
         table, name = key.split(".")
@@ -104,11 +105,24 @@ def _insist_on_requirement(where: str, line: str) -> None:
         )
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """What pip has to resolve for one list."""
+
+    packages: list[str]
+    preferred: list[str]
+    """What was resolved before, and keeps its version if it is needed and still fits."""
+
+    @classmethod
+    def of(cls, named: Sequence[str], all_pins: Sequence[str], new: Sequence[str]) -> Self:
+        direct = _merged([line for line in named if not _is_open(line)], new)
+        resolved = _without(all_pins, direct)
+        # Of a list that only the other document has, nothing says what a person wants.
+        return cls(direct, resolved) if named else cls([*resolved, *direct], [])
+
+
 def _pin_packages(
-    job: RecipeJob,
-    path: Path,
-    wanted_lists: Mapping[str, Sequence[str]],
-    direct: Mapping[str, Sequence[str]],
+    job: RecipeJob, path: Path, wanted: Mapping[str, _Wanted], direct: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Write both lists with everything that their packages need."""
     wanted_python = job.recipe.host.python
@@ -124,10 +138,21 @@ def _pin_packages(
     log = job.log("pin")
     log.parent.mkdir(parents=True, exist_ok=True)
     lists: dict[str, tuple[str, ...]] = {}
-    # An empty list stays as it is: a recipe need not verify anything.
-    for key, wanted in wanted_lists.items():
-        if wanted:
-            lists[key] = resolving.closure(interpreter, version, wanted, log)
+    numpy = list[str]()
+    for key, each in wanted.items():
+        # An empty list stays as it is: a recipe need not verify anything.
+        if not each.packages:
+            continue
+        # The wheel is compiled against this numpy's C API, and may fail with an older one.
+        lines = _merged(each.packages, numpy)
+        try:
+            lists[key] = resolving.closure(interpreter, version, lines, log, each.preferred)
+        except SupplyError:
+            if not each.preferred:
+                raise
+            job.listener.note(f"The versions in {path.stem}{PINS} do not fit; pip chooses others")
+            lists[key] = resolving.closure(interpreter, version, lines, log)
+        numpy = [line for line in lists[key] if packages.name_of(line) == "numpy"]
     _write(path, lists, direct)
     return lists
 
@@ -136,11 +161,10 @@ def _write(
     path: Path, lists: Mapping[str, Sequence[str]], added: Mapping[str, Sequence[str]]
 ) -> None:
     """Write what a recipe names into its own lists, and what that needs next to it."""
-    written = toml.values_of(path)
     resolved = {}
-    for key, pins in lists.items():
+    for key, own in named_packages(toml.values_of(path)).items():
         table, name = key.split(".")
-        own = _lines(written, table, name)
+        pins = lists.get(key, ())
         names = {packages.name_of(line) for line in (*own, *added[key])}
         kept = [pin for pin in pins if packages.name_of(pin) in names]
         # The author's layout of a list that stays as it is stays as well.
@@ -148,37 +172,23 @@ def _write(
             toml_editing.put_list(path, (table, name), kept)
         resolved[table] = [pin for pin in pins if pin not in kept]
     place = path.with_suffix(PINS)
-    build, verify = resolved.get("host", []), resolved.get("verify", [])
-    both = [pin for pin in build if pin in verify]
-    if place.is_file() or build or verify:
-        if not place.is_file():
-            files.write(place, PINS_HEAD.format(recipe=path.name))
-        for name, pins in (
-            ("both", both),
-            ("build", [pin for pin in build if pin not in both]),
-            ("verify", [pin for pin in verify if pin not in both]),
-        ):
-            if pins:
-                toml_editing.put_list(place, (name,), pins)
-            else:
-                toml_editing.without_key(place, (name,))
+    if place.is_file() or any(resolved.values()):
+        head = PINS_HEAD.format(recipe=path.name)
+        if place.is_file():
+            head = "".join(re.findall(r"\A(?:#.*\n)+", files.text(place)))
+        values = toml.values_of(path)
+        files.write(place, pins_text(head, values, resolved["host"], resolved["verify"]))
 
 
-def _wanted(recipe: Recipe, added: Sequence[str], verifying: Sequence[str]) -> dict[str, list[str]]:
-    """Return what each list has to hold; verify tries the numpy that the build used."""
-    building = _merged(recipe.host.requirements, added)
-    listed = _merged(recipe.verify.requirements, verifying)
-    # The wheel is compiled against this numpy's C API, and may fail with an older one.
-    numpy = [line for line in building if packages.name_of(line) == "numpy"]
-    tried = _merged(listed, numpy) if listed else []
-    return {"host.requirements": building, "verify.requirements": tried}
+def _without(pins: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the pins of packages that others do not name."""
+    names = {packages.name_of(line) for line in others}
+    return [line for line in pins if packages.name_of(line) not in names]
 
 
 def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
     """Return pins with requirements in the place of those of the same package."""
-    names = {packages.name_of(line) for line in added}
-    kept = [line for line in pins if packages.name_of(line) not in names]
-    return [*kept, *added]
+    return [*_without(pins, added), *added]
 
 
 def _pin_bazel(job: RecipeJob, path: Path) -> str:
@@ -200,23 +210,15 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
 
 def left_open(values: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the lines of a document that pin no version, by the key of their list."""
-    return {
-        f"{table}.{key}": list(filter(_is_open, _lines(values, table, key))) for table, key in LISTS
-    }
+    return {key: list(filter(_is_open, lines)) for key, lines in named_packages(values).items()}
 
 
 def without_open(values: dict[str, Any]) -> None:
     """Take those lines out, so that all else of a recipe is checked."""
-    for table, key in LISTS:
-        if lines := _lines(values, table, key):
-            values[table][key] = [line for line in lines if not _is_open(line)]
-
-
-def _lines(values: Mapping[str, Any], table: str, key: str) -> list[Any]:
-    # The document was not checked yet: anything may stand anywhere.
-    given = values.get(table)
-    lines = given.get(key) if isinstance(given, Mapping) else None
-    return lines if isinstance(lines, list) else []
+    for key, lines in named_packages(values).items():
+        if lines:
+            table, name = key.split(".")
+            values[table][name] = [line for line in lines if not _is_open(line)]
 
 
 def _is_open(line: object) -> bool:

@@ -542,7 +542,7 @@ class Night:
         """Ask the servers of all archives; keep what is lost, and since when; add it."""
         try:
             found = self.host.builder.links(asked)
-        except Exception as fault:  # noqa: BLE001 a check that cannot be made must not cost the night
+        except Exception as fault:  # noqa: BLE001 a failed check must not end the night
             self.host.note(f"the addresses of archives were not checked: {fault}")
             return outcome
         moment, lost = self.host.clock(), {}

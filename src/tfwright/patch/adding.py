@@ -7,108 +7,71 @@ headers, other paths, renames and wide contexts do not matter.
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from email import policy
-from email.parser import Parser
-from pathlib import Path
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 from tfwright.configure.program import EDITED_FILES
-from tfwright.documents import filesystem
 from tfwright.documents import recipe as recipes
 from tfwright.errors import Evidence, RecipeError, ToolError, invoke
-from tfwright.patch import writing
+from tfwright.patch import reading, writing
+from tfwright.patch.reading import Foreign
 from tfwright.patch.writing import WrittenPatch
 from tfwright.pipeline.job import RecipeJob
-from tfwright.tools.git import patching
+from tfwright.tools import files
 from tfwright.tools.git.patching import PatchHeader
 from tfwright.tools.git.work_tree import WorkTree
 
-_MAIL = re.compile(r"(?m)^(?=From [0-9a-f]{40} Mon Sep 17 00:00:00 2001$)")
-"""How git begins each mail of a series; the date is always this one."""
-_CHANGE = re.compile(r"(?m)^(diff --git |--- \S|Index: )")
-_FOLDERS = (1, 0, 2)
-"""Leading directories that a patch may have before the tree's paths: a/FILE, FILE, x/a/FILE."""
-
-
-@dataclass(frozen=True)
-class Foreign:
-    """One patch of a file, with what its mail says about it."""
-
-    subject: str
-    body: str
-    text: str
+_PAIR = re.compile(r"(?m)^--- ([^\t\r\n]+).*\n\+\+\+ ([^\t\r\n]+).*\n@@ -(0,0 )?")
+_PREFIX = re.compile(r"(?m)^(?:diff --git|---) [abciow]/")
+"""git's own first directory: of `git diff`, or with diff.mnemonicPrefix."""
+_DEEPEST = 12
+"""Leading directories that a patch may have before the tree's paths: it may name whole paths."""
 
 
 def add(
-    job: RecipeJob, path: Path, file: Path, name: str, ask: Callable[[str], PatchHeader]
+    job: RecipeJob, path: Path, file: Path, name: str, ask: Callable[[PatchHeader], PatchHeader]
 ) -> list[WrittenPatch]:
     """Write each patch of `file` in the house form, and enter it into the recipe.
 
-    `ask` completes a header, given what the mail says. Raises RecipeError for what is no patch,
-    does not fit, or changes what a patch of a recipe cannot.
+    `ask` completes a header, given what the file says. Raises RecipeError for what is no patch,
+    does not fit, or changes what a patch of a recipe cannot; then nothing was added.
     """
-    found = list(read(file))
+    found = reading.read(file)
+    tree = WorkTree(job.places.tree)
+    if not tree.exists():
+        raise writing.no_tree(job)
+    _insist_on_no_edits(job, tree)
+    # Asked first: an answer that is missing ends the command.
+    headers = [ask(patch.said) for patch in found]
     written = list[WrittenPatch]()
-    for number, patch in enumerate(found, 1):
-        tree = WorkTree(job.places.tree)
-        if tree.exists():
-            _insist_on_no_edits(job, tree)
-        header = ask(". ".join(filter(None, [patch.subject, patch.body])))
-        words = name if len(found) == 1 and name else patch.subject or file.stem
-        undo = _applied(tree, patch, file, number) if tree.exists() else None
-        try:
-            made = writing.make(job, path, words[:60], header)
-        except RecipeError:
-            if undo:
-                undo()
-            raise
-        # The next one of a series starts from here.
-        tree.run("add", "--all", "--", *made.files)
-        written.append(made)
-        job = replace(job, recipe=recipes.read(str(path)))
+    with ExitStack() as undo:
+        undo.callback(files.write, path, path.read_bytes())
+        undo.callback(tree.check_out, tree.content())
+        undo.callback(tree.restore)
+        for number, (patch, header) in enumerate(zip(found, headers, strict=True), 1):
+            which = f"{file}" if len(found) == 1 else f"Patch {number} of {file}"
+            _apply(tree, patch, which, file)
+            chosen = name if len(found) == 1 and name else patch.subject
+            # The words of another script make no file name.
+            words = chosen if re.search(r"[A-Za-z]{2}", chosen) else file.stem
+            try:
+                made = writing.make(job, path, words[:60], header)
+            except RecipeError as fault:
+                # The file that it names is gone again.
+                what = re.sub(r"^\S+\.patch:\d+: ", "", fault.what)
+                raise RecipeError(
+                    f"{which} cannot become a patch of the recipe: {what}",
+                    remedy=fault.template,
+                    evidence=Evidence(where=str(file), lines=fault.evidence.lines),
+                ) from fault
+            undo.callback(files.remove, made.path)
+            # The next one of a series starts from here.
+            tree.run("add", "--all", "--", *made.files)
+            written.append(made)
+            job = replace(job, recipe=recipes.read(str(path)))
+        undo.pop_all()
     return written
-
-
-def read(file: Path) -> Iterator[Foreign]:
-    """Yield the patches of a file. Raises RecipeError saying what it is instead."""
-    try:
-        with filesystem.open_file(file) as stream:
-            content = stream.read(patching.LARGEST + 1)
-    except OSError as fault:
-        raise RecipeError(
-            f"{file} cannot be read: {fault.strerror}", remedy="Check the path and its permissions."
-        ) from fault
-    if len(content) > patching.LARGEST:
-        _refuse(file, f"is larger than {patching.LARGEST:,} bytes", "Check that this is the file.")
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in content:
-        _refuse(file, "is not text in UTF-8", "Save it as UTF-8, or download it again.")
-    # Bytes that are no UTF-8 are kept: a patch may change a file in another encoding.
-    text = content.decode("utf-8-sig", "surrogateescape")
-    if re.match(r"\s*<(!doctype|html|\?xml)", text, re.IGNORECASE):
-        _refuse(
-            file,
-            "is a web page, and no patch",
-            "Download the patch itself: on GitHub, add .patch to the address of the commit or the "
-            "pull request.",
-        )
-    if not _CHANGE.search(text):
-        _refuse(
-            file, "changes no file", "Make it with 'git diff', 'git format-patch' or 'diff -u'."
-        )
-    for part in filter(_CHANGE.search, _MAIL.split(text)):
-        yield _of_mail(part)
-
-
-def _of_mail(text: str) -> Foreign:
-    change = _CHANGE.search(text)
-    head = text[: change.start()] if change else ""
-    # The line "From COMMIT date" stands before the fields of a mail.
-    mail = Parser(policy=policy.compat32).parsestr(re.sub(r"^From .*\n", "", head))
-    said = str(mail["Subject"] or "")
-    subject = re.sub(r"^\s*\[[^\]]*\]\s*", "", " ".join(said.split()))
-    body = str(mail.get_payload()).partition("\n---\n")[0] if said else ""
-    ended = text if text.endswith("\n") else f"{text}\n"
-    return Foreign(subject.rstrip("."), " ".join(body.split()), ended)
 
 
 def _insist_on_no_edits(job: RecipeJob, tree: WorkTree) -> None:
@@ -122,30 +85,87 @@ def _insist_on_no_edits(job: RecipeJob, tree: WorkTree) -> None:
         )
 
 
-def _applied(tree: WorkTree, patch: Foreign, file: Path, number: int) -> Callable[[], object]:
-    """Apply a patch to the files of a tree; return what takes it back."""
-    said = list[str]()
+def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
+    """Apply a patch to the files of a tree. Raises RecipeError saying why it does not fit."""
+    depth = _leading(tree.place, patch.text)
     # With the line ends as they are first: the tree may have files with CRLF.
-    for text in dict.fromkeys([patch.text, patch.text.replace("\r\n", "\n")]):
-        for folders in _FOLDERS:
-            options = ("apply", "--whitespace=nowarn", f"-p{folders}")
-            with tempfile.TemporaryDirectory() as room:
-                place = Path(room, "patch")
-                place.write_bytes(text.encode("utf-8", "surrogateescape"))
-                try:
-                    tree.run(*options, str(place))
-                except ToolError as fault:
-                    said += [line for line in fault.evidence.lines if line not in said]
-                    continue
-            return tree.restore
-    raise RecipeError(
-        f"Patch {number} of {file} does not fit the tree in {tree.place}",
-        remedy="It was made for another commit: make the change there by hand, then write it with "
-        f"'{invoke('patch WORDS')}'. The lines are what git says with one leading directory, none "
-        "and two.",
-        evidence=Evidence(where=str(file), lines=said),
-    )
+    texts = dict.fromkeys([patch.text, patch.text.replace("\r\n", "\n")])
+    with tempfile.TemporaryDirectory() as room:
+        place = Path(room, "patch")
+
+        def refused(text: str, *options: str) -> list[str]:
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+            try:
+                tree.run("apply", "--whitespace=nowarn", f"-p{depth}", *options, str(place))
+            except ToolError as fault:
+                return list(fault.evidence.lines)
+            return []
+
+        said = list[str]()
+        for text in texts:
+            said = refused(text)
+            if not said:
+                return
+        # What would fit says what is wrong; it is only asked for.
+        if not refused(text, "--reverse", "--check"):
+            what, remedy = "is in the tree already", "Leave it out."
+        elif not refused(text, "--ignore-whitespace", "--check"):
+            what = "fits the tree but for its blanks"
+            remedy = (
+                "They were lost when it was copied, tabs above all: download it as a file instead."
+            )
+        elif not refused(text, "-C1", "--check"):
+            what = "fits the tree but for the outer lines of its context"
+            remedy = (
+                f"Apply it in the tree, 'git -C {tree.place} apply -C1 -p{depth} {file.resolve()}',"
+                f" look at the result, and write that: '{invoke('patch WORDS')}'."
+            )
+        elif any("corrupt patch" in line for line in said):
+            what = "is damaged: its hunks have other lines than their heads say"
+            remedy = "It was cut off or edited: download it again, or make it with 'git diff'."
+        elif any("invalid path" in line for line in said):
+            what = "names a file outside of the tree, or git's own"
+            remedy = "Look at where it comes from. No patch of a recipe can name such a file."
+        else:
+            what = f"does not fit the tree in {tree.place}"
+            remedy = (
+                "It was made for another commit: make the change there by hand, then write it with "
+                f"'{invoke('patch WORDS')}'."
+            )
+        raise RecipeError(
+            f"{which} {what}", remedy=remedy, evidence=Evidence(where=str(file), lines=said)
+        )
 
 
-def _refuse(file: Path, what: str, remedy: str) -> None:
-    raise RecipeError(f"{file} {what}", remedy=remedy, evidence=Evidence(where=str(file)))
+def _leading(tree: Path, text: str) -> int:
+    """Return how many leading directories a patch has before the paths that the tree has.
+
+    Files that exist say it, or else the directories of new ones. Where neither does, it is what
+    git writes. Raises RecipeError for new files whose place nothing says.
+    """
+    names = list(_names(text))
+    usual = 1 if _PREFIX.search(text) else 0
+    if not names:
+        return 1
+
+    def found(depth: int) -> int:
+        return sum(_is_of(tree, name, depth, new=new) for name, new in names)
+
+    depths = sorted(range(_DEEPEST), key=lambda depth: depth != usual)
+    return max(depths, key=found) if any(map(found, depths)) else usual
+
+
+def _names(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the files of a patch, and whether they are new."""
+    for before, after, new in _PAIR.findall(text):
+        yield (after if new or before == "/dev/null" else before), bool(new)
+
+
+def _is_of(tree: Path, name: str, depth: int, *, new: bool) -> bool:
+    parts = PurePosixPath(name).parts[depth:]
+    if not parts or {"..", "/", ".git"}.intersection(parts):
+        return False
+    if not new:
+        return tree.joinpath(*parts).is_file()
+    # At the top of the tree every new name would fit.
+    return tree.joinpath(*parts[:-1]).is_dir() and (len(parts) > 1 or depth in (0, 1))

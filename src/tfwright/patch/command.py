@@ -51,8 +51,9 @@ def patch(
     job, path = job_of(recipe), recipes.find(recipe, to_write=True)
     if add:
 
-        def ask(said: str) -> PatchHeader:
-            return page.ask_header(PatchHeader(why or said, upstream, drop_when))
+        def ask(said: PatchHeader) -> PatchHeader:
+            given = (why or said.why, upstream or said.upstream, drop_when or said.drop_when)
+            return page.ask_header(PatchHeader(*given))
 
         for made in adding.add(job, path, Path(add), name, ask):
             yield Answer(made, page.show_patch)

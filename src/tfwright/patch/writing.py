@@ -9,7 +9,7 @@ import json
 import re
 import textwrap
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
 
@@ -52,10 +52,7 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     """
     tree = WorkTree(job.places.tree)
     if not tree.exists():
-        raise RecipeError(
-            f"{job.recipe.name} has no tree to edit yet",
-            remedy=f"Make it: invoke build --recipe {job.recipe.argument} --until source",
-        )
+        raise no_tree(job)
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     if not words:
         raise RecipeError(
@@ -63,8 +60,10 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
             remedy=f"Say in a few words why, such as '{invoke('patch no-numa')}'.",
         )
     source = job.recipe.source
-    # Recipes of one release share patches, and so a folder.
-    folder = source.branch.replace("/", "-")
+    # Recipes of one release share patches, and so a folder; the branches of other repositories have
+    # names of TensorFlow's.
+    own = source.interface == "own" and PurePosixPath(source.url).stem
+    folder = own or source.branch.replace("/", "-")
     if source.patches:
         folder = str(Path(source.patches[0]).parent)
     # The patch of another recipe must not be overwritten.
@@ -76,6 +75,14 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     # The patch is written first: a recipe must never name a file that does not exist.
     toml_editing.put_list(path, ("source", "patches"), [*source.patches, inner])
     return WrittenPatch(target, changed, added=True)
+
+
+def no_tree(job: RecipeJob) -> RecipeError:
+    """Return the error for a recipe whose source stage was not run here."""
+    return RecipeError(
+        f"{job.recipe.name} has no tree to edit yet",
+        remedy=f"Make it: invoke build --recipe {job.recipe.argument} --until source",
+    )
 
 
 def prepare(job: RecipeJob, number: int) -> Path:
@@ -221,7 +228,9 @@ def _write(tree: WorkTree, target: Path, header: PatchHeader, head: str = "") ->
         )
     before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
-    files.write(target, f"{head or as_text(header)}\n{diff}")
+    # A changed file may be in another encoding than UTF-8.
+    text = f"{head or as_text(header)}\n{diff}"
+    files.write(target, text.encode("utf-8", "surrogateescape"))
     try:
         # Read back as a build reads it: a patch that it refuses shows here already.
         return tuple(file.path for file in patching.read(target))

@@ -108,7 +108,7 @@ def _leaves(place: Listed, value: object, base: str, depth: int) -> Iterator[Lis
         case {"url": str(url), "sha256": dict(digests)}:
             for platform, sha256 in digests.items():
                 keys = {"python_version": place.version, "platform": str(platform), **FORMS}
-                whole = re.sub(r"\{(\w+)\}", lambda found: keys.get(found[1], ""), url)  # noqa: B023
+                whole = re.sub(r"\{(\w+)\}", lambda key: keys.get(key[1], ""), url)  # noqa: B023
                 whole = whole if "://" in whole else base + whole
                 yield replace(place, platform=str(platform), url=whole, sha256=str(sha256))
         case {"repo_name": str(repository)} if re.fullmatch(NAME, repository):

@@ -68,8 +68,9 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
 )
 _HOME = re.compile(r"(/(?:home|Users|var/home)/)([^/\s'\":,;)\]]+)|/root(?![\w-])")
 _CANDIDATE = re.compile(
-    r"(?i)://[^/\s]*@|/(?:home|users|root)\b|passw|passphrase|secret|token|key|credential|auth|cookie"
-    r"|bearer|basic|sig|gh[pousr]_|github_pat|glpat|xox|npm_|akia|asia|aiza|pypi-|hooks\.slack|eyj"
+    r"(?i)://[^/\s]*@|/(?:home|users|root)\b|passw|passphrase|secret|token|key|credential|auth"
+    r"|cookie|bearer|basic|sig|gh[pousr]_|github_pat|glpat"
+    r"|xox|npm_|akia|asia|aiza|pypi-|hooks\.slack|eyj"
 )
 """What each rule needs. Most lines of a log have none of it, and a log has a million lines."""
 

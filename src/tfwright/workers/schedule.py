@@ -36,7 +36,7 @@ class Assignment:
     status: int = 0
     """The exit status of the build that failed; 0 where it has none."""
 
-    def after(self, state: State, result: RemoteBuild, **changes: Any) -> "Assignment":  # noqa: ANN401 of any field
+    def after(self, state: State, result: RemoteBuild, **more: Any) -> "Assignment":  # noqa: ANN401
         """Return the assignment after a build."""
         return replace(
             self,
@@ -47,7 +47,7 @@ class Assignment:
             log=result.log,
             # ssh's own status is not the build's.
             status=0 if result.lost else result.status,
-            **changes,
+            **more,
         )
 
 

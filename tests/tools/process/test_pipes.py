@@ -1,6 +1,5 @@
 """Programs that are read: what they write, and that they end with us."""
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -36,16 +35,6 @@ def test_a_file_is_read_and_another_is_written(tmp_path: Path) -> None:
     with (tmp_path / "given").open("rb") as given, (tmp_path / "into").open("wb") as into:
         ended = pipes.collect(Command(("cat",), tmp_path, PATH), given, into)
     assert (ended.printed, (tmp_path / "into").read_text("utf-8")) == (b"", "text")
-
-
-def test_lines_are_heard_as_they_come_also_those_of_a_progress_bar(tmp_path: Path) -> None:
-    with tempfile.TemporaryFile() as nothing:
-        status, heard = pipes.listen(
-            shell("printf '1 of 2\\r2 of 2\\r\\n' >&2", tmp_path),
-            nothing,
-            lambda lines: [line.strip() for line in lines],
-        )
-    assert (status, [line for line in heard if line]) == (0, ["1 of 2", "2 of 2"])
 
 
 @pytest.mark.parametrize(

@@ -196,17 +196,14 @@ def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: 
         assert (tmp_path / "late").exists()
 
 
-@pytest.mark.parametrize("way", ["collect(slow)", "listen(slow, given, list)"])
-def test_a_program_that_is_read_ends_with_us_even_when_we_are_killed(
-    tmp_path: Path, way: str
-) -> None:
+def test_a_program_that_is_read_ends_with_us_even_when_we_are_killed(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from tfwright.tools.process import pipes\n"
         "from tfwright.tools.process.command import Command\n"
-        "here = Path(sys.argv[1]); given = open('/dev/null')\n"
+        "here = Path(sys.argv[1])\n"
         "slow = Command(('/bin/sh', '-c', 'echo $$ > child; exec sleep 60'), here, {'PATH': "
         "'/usr/bin:/bin'})\n"
-        f"pipes.{way}\n"
+        "pipes.collect(slow)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
         child = await_number(tmp_path / "child")

@@ -24,7 +24,10 @@ if command == "--version":
     print("pip OWN from /x")
 elif command == "list":
     print("DEPRECATION: Python 2.7 reached the end of its life")
-    print(json.dumps([{{"name": "wheel", "version": "0.37.1"}}, {{"name": "pip", "version": "21.3.1"}}]))
+    has = [{{"name": "pip", "version": "21.3.1"}}, {{"name": "setuptools", "version": "40"}}]
+    if __import__("os").path.exists("INSTALLED") and "prefer" in open("INSTALLED").read():
+        has += [{{"name": "wheel", "version": "0.37.1"}}]
+    print(json.dumps(has))
 elif command == "install":
     wanted = open(options[-1]).read().split()
     print(*options[:-2], *wanted, file=open("INSTALLED", "a"))

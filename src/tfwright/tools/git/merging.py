@@ -30,7 +30,7 @@ def base_line(commit: str) -> str:
 
 def base_of(patch: Path) -> str:
     """Return the commit that a patch was made for; empty where it does not say."""
-    text = patch.read_text("utf-8", "surrogateescape").partition("diff --git ")[0]
+    text = patching.head(patch.read_text("utf-8", "surrogateescape"))
     found = _BASE.search(text)
     return found[1] if found else ""
 

@@ -23,9 +23,12 @@ _HUNK = re.compile(r"@@ -\d{1,9}(,\d{1,9})? \+\d{1,9}(,\d{1,9})? @@")
 _MODE = re.compile(r"(?:(?:new file|deleted file|old|new) mode|index \w+\.\.\w+) (.*)\n")
 _MOVED = re.compile(r"rename from |copy from |similarity index ")
 _BINARY = re.compile(r"GIT binary patch|Binary files ")
+_MODES = {"120000": "a link's", "160000": "a submodule's"}
 MOST_DIFFERING = 4
 """Differing lines of a hunk that are shown as pairs."""
 _FIELD = re.compile(r"^(Why|Upstream|Drop when):", re.MULTILINE)
+_FIRST = re.compile(r"^diff --git ", re.MULTILINE)
+"""Where the first file of a patch begins; a header may mention these words."""
 # git shows a file that moved as a rename by default.
 _REMADE = "Make the patch with 'git diff --no-renames' against the pinned commit."
 _RENAMED = "Give the file a name without blanks, quotes and backslashes, or leave it out."
@@ -62,11 +65,8 @@ def header(patch: Path) -> PatchHeader:
 
     Raises RecipeError naming the fields that are missing, empty or said twice.
     """
-    parts = _FIELD.split(_text(patch).partition("diff --git ")[0])
-    # After the split names and texts alternate; what precedes the first name is a free text.
-    pairs = zip(parts[1::2], parts[2::2], strict=True)
-    fields = [(name, " ".join(text.split())) for name, text in pairs]
-    said = Counter(name for name, text in fields if text)
+    found = fields(head(_text(patch)))
+    said = Counter(name for name, text in found if text)
     wrong = [name for name in ("Why", "Upstream", "Drop when") if said[name] != 1]
     if wrong:
         missing = ", ".join(f"{name}:" for name in wrong)
@@ -78,14 +78,26 @@ def header(patch: Path) -> PatchHeader:
             ),
             evidence=Evidence(where=f"{patch}:1"),
         )
-    known = dict(fields)
+    known = dict(found)
     return PatchHeader(known["Why"], known["Upstream"], known["Drop when"])
+
+
+def head(text: str) -> str:
+    """Return what is above the first file of a patch."""
+    return _FIRST.split(text, maxsplit=1)[0]
+
+
+def fields(text: str) -> list[tuple[str, str]]:
+    """Return the fields of a header that are there, each with its text on one line."""
+    parts = _FIELD.split(text)
+    # After the split names and texts alternate; what precedes the first name is a free text.
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    return [(name, " ".join(text.split())) for name, text in pairs]
 
 
 def head_text(patch: Path) -> str:
     """Return the header as it was written, without the commit that a port notes above it."""
-    head = _text(patch).partition("diff --git ")[0]
-    lines = [line for line in head.splitlines() if not line.startswith("Base: ")]
+    lines = [line for line in head(_text(patch)).splitlines() if not line.startswith("Base: ")]
     return "\n".join(lines).strip("\n") + "\n"
 
 
@@ -166,16 +178,23 @@ def _refuse_oddity(patch: Path, number: int, line: str) -> None:
                 _REMADE if found else _RENAMED,
             )
         _inside(patch, number, found[1])
-    mode = _MODE.fullmatch(line)
-    if mode and mode[1] not in {f"{regular:o}" for regular in REGULAR}:
-        _refuse(patch, number, f"mode {mode[1]} is not a plain file's", _LEFT_OUT)
+    insist_on_text(patch, number, line)
     if line.startswith("@@") and not _HUNK.match(line):
         _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
-    for pattern, remedy in ((_MOVED, _REMADE), (_BINARY, _LEFT_OUT)):
-        if pattern.match(line):
-            _refuse(
-                patch, number, f"{line.strip()!r}: only changes of text can be verified", remedy
-            )
+    if _MOVED.match(line):
+        _refuse(patch, number, f"{line.strip()!r}: only changes of text can be verified")
+
+
+def insist_on_text(patch: Path, number: int, line: str, path: str = "") -> None:
+    """Refuse a line that says that a file, `path`, is binary, a link or another repository."""
+    of_file = f" ({path})" if path else ""
+    mode = _MODE.fullmatch(line)
+    if mode and mode[1] not in {f"{regular:o}" for regular in REGULAR}:
+        what = _MODES.get(mode[1], "no plain file's")
+        _refuse(patch, number, f"mode {mode[1]}{of_file} is {what}", _LEFT_OUT)
+    if _BINARY.match(line):
+        what = f"{line.strip()!r}{of_file}: only changes of text can be verified"
+        _refuse(patch, number, what, _LEFT_OUT)
 
 
 def _inside(patch: Path, number: int, path: str) -> str:

@@ -1,11 +1,10 @@
 """Programs whose output goes to us or to another program, and those that read what we give."""
 
-import io
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar, cast
+from typing import IO, Any, NamedTuple, cast
 
 from tfwright.documents import filesystem
 from tfwright.errors import Evidence, ToolError
@@ -18,8 +17,6 @@ LARGEST_COMPLAINT = 16 * 2**20
 """Bytes of its complaints that are read."""
 PIECE = 1 << 16
 FEED_SECONDS = 60.0
-
-LinesRead = TypeVar("LinesRead")
 
 
 class Collected(NamedTuple):
@@ -61,21 +58,6 @@ def collect(
         complaint = complaints.read(LARGEST_COMPLAINT).decode("utf-8", "replace")
     cut = len(printed) > most
     return Collected(process.returncode, bytes(printed[:most]), complaint, cut)
-
-
-def listen(
-    command: Command, given: IO[Any], read_lines: Callable[[Iterable[str]], LinesRead]
-) -> tuple[int, LinesRead]:
-    """Run a program that reports on its standard error, and pass its lines on as they come.
-
-    A line may end in a carriage return only, as those of a progress bar do. Returns the exit status
-    and what `read_lines` made of the lines. Raises OSError if the program cannot be started.
-    """
-    with leashed(command, subprocess.DEVNULL, subprocess.PIPE, given) as process:
-        # newline=None: all three ends of a line count.
-        lines = io.TextIOWrapper(process.stderr or io.BytesIO(), "utf-8", "replace", newline=None)
-        lines_read = read_lines(lines)
-    return process.returncode, lines_read
 
 
 def through(first: Command, second: Command, into: IO[bytes]) -> Collected:

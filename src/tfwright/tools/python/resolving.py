@@ -15,20 +15,23 @@ _PIP_REMEDY = (
     "pip==VERSION for the wheel."
 )
 _UNLISTED = "Correct or leave out the requirement whose package pip cannot list; the log names it."
-BROUGHT_ALONG = {"pip", "setuptools", "wheel", "pkg-resources"}
-"""What a fresh venv has; it is pinned only where the recipe names it."""
 
 
 def closure(
-    interpreter: Path, version: str, requirements: Sequence[str], log: Path
+    interpreter: Path,
+    version: str,
+    requirements: Sequence[str],
+    log: Path,
+    preferred: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return exact pins for requirements and everything that they need, sorted.
 
     pip installs them into a venv that is thrown away: the pip of an old Python knows no dry run,
     and a source package says only while it is built what it needs. Only the target Python knows
     which of them its version and system need. Where its pip is too old to choose well, the pip that
-    chooses is one of the pins, since the older one could not install what it chose. Raises
-    SupplyError if pip finds no versions that fit together.
+    chooses is one of the pins, since the older one could not install what it chose. Of `preferred`
+    pins, those that are needed keep their version. Raises SupplyError if pip finds no versions that
+    fit together.
     """
     wanted = list(requirements)
     with tempfile.TemporaryDirectory(prefix="tfwright-pin-") as folder:
@@ -41,28 +44,33 @@ def closure(
         if pip:
             # Without options: a very old pip knows none of those below.
             _install(home, pip, (), log, _PIP_REMEDY)
+        # What a fresh venv has is pinned only where the recipe names it, or a package changes it.
+        fresh = _installed(home, log)
         # A newer release without a wheel would be compiled in every venv: grpcio for many minutes.
         # Nothing is run here, so no module has to be compiled to bytecode.
         options = ["--prefer-binary", "--no-compile"]
         if version.startswith("2."):
             # For Python 2, pip takes an older version of a package only if it is asked to.
             options.append("--use-feature=2020-resolver")
+        if preferred:
+            constraints = home.with_name("constraints.txt")
+            constraints.write_text("\n".join(preferred), "utf-8")
+            options.append(f"--constraint={constraints}")
         _install(home, wanted, options, log, _REMEDY)
-        listing = package_clients.pip(home / "bin/python", "list", "--format=json", cwd=home)
-        printed = runner.run(listing, log, remedy=_UNLISTED)
-        # pip's warnings are in the log as well, behind the list; that of Python 2's end is before
-        # it.
-        lines = printed.splitlines()
-        installed: list[dict[str, str]] = json_text.parsed(
-            next((line for line in lines if line.startswith("[")), printed)
-        )
+        chosen = _installed(home, log)
     named = {packages.name_of(line) for line in wanted}
-    pins = []
-    for package in installed:
-        name = packages.name_of(package["name"])
-        if name in named or name not in BROUGHT_ALONG:
-            pins.append(f"{name}=={package['version']}")
-    return tuple(sorted(pins))
+    pins = chosen.items() - {item for item in fresh.items() if item[0] not in named}
+    return tuple(sorted(f"{name}=={version}" for name, version in pins))
+
+
+def _installed(home: Path, log: Path) -> dict[str, str]:
+    """Return the packages of a venv with their versions."""
+    listing = package_clients.pip(home / "bin/python", "list", "--format=json", cwd=home)
+    # pip's warnings are in the log as well, behind the list; that of Python 2's end is before it.
+    lines = runner.run(listing, log, remedy=_UNLISTED).splitlines()
+    found = next((line for line in lines if line.startswith(("[{", "[]"))), "[]")
+    installed: list[dict[str, str]] = json_text.parsed(found)
+    return {packages.name_of(package["name"]): package["version"] for package in installed}
 
 
 def _install(

@@ -167,11 +167,6 @@ class Cpu:
     unknown: tuple[Use, ...] = ()
     """What it uses, and may need or choose at run time: the code does not tell."""
 
-    def beyond(self, floor: str) -> bool:
-        """Say whether the library may need more than one of `LEVELS`."""
-        names = [use.extension for use in (*self.needs, *self.unknown)]
-        return _rank(names) > LEVELS.index(floor)
-
 
 def read(code: Code) -> Cpu:
     """Say what the CPU must have that runs a library."""

@@ -24,8 +24,9 @@ UNIVERSAL = {"universal2": {"x86_64", "arm64"}, "intel": {"x86_64", "i386"}}
 """macOS wheels for more than one machine."""
 _MACHINES = r"_[a-z]\w*"
 _POSSIBLE = re.compile(
-    rf"any|win32|win_(amd64|arm64|arm32)|linux{_MACHINES}|manylinux(1|2010|2014|_\d+_\d+){_MACHINES}"
-    rf"|musllinux_\d+_\d+{_MACHINES}|macosx_(10_\d+|\d+_0){_MACHINES}"
+    rf"any|win32|win_(amd64|arm64|arm32)|linux{_MACHINES}"
+    rf"|manylinux(1|2010|2014|_\d+_\d+){_MACHINES}|musllinux_\d+_\d+{_MACHINES}"
+    rf"|macosx_(10_\d+|\d+_0){_MACHINES}"
     rf"|(android|ios|emscripten|pyodide|wasi|freebsd|openbsd|netbsd|solaris|aix)_\w+"
 )
 """Platform tags that some installer takes: PEP 425, 600, 656, 730, 738, 783; packaging.tags."""

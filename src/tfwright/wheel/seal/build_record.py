@@ -23,7 +23,6 @@ from tfwright.wheel import archive
 
 NAME = archive.BUILD_RECORD
 """The record's name in ``.dist-info``."""
-FORMAT = 1
 LARGEST = 4 * 1024**2
 """Bytes that a record may have; one of TensorFlow has some ten thousand."""
 
