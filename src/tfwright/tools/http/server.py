@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 from tfwright.documents import filesystem
 from tfwright.errors import HostError
 from tfwright.tools import files
+from tfwright.tools.render import content_policy
 
 LOOPBACK = "127.0.0.1"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
@@ -33,12 +34,6 @@ FOR_EVER = "public, max-age=31536000, immutable"
 """A name never gets other bytes, so a copy of a wheel holds for ever."""
 ASK_AGAIN = "no-cache"
 """A copy of a page is used only after the server said that it still holds."""
-SAFETY = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:"
-    ),
-}
 TYPES = {
     ".whl": "application/octet-stream",
     ".metadata": "application/octet-stream",
@@ -162,7 +157,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # A 304 stands for content whose length is not 0.
         length = {} if status == HTTPStatus.NOT_MODIFIED else {"Content-Length": "0"}
         ends = {"Connection": "close"} if self.close_connection else {}
-        for name, value in (SAFETY | length | ends | headers).items():
+        safety = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": content_policy()}
+        for name, value in (safety | length | ends | headers).items():
             self.send_header(name, value)
         self.end_headers()
 
