@@ -100,7 +100,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             # To the folder's own address; ``//x`` would be another server.
             self._respond(HTTPStatus.MOVED_PERMANENTLY, {"Location": f"/{asked.lstrip('/')}/"})
             return
-        page = _page(path, self.headers.get("Accept", ""))
+        page = path
+        if path.is_dir():
+            page = path / "index.json"
+            if not (prefers_json(self.headers.get("Accept", "")) and page.is_file()):
+                page = path / "index.html"
         # Opened before it is looked at: size and tag then belong to the bytes that are sent.
         try:
             stream = filesystem.open_file(page)
@@ -269,14 +273,6 @@ def _inside(folder: Path, asked: str) -> Path | None:
         return path if path.resolve().is_relative_to(folder) else None
     except (OSError, RuntimeError):
         return None
-
-
-def _page(path: Path, accepted: str) -> Path:
-    """Return the file for a path: of a folder, the page in the format that the client asks for."""
-    if not path.is_dir():
-        return path
-    wanted = path / "index.json"
-    return wanted if prefers_json(accepted) and wanted.is_file() else path / "index.html"
 
 
 def prefers_json(accepted: str) -> bool:
