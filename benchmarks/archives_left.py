@@ -51,7 +51,7 @@ def main() -> None:
         documents = [recipes.read(name) for name in recipes.names()]
         sources = [source for each in documents for source in each.fetch.sources]
         fetch = FetchTable(sources=tuple(dict.fromkeys(sources)))
-        origins = Origins(settings, Path(folder), False, fetch)
+        origins = Origins(settings, Path(folder), offline=False, fetch=fetch)
         waiting = [one for one in asked.values() if one.sha256 not in known]
         found = pool.map(lambda one: _way(one, origins, urls=options.urls), waiting)
         with options.record.open("a") as file:

@@ -28,7 +28,6 @@ from tests.real.test_configure import SCENARIOS, Scenario
 
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import TfwrightError
-from tfwright.facts.compatibility import is_older
 from tfwright.rules import tree_files
 from tfwright.tools.git.repository import GitRepository
 
@@ -122,11 +121,7 @@ def _pinned(case: Case) -> Pinned:
         GitRepository(Path(case.mirror)).texts_at(case.commit, tree_files.BAZELS)
     )
     known = [one for one in (*RELEASES.values(), *OTHERS.values()) if one.exact.line == exact.line]
-    bazel = known[0].bazel if known else OLDEST_BAZEL
-    if stated:
-        # The candidates of 2.1 name one in .bazelversion that their ./configure refuses.
-        newer = stated.least and is_older(stated.exact or "0", stated.least)
-        bazel = stated.least if newer or not stated.exact else stated.exact
+    bazel = stated.exact or stated.least if stated else known[0].bazel if known else OLDEST_BAZEL
     return Pinned(case.commit, case.version.removeprefix("v"), bazel, python)
 
 
