@@ -554,7 +554,7 @@ def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setattr(packing, "ROOT", tmp_path)
+    monkeypatch.setattr(packing, "SHIPPED", tmp_path)
     needed = f"small==1.0 --hash=sha256:{sha256}\n"
     (tmp_path / "requirements.txt").write_text(needed, "utf-8")
     (tmp_path / "cuda.run").write_bytes(b"CUDA")

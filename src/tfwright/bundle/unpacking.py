@@ -44,8 +44,8 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     manifest = bundle.read(file)
     build_out.mkdir(parents=True, exist_ok=True)
     # Next to its destination, so that files are renamed and not copied.
-    with bundle.unpacking_room(build_out, file.name) as room:
-        placed = bundle.unpack(file, manifest, room, listener.progress)
+    with bundle.unpacking_room(build_out, file.name) as scratch:
+        placed = bundle.unpack(file, manifest, scratch, listener.progress)
         _place(manifest, placed, build_out, listener)
     return manifest
 

@@ -93,7 +93,7 @@ class CacheTable(Table):
     """Whether builds use the cache; without it Bazel runs every action."""
     directory: HostPath | None = None
     """The cache on this host; by default ``cache`` in build_out, which all recipes share."""
-    size: Annotated[float, Field(gt=0, le=1_000_000)] = 20.0
+    size: Annotated[float, Field(gt=0, le=1_000_000, strict=True)] = 20.0
     """GiB that the directory may hold; the entries that were used longest ago are removed first."""
     server: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
     """A cache server that several hosts share: bazel-remote, or nginx with DAV. Before a build
@@ -195,7 +195,7 @@ class SlurmTable(Table):
     """The host file on the nodes; by default the user's own."""
     options: tuple[Annotated[str, Field(pattern=r"^-[^\x00-\x1f]+$")], ...] = ()
     """Further options of sbatch: ``--partition=long``, ``--mem=32G``, ``--time=8:00:00``."""
-    most: Annotated[int, Field(ge=0, le=10_000)] = 0
+    most: Annotated[int, Field(ge=0, le=10_000, strict=True)] = 0
     """Builds that are in Slurm's queue at once; 0 leaves the number to Slurm."""
     inputs: Flag = False
     """Whether this host fetches the inputs of each build before it submits it: the nodes then build
@@ -218,7 +218,7 @@ class HostFile(Table):
 
     build_out: HostPath = ROOT / "build_out"
     """The directory for all builds and their results."""
-    jobs: Annotated[int, Field(gt=0, le=10_000)] | None = None
+    jobs: Annotated[int, Field(gt=0, le=10_000, strict=True)] | None = None
     """Actions that Bazel runs at once; by default as many as there are cores, or as fit in
     memory."""
     mirrors: Annotated[dict[Line, Line], AfterValidator(_repeating)] = {}
