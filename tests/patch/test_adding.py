@@ -131,7 +131,8 @@ def test_what_configure_wrote_is_no_edit_until_it_is_edited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written = make_file(job.places.tree / ".bazelrc", "build -c opt\n")
-    made = Configured.model_construct(written=(Artefact.of(written),))
+    bazelrc = Artefact.of(written)
+    made = Configured(bazelrc=bazelrc, asked=(), never_asked=(), written=(bazelrc,))
     monkeypatch.setattr(stamps, "last", lambda *_: made)
     file = make_file(tmp_path / "given.patch", diff(text, "Edited."))
     (added,) = adding.add(job, path, file, "", asked)
