@@ -122,7 +122,7 @@ SAID = {
     ),
     "ImportError: libnccl.so.2: cannot open shared object file: No such file or directory": Advice(
         commands=(
-            "python -m pip install 'nvidia-nccl-cu12'",
+            "python -m pip install 'nvidia-nccl-cuNN'",
             (
                 "export LD_LIBRARY_PATH=$(python -c 'import nvidia.nccl as m; print(m.__path__[0])')/lib"
                 ":$LD_LIBRARY_PATH"

@@ -64,3 +64,14 @@ def test_a_remark_about_what_then_failed_is_not_called_harmless(tmp_path: Path) 
     assert [match.entry.id for match in read(tmp_path, warning + other).harmless] == [
         "bazel-remark"
     ]
+
+
+def test_a_proxy_that_bazel_ignores_is_not_harmless_where_no_server_is_reached(
+    tmp_path: Path,
+) -> None:
+    warning = "WARNING: ignoring http_proxy in environment.\n"
+    error = (
+        "ERROR: no such package '@a//b': Error downloading [https://example.org/a.tar.gz] to /a: "
+        "All mirrors are down: [Unknown host: example.org]\n"
+    )
+    assert read(tmp_path, warning + error).harmless == ()

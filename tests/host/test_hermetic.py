@@ -1,7 +1,7 @@
 import pytest
 
 from tfwright.documents.recipe import Recipe
-from tfwright.host import hermetic
+from tfwright.host import cuda, hermetic
 from tfwright.rules import listings
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
@@ -44,7 +44,7 @@ def test_an_empty_version_is_the_default_of_the_tree_which_does_not_compile_for_
 def test_a_flag_wins_over_an_answer() -> None:
     version = "--repo_env=HERMETIC_CUDA_VERSION=12.8.1"
     gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=12.0"
-    found = hermetic.of(recipe(*NVCC, version, gpus, HERMETIC_CUDA_VERSION="12.5.1"))
+    found = cuda.in_force(recipe(*NVCC, version, gpus, HERMETIC_CUDA_VERSION="12.5.1"))
     assert found
     assert found.version == "12.8.1"
     assert found.architectures == ("sm_120", "compute_120")
@@ -82,7 +82,7 @@ def test_a_wheel_with_cuda_libraries_and_a_floor_that_is_not_compiled_are_found(
 
 
 def test_a_recipe_without_cuda_or_of_an_older_release_downloads_none(recipe: Recipe) -> None:
-    assert hermetic.of(recipe) is None
+    assert cuda.in_force(recipe) is None
     assert list(hermetic.contradictions(recipe)) == []
 
 

@@ -245,7 +245,7 @@ def test_the_first_of_the_later_releases_paths_is_the_toolkit(recipe: Recipe) ->
 
 def test_a_hermetic_release_needs_no_cuda_of_this_host(recipe: Recipe, good: Good) -> None:
     downloaded = varied(
-        with_cuda(recipe, "2.20", HERMETIC_CUDA_COMPUTE_CAPABILITIES="sm_90"), host={"cuda": "12.5"}
+        with_cuda(recipe, "2.20", HERMETIC_CUDA_COMPUTE_CAPABILITIES="sm_61"), host={"cuda": "12.5"}
     )
     assert requirements.examine(downloaded, UNSET, good()) == []
 

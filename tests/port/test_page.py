@@ -61,7 +61,7 @@ def test_what_was_pinned_is_listed_with_the_checksum_of_bazel(
 def test_a_new_recipe_names_open_decisions_and_the_commands_in_order(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    made = NewRecipe(NEW, ("which Bazel",), "invoke pin --recipe new.toml")
+    made = NewRecipe(NEW, ("which Bazel",), ("numpy",))
     page.show_new(made)
     shown = capsys.readouterr()
     assert "decide: which Bazel" in shown.err

@@ -193,14 +193,16 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
 
 _SUBJECT = re.compile(
     r"https?://[^\s\])]{8,300}|(?<![\w/])(?:/[\w.+-]+){4,}"
-    r"|\b(?:NFS|lib[\w+-]+\.so[\d.]*|[A-Z]{2,}_[A-Z_]{3,})\b"
+    r"|\b(?:NFS|http_proxy|lib[\w+-]+\.so[\d.]*|[A-Z]{2,}_[A-Z_]{3,})\b"
 )
-"""What a line is about: an address, a path of folders, a library, a variable, a file system."""
+"""What a line is about: an address, a path, a library, a variable, a file system, a proxy."""
 
 
 def _speaks_of(remark: str, said: str) -> bool:
     """Say whether a remark is about something that is said of the root."""
-    return any(subject in said for subject in _SUBJECT.findall(message_of(remark)))
+    # A remark names a variable, http_proxy, and a finding "a proxy".
+    subjects = (word.removeprefix("http_") for word in _SUBJECT.findall(message_of(remark)))
+    return any(subject in said for subject in subjects)
 
 
 class _Surroundings:

@@ -44,7 +44,7 @@ def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     Of a recipe that names a container image, compiler and Python are those of the image. Without
     the image they cannot be known, and only the image is reported.
     """
-    from tfwright.doctor import images, inventory, requirements
+    from tfwright.doctor import images, inventory, network, requirements
     from tfwright.doctor.inventory import worst_first
     from tfwright.host import probes
     from tfwright.pipeline import containers
@@ -61,4 +61,6 @@ def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
         host = probes.here()
         found += requirements.examine(job.recipe, job.host_file, host)
         facts = inventory.take(job.recipe, job.host_file, host)
+    if not job.offline:
+        found += network.findings(job.recipe, job.host_file)
     return facts, worst_first(found)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -39,6 +40,14 @@ DISABLING_NOUVEAU = (
 
 class CudaRequirements(HostComparison):
     """What a recipe with CUDA wants of a host; each method compares one thing."""
+
+    @cached_property
+    def in_force(self) -> cuda.CudaInForce | None:
+        return cuda.in_force(self.recipe)
+
+    @property
+    def row(self) -> compatibility.Cuda | None:
+        return compatibility.cuda(self.in_force.version) if self.in_force else None
 
     def toolkit(self) -> Iterator[Finding]:
         if not cuda.needed(self.recipe):
@@ -86,7 +95,7 @@ class CudaRequirements(HostComparison):
             return
         wanted = self.recipe.host.cudnn or ""
         prefixes = cuda.prefixes(self.recipe, self.host_file)
-        row = compatibility.cuda(cuda.version(self.recipe))
+        row = self.row
         found = nvidia.cudnn(self.host.place, prefixes)
         remedy = toolkit_ways.remedy(self.recipe, "cudnn", self.host) or self._get_cudnn()
         if not found:
@@ -208,7 +217,7 @@ class CudaRequirements(HostComparison):
     def _too_new(self, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
         """Compare gcc or clang with what CUDA and the recipe accept."""
         # CUDA's own header is the best source; the table serves hosts that do not have it yet.
-        row = compatibility.cuda(cuda.version(self.recipe))
+        row = self.row
         if compiler.family == "clang":
             yield from _clang_too_new(compiler, ceiling)
             return
@@ -240,14 +249,14 @@ class CudaRequirements(HostComparison):
         )
 
     def capabilities(self) -> Iterator[Finding]:
-        row = compatibility.cuda(cuda.version(self.recipe))
-        # Of a CUDA that Bazel downloads, `downloaded` says which one is in force.
-        if row is None or hermetic.of(self.recipe):
+        row = self.row
+        # `downloaded` judges a CUDA that Bazel downloads.
+        if row is None or self.in_force is None or self.in_force.downloaded:
             return
-        built = cuda.capabilities(self.recipe)
+        built = self.in_force.capabilities
         (oldest, newest) = row.capabilities
         # nvcc refuses them only when it compiles the first kernel.
-        beyond = [made for made in built if not is_within(made, oldest, newest)]
+        beyond = [made for made in built if not row.compiles_for(made)]
         if beyond:
             remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
             yield Finding(
@@ -307,7 +316,7 @@ class CudaRequirements(HostComparison):
         """Return the oldest driver that runs the wheel, and its source; empty if unknown."""
         if self.recipe.host.driver:
             return self.recipe.host.driver, "the recipe"
-        row = compatibility.cuda(cuda.version(self.recipe))
+        row = self.row
         if row is None:
             return "", ""
         # The table has the drivers for Linux only.
@@ -317,7 +326,7 @@ class CudaRequirements(HostComparison):
     def gpus(self) -> Iterator[Finding]:
         # A driver that does not report the capability gives
         # no finding: the wheel may well run.
-        built = cuda.capabilities(self.recipe)
+        built = self.in_force.capabilities if self.in_force else []
         for gpu in self.host.gpus if built else ():
             if gpu.capability and not cuda.runs_on(built, gpu.capability):
                 remedy = (

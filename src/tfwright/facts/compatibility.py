@@ -110,6 +110,8 @@ class Hermetic:
     cuda: str
     cudnn: str
     nvshmem: str
+    clang: str
+    """The clang for all but the kernels; empty where Bazel downloads that as well."""
     clang_architectures: tuple[str, ...]
     """What the configuration cuda_clang compiles for, whatever ./configure was answered."""
     cudas: tuple[str, ...]
@@ -179,6 +181,14 @@ def tested() -> list[Tested]:
         Tested(_releases(row), row["cuda"], row["cudnn"], row["source"])
         for row in _table()["tested"]
     ]
+
+
+def gcc(release: Release, row: Cuda) -> tuple[str, str]:
+    """Return the newest gcc that a CUDA takes and a release compiles with, and why."""
+    for limit in _ranges("gcc"):
+        if _holds(limit.releases, release) and limit.most and is_newer(row.gcc, limit.most):
+            return limit.most, f"the newest that this release compiles with: {limit.source}"
+    return row.gcc, f"the newest for this CUDA: {row.source('gcc')}"
 
 
 def tested_with(release: Release) -> Tested | None:

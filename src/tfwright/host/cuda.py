@@ -1,12 +1,14 @@
 """Where a recipe expects CUDA and cuDNN on this host, and which GPUs it builds for."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
+from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_older, version_numbers
 from tfwright.host.place import Place
 
@@ -19,12 +21,90 @@ def wanted(recipe: Recipe) -> bool:
     return recipe.configure.answers.get("TF_NEED_CUDA") is True
 
 
-def version(recipe: Recipe) -> str:
-    """Return the CUDA that a recipe is for: as it says of the host, or else answers ./configure."""
-    answers = recipe.configure.answers
-    # From 2.18 on the variable has another name.
-    answered = answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION")
-    return recipe.host.cuda or str(answered or "")
+@dataclass(frozen=True)
+class Stated:
+    """What a recipe says of variables: the command line comes after ./configure's file."""
+
+    answers: Mapping[str, bool | str]
+    flags: Sequence[str]
+
+    def of(self, variable: str) -> str:
+        """Return the value of a variable; empty if neither states it."""
+        return self.flag(variable) or self.answer(variable)
+
+    def flag(self, variable: str) -> str:
+        """Return what the flags say."""
+        pattern = re.compile(rf"--(?:repo_env|action_env)=(?i:{variable})=(.*)")
+        found = [match[1] for flag in self.flags if (match := pattern.fullmatch(flag))]
+        return found[-1] if found else ""
+
+    def answer(self, variable: str) -> str:
+        """Return what the answers say."""
+        value = self.answers.get(variable)
+        return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class CudaInForce:
+    """The CUDA that a build takes, whichever of a recipe's parts, or its tree, says it."""
+
+    version: str
+    """Empty if nothing says it."""
+    cudnn: str
+    architectures: tuple[str, ...]
+    """``sm_120`` is machine code, ``compute_120`` PTX."""
+    downloaded: bool = False
+    """Whether Bazel downloads it, and not the host has it."""
+    clang: str = ""
+    """The clang that compiles device code, if its path tells the version; empty with nvcc."""
+    by_default: bool = False
+    """Whether the tree chose the version, because the recipe leaves it open."""
+
+    @property
+    def capabilities(self) -> list[str]:
+        """The compute capabilities that it makes machine code for, as ``12.0``."""
+        return list(dict.fromkeys(of_machine_code(self.architectures)))
+
+
+def in_force(recipe: Recipe) -> CudaInForce | None:
+    """Return the CUDA of a recipe; None for one without."""
+    if not wanted(recipe):
+        return None
+    answers, flags = recipe.configure.answers, recipe.compile.flags
+    stated = Stated(answers, flags)
+    tree = compatibility.hermetic(recipe.source.release)
+    if tree is None or recipe.source.interface == "own":
+        return CudaInForce(
+            recipe.host.cuda or stated.of("TF_CUDA_VERSION"),
+            recipe.host.cudnn or stated.of("TF_CUDNN_VERSION"),
+            tuple(architectures(stated.of("TF_CUDA_COMPUTE_CAPABILITIES"))),
+        )
+    clang = answers.get("TF_CUDA_CLANG") is True or "--config=cuda_clang" in flags
+    gpus = stated.flag("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+    if not gpus and clang:
+        # This configuration of the tree states them again, after those of ./configure.
+        gpus = ",".join(tree.clang_architectures)
+    gpus = gpus or stated.answer("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "3.5,7.0"
+    named = re.search(r"(?:llvm|clang)-(\d+)", stated.of("CLANG_CUDA_COMPILER_PATH"))
+    version = stated.of("HERMETIC_CUDA_VERSION")
+    return CudaInForce(
+        version or tree.cuda,
+        stated.of("HERMETIC_CUDNN_VERSION") or tree.cudnn,
+        tuple(architectures(gpus)),
+        downloaded=True,
+        clang=named[1] if named and clang else "",
+        by_default=not version,
+    )
+
+
+def architectures(stated: str) -> Iterator[str]:
+    """Yield what a list of compute capabilities compiles to: 12.0 is machine code and PTX."""
+    for name in filter(None, stated.replace(" ", "").split(",")):
+        if name.startswith("sm_"):
+            yield name
+        else:
+            number = name.removeprefix("compute_").replace(".", "")
+            yield from (f"sm_{number}", f"compute_{number}")
 
 
 def needed(recipe: Recipe) -> bool:
@@ -65,17 +145,6 @@ def present(recipe: Recipe, host_file: HostFile, place: Place) -> tuple[Path | N
     cuda = toolkit(recipe, host_file)
     library = cudnn(recipe, host_file)
     return (cuda if place.exists(cuda) else None, library if place.exists(library) else None)
-
-
-def capabilities(recipe: Recipe) -> list[str]:
-    """Return the compute capabilities that a recipe makes machine code for, as ``12.0``."""
-    answers = recipe.configure.answers
-    text = str(
-        answers.get("TF_CUDA_COMPUTE_CAPABILITIES")
-        or answers.get("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
-        or ""
-    )
-    return of_machine_code(filter(None, text.split(",")))
 
 
 def of_machine_code(names: Iterable[str]) -> list[str]:

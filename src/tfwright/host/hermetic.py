@@ -4,14 +4,14 @@ Three places state it: the answers to ./configure, the flags of compile, which w
 own .bazelrc, which holds where both are silent.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_newer, is_of_line
 from tfwright.host import cuda
+from tfwright.host.cuda import CudaInForce, architectures
 from tfwright.rules.listings import Environment
 
 WHEEL = ":wheel"
@@ -29,70 +29,11 @@ class Contradiction:
     remedy: str
 
 
-@dataclass(frozen=True)
-class _Stated:
-    """What a recipe says of variables: the command line comes after ./configure's file."""
-
-    answers: Mapping[str, bool | str]
-    flags: Sequence[str]
-
-    def of(self, variable: str) -> str:
-        return self.flag(variable) or self.answer(variable)
-
-    def flag(self, variable: str) -> str:
-        pattern = re.compile(rf"--(?:repo_env|action_env)=(?i:{variable})=(.*)")
-        found = [match[1] for flag in self.flags if (match := pattern.fullmatch(flag))]
-        return found[-1] if found else ""
-
-    def answer(self, variable: str) -> str:
-        value = self.answers.get(variable)
-        return value if isinstance(value, str) else ""
-
-
-@dataclass(frozen=True)
-class HermeticCuda:
-    """What Bazel takes."""
-
-    version: str
-    cudnn: str
-    architectures: tuple[str, ...]
-    """``sm_120`` is machine code, ``compute_120`` PTX."""
-    clang: str
-    """The clang that compiles device code, if its path tells the version; empty with nvcc."""
-    by_default: bool
-    """Whether the tree chose the version, because the recipe leaves it open."""
-
-
-def of(recipe: Recipe) -> HermeticCuda | None:
-    """Return what is in force for a recipe; None where CUDA is not downloaded by Bazel."""
-    tree = compatibility.hermetic(recipe.source.release)
-    if tree is None or not cuda.wanted(recipe) or recipe.source.interface == "own":
-        return None
-    flags = recipe.compile.flags
-    told = _Stated(recipe.configure.answers, flags)
-    clang = recipe.configure.answers.get("TF_CUDA_CLANG") is True or "--config=cuda_clang" in flags
-    stated = told.flag("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
-    if not stated and clang:
-        # This configuration of the tree states them again, after those of ./configure.
-        stated = ",".join(tree.clang_architectures)
-    stated = stated or told.answer("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "3.5,7.0"
-    version = told.of("HERMETIC_CUDA_VERSION")
-    path = told.of("CLANG_CUDA_COMPILER_PATH")
-    named = re.search(r"(?:llvm|clang)-(\d+)", path)
-    return HermeticCuda(
-        version or tree.cuda,
-        told.of("HERMETIC_CUDNN_VERSION") or tree.cudnn,
-        tuple(architectures(stated)),
-        (named[1] if named else "") if clang else "",
-        not version,
-    )
-
-
 def environment(
     source: SourceTable, host: HostTable, configure: ConfigureTable, compiled: CompileTable
 ) -> Environment:
     """Return what chooses among the files that a tree lists: CUDA's, NCCL's, Python's."""
-    stated = _Stated(configure.answers, compiled.flags)
+    stated = cuda.Stated(configure.answers, compiled.flags)
     python = stated.of("HERMETIC_PYTHON_VERSION") or stated.of("TF_PYTHON_VERSION")
     variables = {"HERMETIC_PYTHON_VERSION": python or host.python}
     tree = compatibility.hermetic(source.release)
@@ -111,20 +52,10 @@ def environment(
     return Environment(variables, frozenset(local), host.machine)
 
 
-def architectures(stated: str) -> Iterator[str]:
-    """Yield what a list of compute capabilities compiles to: 12.0 is machine code and PTX."""
-    for name in filter(None, stated.replace(" ", "").split(",")):
-        if name.startswith("sm_"):
-            yield name
-        else:
-            number = name.removeprefix("compute_").replace(".", "")
-            yield from (f"sm_{number}", f"compute_{number}")
-
-
 def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
     """Yield what makes a build fail, or a wheel be refused, whatever the host; the worst first."""
-    found = of(recipe)
-    if found is None:
+    found = cuda.in_force(recipe)
+    if found is None or not found.downloaded:
         return
     version = ("configure", "answers", "HERMETIC_CUDA_VERSION")
     named = recipe.host.cuda or ""
@@ -157,10 +88,10 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
     yield from _of_configuration(recipe, found)
 
 
-def _of_configuration(recipe: Recipe, found: HermeticCuda) -> Iterator[Contradiction]:
+def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
     """Yield what the configurations of the tree make of the answers."""
     capabilities = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
-    told = _Stated(recipe.configure.answers, recipe.compile.flags)
+    told = cuda.Stated(recipe.configure.answers, recipe.compile.flags)
     answered = told.answer(capabilities)
     overridden = answered and set(architectures(answered)) != set(found.architectures)
     made = ", ".join(found.architectures)

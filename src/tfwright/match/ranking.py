@@ -81,18 +81,19 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
 
 
 def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
-    if not cuda.wanted(recipe):
+    in_force = cuda.in_force(recipe)
+    if in_force is None:
         if wanted.cuda or wanted.gpu:
             yield NO_CUDA
         return
     if not (wanted.cuda or wanted.gpu):
-        yield f"made for GPUs, with CUDA {cuda.version(recipe)}"
+        yield f"made for GPUs, with CUDA {in_force.version}"
         return
     # Another CUDA can be installed, so it is a
     # difference and no reason to leave it out.
-    if wanted.cuda and not is_of_line(recipe.host.cuda or "", wanted.cuda):
-        yield f"CUDA {recipe.host.cuda}"
-    built = cuda.capabilities(recipe)
+    if wanted.cuda and not is_of_line(in_force.version, wanted.cuda):
+        yield f"CUDA {in_force.version}"
+    built = in_force.capabilities
     if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
         text = f"code for {', '.join(built)} only"
         ptx = [cuda.capability(name) for name in recipe.verify.architectures if "compute" in name]

@@ -48,7 +48,7 @@ def needs(wanted: Wish) -> list[Need]:
         toolkit = toolkit_for(wanted, tested)
         found = list(_tensorflow(release, wanted))
         if toolkit and tested:
-            found += _cuda(toolkit, tested, wanted)
+            found += _cuda(release, toolkit, tested, wanted)
         if wanted.glibc and wanted.system != "Darwin":
             floor = f"{wanted.glibc}, built in an image that has no newer one"
             found.append(Need("verify.glibc", floor, ""))
@@ -211,7 +211,9 @@ def _tensorflow(release: Release, wanted: Wish) -> Iterator[Need]:
         yield Need("Python", wanted.python or str(python), python.source)
 
 
-def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
+def _cuda(
+    release: Release, row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish
+) -> Iterator[Need]:
     if gpus.jetson(wanted.gpu):
         yield Need("CUDA, cuDNN, driver", "those of the Jetson's JetPack", gpus.JETPACK)
         yield Need("compute capability", wanted.gpu, row.source("capabilities"))
@@ -234,6 +236,8 @@ def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -
     else:
         driver, source = compatibility.driver(row, wanted.gpu)
         yield Need("driver", f"{driver} or later", source)
-        yield Need("gcc", f"{row.gcc} or earlier", row.source("gcc"))
+        if compatibility.hermetic(release) is None:
+            gcc, why = compatibility.gcc(release, row)
+            yield Need("gcc", f"{gcc} or earlier", why.partition(": ")[2])
     if wanted.gpu:
         yield Need("compute capability", wanted.gpu, row.source("capabilities"))

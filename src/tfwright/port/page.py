@@ -59,7 +59,7 @@ def show_new(made: "NewRecipe") -> None:
         text.part(text.warning("  decide: "), line, indent=10)
     argument = shell_word(str(made.path))
     text.then(
-        *filter(None, [made.pinning]),
+        *([f"invoke pin --recipe {argument}"] if made.unpinned else []),
         f"invoke lint --recipe {argument}",
         f"invoke build --recipe {argument} --until configure",
     )

@@ -50,7 +50,7 @@ def new(
     from tfwright.match import releases
     from tfwright.match import wish as wishes
     from tfwright.port import page
-    from tfwright.recipes import writing
+    from tfwright.recipes import pinning, writing
 
     if like:
         if not name:
@@ -72,7 +72,7 @@ def new(
     wanted = writing.wanted_of(release)
     place = Path(folder) if folder else recipes.RECIPES
     made = writing.new(wish, wanted, host_file.read(), place, page.ask, bazel)
-    return Answer(made, page.show_new)
+    return Answer(pinning.pinned(made), page.show_new)
 
 
 @task(help=RECIPE | JSON)

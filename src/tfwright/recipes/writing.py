@@ -6,7 +6,6 @@ recipe is unverified, and the report lists what is still open.
 """
 
 import json
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
 from tfwright.facts import compatibility, gpus
 from tfwright.facts.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.lock import packages
 from tfwright.match import releases
 from tfwright.match.wish import Wish
 from tfwright.printable import shell_word
@@ -54,9 +54,8 @@ class NewRecipe:
 
     path: Path
     open: tuple[str, ...]
-    pinning: str = ""
-    """The command that resolves the packages of the build, and those of the wheel if setup.py of
-    the commit says them; empty for a copy, which has its pins."""
+    unpinned: tuple[str, ...] = ()
+    """Packages in it that 'invoke pin' has to find versions for; none in a copy."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     return NewRecipe(
         path,
         tuple(line.replace("FILE", argument) for line in draft.open),
-        draft.pinning.replace("FILE", argument),
+        (*draft.building, *draft.verifying),
     )
 
 
@@ -184,7 +183,8 @@ class _Draft:
     lines: list[str] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
-    pinning: str = ""
+    building: list[str] = field(default_factory=list)
+    verifying: list[str] = field(default_factory=list)
 
     @property
     def machine(self) -> str:
@@ -287,10 +287,6 @@ class _Draft:
         )
         if self.toolkit:
             self._gpu(self.toolkit)
-        self.lines += [
-            "# What TensorFlow's own build imports; 'invoke pin' adds what these need.",
-            "requirements = []",
-        ]
         return python
 
     def _gpu(self, toolkit: Toolkit) -> None:
@@ -315,30 +311,32 @@ class _Draft:
             )
             return
         oldest, source = compatibility.driver(row, self.wish.gpu)
-        self.pin(
-            gcc=(row.gcc, f"the newest for this CUDA: {row.source('gcc')}"),
-            driver=(oldest, f"the oldest that runs it: {source}"),
-        )
+        self.pin(driver=(oldest, f"the oldest that runs it: {source}"))
+        # Where Bazel downloads CUDA, clang is nvcc's host compiler.
+        if not compatibility.hermetic(self.wanted.line):
+            self.pin(gcc=compatibility.gcc(self.wanted.line, row))
 
     def packages(self, setup: str, python: str) -> None:
-        """Name the command that pins the packages: pip alone knows what these need."""
+        """Name the packages of build and wheel; `invoke pin` finds versions that go together."""
         required = tree_files.required(setup, python)
-        # What TensorFlow's build imports, in the versions that it requires.
-        building = dict.fromkeys(BUILDING, "")
-        for requirement in required:
-            name = canonicalize_name(requirement.name)
-            if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
-                building[name] = str(requirement.specifier)
-        plain = (str(requirement).partition(";")[0].strip() for requirement in required)
-        asked = [f"--add {shlex.quote(name + version)}" for name, version in building.items()]
-        asked += [f"--verify {shlex.quote(requirement)}" for requirement in plain]
+        self.verifying = [str(requirement).partition(";")[0].strip() for requirement in required]
         self.open += [
             f"verify.requirements: setup.py of this tree wants {requirement}, of which every "
             "night makes another; pin its release, or one night's, with 'invoke pin --recipe FILE "
             "--verify NAME==VERSION'"
             for requirement in tree_files.nightlies(setup, python)
         ]
-        self.pinning = f"invoke pin --recipe FILE {' '.join(asked)}"
+        reason = "The packages of the build are those that the tree locks: Bazel downloads them."
+        if self.wanted.line <= recipes.LAST_BY_PROGRAM:
+            # What TensorFlow's build imports, in the versions that it requires.
+            building = dict.fromkeys(BUILDING, "")
+            for requirement in required:
+                name = canonicalize_name(requirement.name)
+                if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
+                    building[name] = str(requirement.specifier)
+            self.building = [name + version for name, version in building.items()]
+            reason = "What TensorFlow's own build imports."
+        self.lines += [f"# {reason}", f"requirements = {json.dumps(self.building)}"]
 
     def bazel(self, found: bazel.ChosenBazel) -> None:
         self.table("bazel", version=(found.version, found.reason))
@@ -353,12 +351,20 @@ class _Draft:
             "    # What ./configure writes of CC_OPT_FLAGS holds for this configuration only.",
             '    "--config=opt",',
         ]
-        if self.toolkit and compatibility.hermetic(release):
+        if self.toolkit and (tree := compatibility.hermetic(release)):
             self.lines += [
                 "    # nvcc compiles the kernels, and the wheel leaves CUDA's libraries to pip.",
                 '    "--config=cuda_nvcc",',
                 '    "--config=cuda_wheel",',
             ]
+            if tree.clang:
+                clang = (
+                    f"--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-{tree.clang}/bin/clang"
+                )
+                self.lines += [
+                    f"    # clang {tree.clang} compiles the rest, as upstream tests it.",
+                    f"    {json.dumps(clang)},",
+                ]
         if release >= recipes.HERMETIC_PYTHON:
             self.lines += [
                 "    # Bazel downloads the Python that it builds for, whatever ./configure got.",
@@ -395,7 +401,7 @@ class _Draft:
         # Which questions ./configure asks depends on earlier answers, so ask until none is left.
         for _ in range(ROUNDS):
             files.write(path, self.text())
-            recipe = recipes.read(str(path))
+            recipe = recipes.read(str(path), complete=packages.without_open)
             interview = expected.interview(recipe, HostFile())
             # Not every release asks for each part of CUDA, nor by the same names.
             read = {prompt.variable for prompt in interview.dialect.prompts}
@@ -459,11 +465,19 @@ class _Draft:
             floors["architectures"] = json.dumps([name for name in names if "sm_" in name])
         if self.wish.cpu:
             floors["cpu"] = json.dumps(self.wish.cpu)
-        if floors:
+        if self.wish.glibc and self.wish.system != "Darwin":
+            floors["glibc"] = json.dumps(self.wish.glibc)
+        if floors or self.verifying:
             yield ""
             yield "[verify]"
-            yield "# What the answers ask for, and the wheel is held to."
+        if floors:
+            yield "# What was asked for, and the wheel is held to."
             yield from (f"{name} = {value}" for name, value in floors.items())
+        if self.verifying:
+            yield "# What setup.py of the tree requires."
+            yield "requirements = ["
+            yield from (f"    {json.dumps(line)}," for line in self.verifying)
+            yield "]"
 
 
 def wanted_of(text: str) -> WantedRelease:

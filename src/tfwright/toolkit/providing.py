@@ -108,10 +108,11 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
     """Raise RecipeError if there is nothing to do: no file, and a recipe that pins no packages."""
     if downloads or any(recipe.toolkit.parts()):
         return
-    if cuda.wanted(recipe) and not cuda.needed(recipe):
+    in_force = cuda.in_force(recipe)
+    if in_force and not cuda.needed(recipe):
         raise RecipeError(
             f"{recipe.name} needs no toolkit of this host: from TensorFlow {cuda.HERMETIC_SINCE} "
-            f"on Bazel downloads CUDA, here {cuda.version(recipe)}",
+            f"on Bazel downloads CUDA, here {in_force.version}",
             remedy=f"Nothing is to be done: 'invoke build --recipe {recipe.name}' builds it.",
         )
     named = [(kind.title, kind.pinned(recipe)) for kind in KINDS.values()]

@@ -80,6 +80,9 @@ class RequestError(Exception):
         why = printable(str(chain[-1]) or type(chain[-1]).__name__, LONGEST_SHOWN)
         if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
             return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
+        if "407" in why:
+            said = "the proxy wants a user name and a password in its address (407)"
+            return cls(FaultKind.REFUSED, said)
         unreachable = (
             lower.NewConnectionError,
             lower.ConnectTimeoutError,
