@@ -31,6 +31,8 @@ JOB = "tfwright"
 """How the name of each job begins."""
 RUNNING = "running"
 """The file in a run's folder that is locked while the run goes on, and goes with its last task."""
+FAILED_LAUNCH = "launch failed"
+"""Why Slurm holds a task for ever whose node did not take it, as when slurmctld starts again."""
 ENDING_LOOKS = 45
 """How often cancelled tasks are asked for, until they count as not to be ended."""
 KEPT_DAYS = 14
@@ -94,12 +96,11 @@ def run_folder(home: Path, note: Note) -> Iterator[Path]:
     with file_lock.held(folder / RUNNING, "building by Slurm"):
         try:
             yield folder
-        except BaseException:
-            # Slurm would go on without us. Where it does not answer, the next run cancels.
+        finally:
+            # Slurm would go on without us; a restarted slurmctld may hold a task that has ended.
+            # Where it does not answer, the next run cancels.
             if _cancelled(folder):
                 (folder / RUNNING).unlink()
-            raise
-        (folder / RUNNING).unlink()
 
 
 def _cancelled(folder: Path) -> bool:
@@ -213,7 +214,8 @@ class _Tasks:
             return
         self._note(queued.values(), note)
         now = time.monotonic()
-        missing = self.jobs.keys() - queued.keys()
+        held = {number for number, what in queued.items() if FAILED_LAUNCH in what}
+        missing = self.jobs.keys() - (queued.keys() - held)
         self.gone = {number: self.gone.get(number, now) for number in missing}
         again = []
         for number, since in sorted(self.gone.items()):
@@ -221,6 +223,8 @@ class _Tasks:
             if now - since <= ARRIVAL_SECONDS:
                 continue
             del self.gone[number]
+            if number in held:
+                self._cancel(number)
             if self.attempts[number] < ATTEMPTS:
                 del self.jobs[number]
                 again.append(number)
@@ -270,11 +274,14 @@ class _Tasks:
         """Pass on the result of a task; one that is lost has none."""
         result = _result(self.folder, number)
         if lost or result.status != LOST:
-            job = self.jobs.pop(number)
             # The result may be that of an attempt which Slurm had lost.
             if self.attempts[number] > 1:
-                runner.answer(_command(self.folder, "scancel", f"{job}_{number}"))
+                self._cancel(number)
+            del self.jobs[number]
             on_result(result)
+
+    def _cancel(self, number: int) -> None:
+        runner.answer(_command(self.folder, "scancel", f"{self.jobs[number]}_{number}"))
 
     def _note(self, tasks: Collection[str], note: Note) -> None:
         """Say why tasks wait: Slurm lets a task wait for ever for what no node has."""
