@@ -1,14 +1,14 @@
 """demo-hermetic by a real Bazel 7: locked, bundled, and built from the bundle without a network.
 
 Wanted: a Bazel 7.7.1 that runs on this host, of $TFWRIGHT_BAZELS or by any other way; or, for one
-that needs an image, the recipe with it, $TFWRIGHT_HERMETIC_RECIPE, and its host file,
-$TFWRIGHT_HERMETIC_HOST.
+that needs an image, the recipe with it, $TFWRIGHT_HERMETIC_RECIPE, its host file,
+$TFWRIGHT_HERMETIC_HOST, and the folder `images` of a vault that has it, $TFWRIGHT_HERMETIC_IMAGES.
 """
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +21,22 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def settings(obtain_bazel: Callable[[str], Path], tmp_path: Path) -> tuple[Path, list[str]]:
+def settings(
+    obtain_bazel: Callable[[str], Path], tmp_path: Path
+) -> Iterator[tuple[Path, list[str]]]:
     """Return a recipe of the tree, in a folder of its own, and lines of a host file for it."""
     given, host = (os.environ.get(f"TFWRIGHT_HERMETIC_{name}") for name in ("RECIPE", "HOST"))
     recipe = Path(given) if given else RECIPES / "demo-hermetic.toml"
-    copied = tmp_path / "demo-hermetic.toml"
+    copied = tmp_path / "hermetic-of-a-bundle.toml"
     copied.write_text(recipe.read_text())
     if host:
-        lines = [line for line in Path(host).read_text().splitlines() if "build_out" not in line]
-        return copied, [line for line in lines if not line.startswith("drop")]
-    return copied, ["[bazels]", f'"7.7.1" = "{obtain_bazel("7.7.1")}"']
+        lines = Path(host).read_text().splitlines()
+        yield copied, [line for line in lines if not line.startswith(("build_out", "drop"))]
+    else:
+        yield copied, ["[bazels]", f'"7.7.1" = "{obtain_bazel("7.7.1")}"']
+    # A bundle puts its recipe among those of the checkout.
+    for unpacked in RECIPES.glob(f"{copied.stem}.*"):
+        unpacked.unlink()
 
 
 def invoke(folder: Path, lines: list[str], *words: str) -> str:
@@ -67,7 +73,7 @@ def test_the_wheel_from_a_bundle_without_a_network_is_the_same(
     first = invoke(tmp_path / "one", lines, "build", *of_recipe)
     invoke(tmp_path / "one", lines, "lock", *of_recipe)
     bundle = tmp_path / "all.bundle"
-    invoke(tmp_path / "one", lines, "bundle", *of_recipe, "--into", str(bundle))
+    invoke(tmp_path / "one", lines, "bundle", *of_recipe, "--output", str(bundle))
     # Neither mirrors nor a drop folder: the bundle has all.
     container = lines[lines.index("[container]") :] if "[container]" in lines else []
     invoke(tmp_path / "two", container, "bundle", "--unpack", str(bundle))
