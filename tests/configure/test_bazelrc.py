@@ -51,6 +51,11 @@ def test_quotes_that_do_not_match_do_not_stop_the_comparison() -> None:
     assert bazelrc.compare(line, "").only_rendered
 
 
+def test_a_flag_of_one_letter_is_written_as_bazel_reads_it() -> None:
+    (setting,) = bazelrc.parse("build -c opt")
+    assert str(setting) == "build -c opt"
+
+
 def test_a_setting_with_blanks_is_shown_as_bazel_would_read_it_back() -> None:
     (setting,) = bazelrc.parse('build --action_env A="b c"')
     assert bazelrc.parse(str(setting)) == {setting}

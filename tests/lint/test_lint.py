@@ -169,10 +169,12 @@ def test_a_change_names_keys_files_and_what_to_run(
     change_text(recipe, "peak = ", "peak = 1")
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
+    # One that was not committed yet is looked at as well.
+    recipe.with_name("new.toml").write_text(text, "utf-8")
     change = linting.change_since("HEAD")
-    assert change.recipes == ("demo",)
+    assert change.recipes == ("demo", "new")
     assert "summary" in [key.key for key in change.keys]
-    assert change.files == ("recipes/demo.toml",)
+    assert change.files == ("recipes/demo.toml", "recipes/new.toml")
     assert "invoke plan --recipe demo" in change.tests
 
 
@@ -349,3 +351,35 @@ def test_a_change_is_reviewed_with_what_its_builds_would_run(
     assert "demo summary" in shown
     assert "files recipes/demo.toml" in shown
     assert "plan of demo runs check, fetch, source" in shown
+
+
+OWN = """\
+summary = "x"
+[source]
+url = "https://example.org/ops.git"
+branch = "master"
+commit = "93bc2e2072e0daccbcff7a90d397b704a9e8f778"
+interface = "own"
+[host]
+system = "Linux"
+python = "3.7"
+requirements = ["tensorflow-cpu==2.1.0"]
+[bazel]
+version = "1.1.0"
+[compile]
+target = "//:build_pip_pkg"
+"""
+
+
+def test_what_another_repository_would_take_from_tensorflow_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(OWN, "utf-8")
+    found = [each for each in linting.lint(str(path)) if each.rule != "reason"]
+    assert [each.rule for each in found] == ["own"] * 4 + ["verify"]
+    path.write_text(
+        OWN
+        + '[package]\nprogram = "bazel-bin/x"\n[configure.bazelrc]\nlines = ["build -c opt"]\n'
+        + '[verify]\nimports = ["x"]\nsmoke = []\nrequirements = ["tensorflow-cpu==2.1.0"]\n',
+        "utf-8",
+    )
+    assert {each.rule for each in linting.lint(str(path))} == {"reason"}

@@ -24,7 +24,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder, Settle
-from tfwright.nightly.pages import site as site_pages
+from tfwright.nightly.pages import views
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
 from tfwright.tools.remote import ssh
@@ -45,12 +45,17 @@ class FakeFleet:
         """Have nothing of a night that was cut off."""
 
     def build(
-        self, given: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+        self,
+        given: Sequence[BuildOrder],
+        seconds: Mapping[str, float],
+        settle: Settle,
+        begin: Callable[[str, str], None],
     ) -> None:
         """Build each order, the last one first."""
         assert set(seconds) <= {order.target.name for order in given} | set(seconds)
         for order in reversed(given):
             self.asked.append(order.target.name)
+            begin(order.target.name, "one")
 
             def made(order: BuildOrder = order) -> NightlyBuild:
                 return self.builder.build(order).model_copy(update={"worker": "one"})
@@ -78,7 +83,7 @@ def test_what_workers_build_is_published_with_the_worker_named(tmp_path: Path) -
     page = (host.site / "index.html").read_text("utf-8")
     assert "on one" in page
     with states.opened(host.directory) as state:
-        rows = site_pages.views(host.nightly, state, {}, host.clock())
+        rows = views.views(host.nightly, state, {}, host.clock())
     assert {row.worker for row in rows} == {"one"}
 
 

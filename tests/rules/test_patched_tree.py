@@ -12,7 +12,7 @@ from tests.upstream import commit
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import SourceTable
 from tfwright.errors import RecipeError
-from tfwright.rules.patched_tree import STEPS, PatchedTree
+from tfwright.rules.patched_tree import STEPS, PatchedTree, rule_digests
 from tfwright.tools.git import patching
 from tfwright.tools.git.work_tree import WorkTree, repository_of
 
@@ -188,3 +188,19 @@ def test_files_that_are_replaced_are_another_step(make: Make) -> None:
         contents.append(tree.replaced(key, texts))
     assert len(set(contents)) == 1
     assert len(asked) == 2
+
+
+def test_only_patches_that_can_change_rules_decide_what_is_downloaded(patches: Path) -> None:
+    workspace = changing(5, "x").replace("op.cc", "WORKSPACE")
+    (patches / "0004.patch").write_text(changing(20, "new") + workspace, "utf-8")
+    (patches / "0005.patch").write_text(changing(5, "x").replace("op.cc", "a/rules.bzl"), "utf-8")
+    # What cannot be read may change anything.
+    (patches / "0006.patch").write_text("no patch", "utf-8")
+    table = SourceTable(
+        url="https://example.org/t.git",
+        branch="main",
+        commit="a" * 40,
+        release="1.8",
+        patches=tuple(path.name for path in sorted(patches.iterdir())),
+    )
+    assert [*rule_digests(table)] == ["0004.patch", "0005.patch", "0006.patch"]

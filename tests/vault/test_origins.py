@@ -3,6 +3,8 @@
 import hashlib
 import os
 import subprocess
+import tarfile
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -294,6 +296,30 @@ def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(tmp_path:
     fault = Shortage("small", [lacking], {}).error(HostFile(), tmp_path / "log")
     assert 'drop = "/path/to/folder"' in fault.remedy
     assert fault.evidence.lines == [f"a: {NOWHERE}/a.zip: not asked, this build is offline"]
+
+
+def test_what_a_mirror_has_of_a_pinned_archive_is_a_substitute_to_copy(
+    store: Store, tmp_path: Path
+) -> None:
+    made = commit(tmp_path / "upstream", {"kept.txt": "kept\n", "large.bin": "large\n"})
+    blob = run_git("rev-parse", "HEAD:large.bin", cwd=tmp_path / "upstream")
+    (tmp_path / "upstream/.git/objects" / blob[:2] / blob[2:]).unlink()
+    url = "https://github.com/o/r"
+    host_file = HostFile(mirrors={f"{url}.git": str(tmp_path / "upstream/.git")})
+    wanted = WantedArchive("a.b", "1" * 64, (f"{url}/archive/{made}.tar.gz",))
+    missing = obtain(wanted, store, host_file, offline=True).missing
+    fault = Shortage("small", missing, {}).error(host_file, tmp_path / "log")
+    table = "\n".join(line for line in missing[0].table())
+    assert list(fault.evidence.lines)[-6:] == table.splitlines()
+    assert "'invoke pin --recipe small'" in fault.remedy
+    # As it is, less the checksum that pin writes.
+    values = tomllib.loads(f'{table}\nsha256 = "{"0" * 64}"')
+    substitute = FetchTable.model_validate(values["fetch"]).substitutes["a.b"]
+    assert (substitute.commit, substitute.exclude) == (made, ("large.bin",))
+    content = Pack(f"{url}.git", made, "r/", substitute.exclude)
+    pack(content, tmp_path / "upstream/.git", tmp_path / "packed")
+    with tarfile.open(tmp_path / "packed") as packed:
+        assert packed.getnames() == ["r", "r/kept.txt"]
 
 
 def test_the_count_of_a_note_agrees_with_its_names() -> None:

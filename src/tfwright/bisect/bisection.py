@@ -161,8 +161,7 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
     store = host.build_out / "git"
     store.mkdir(parents=True, exist_ok=True)
     address = targets.origin_of(bad.source.url, host)
-    pairs = Remote(store, address).subjects(before, now)
-    found = [CommitLine(commit=commit, subject=subject) for commit, subject in pairs]
+    found = [CommitLine(**one._asdict()) for one in Remote(store, address).commits(before, now)]
     # After a rewritten branch no path leads from one to the other: the new tip is the only step.
     return found[::-1] or [CommitLine(commit=now, subject="and all before it")]
 

@@ -44,6 +44,9 @@ class Setting(NamedTuple):
 
 def _quoted(flag: str) -> str:
     """Spell a flag so that Bazel and `parse` read it back as one word."""
+    # Bazel wants the value of -c as a word of its own.
+    if re.match(r"-\w=", flag):
+        return f"{flag[:2]} {_quoted(flag[3:])}"
     # Most flags need no quotes, and then look as ./configure writes them.
     return flag if re.fullmatch(r"[^\s\"'#\\]+", flag) else shlex.quote(flag)
 

@@ -132,7 +132,10 @@ def _insist_on_reasons() -> None:
 def shortfalls(measured: Mapping[str, Any], reasons: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with modules and reasons, by the files of coverage's JSON report."""
     shares = {
-        path.removeprefix("src/tfwright/"): _share(file["summary"])
+        path.removeprefix("src/tfwright/"): min(
+            file["summary"]["percent_statements_covered"],
+            file["summary"]["percent_branches_covered"],
+        )
         for path, file in measured.items()
     }
     for name, share in shares.items():
@@ -143,8 +146,3 @@ def shortfalls(measured: Mapping[str, Any], reasons: Mapping[str, str]) -> Itera
             yield f"{name}: this module does not exist; remove its reason"
         elif shares[name] >= LEAST:
             yield f"{name}: the tests reach enough of it; remove its reason"
-
-
-def _share(summary: Mapping[str, float]) -> float:
-    """Return the smaller share of a module's lines and branches, in per cent."""
-    return min(summary["percent_statements_covered"], summary["percent_branches_covered"])

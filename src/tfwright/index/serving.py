@@ -12,7 +12,7 @@ from tfwright.index import write
 from tfwright.index.write import IndexUpdate
 from tfwright.tools.http import server
 from tfwright.tools.process import file_lock
-from tfwright.tools.render import render
+from tfwright.tools.render import content_policy, render
 
 LAST_PORT = 65535
 PORT, TLS_PORT = 8080, 443
@@ -100,7 +100,7 @@ def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:
         "secure": f"https://{name}" + ("" if port == TLS_PORT else f":{port}"),
         "name": name,
         "packages": found.packages,
-        "safety": server.SAFETY["Content-Security-Policy"],
+        "safety": content_policy(),
     }
     return render("nginx.conf.j2", values)
 

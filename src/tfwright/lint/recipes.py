@@ -226,18 +226,31 @@ def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]
         )
 
 
-def says_how_its_own_wheel_is_verified(subject: Subject) -> Iterator[LintFinding]:
-    """Find another repository whose wheel is verified as if it were TensorFlow."""
+def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
+    """Find another repository that would be packaged or verified as if it were TensorFlow."""
     recipe = subject.recipe
     if recipe.source.interface != "own" or recipe.source.url.startswith("bundled:"):
         return
-    if "imports" not in recipe.verify.model_fields_set:
+    if not recipe.configure.bazelrc.lines:
         yield subject.finding(
-            "verify",
-            subject.at("verify"),
-            "verify.imports is not stated, and the wheel is not TensorFlow",
-            'Add imports = ["MODULE"] to [verify]: the modules that the wheel brings.',
+            "own",
+            subject.at("configure"),
+            "configure.bazelrc.lines is not stated, so that no build compares what is written",
+            f"Run 'invoke record --recipe {recipe.argument}', which writes them.",
         )
+    for table, key, remedy in (
+        (recipe.package, "program", "Name what makes the wheel, such as bazel-bin/build_pip_pkg."),
+        (recipe.verify, "imports", "Name the modules that the wheel brings."),
+        (recipe.verify, "smoke", "Write smoke = [], and tests of the repository as tests = [...]."),
+    ):
+        if key not in table.model_fields_set:
+            name = "package" if key == "program" else "verify"
+            yield subject.finding(
+                "own",
+                subject.at(name),
+                f"{name}.{key} is not stated, and the default is for TensorFlow",
+                remedy,
+            )
     names = {pin.partition("==")[0] for pin in recipe.verify.requirements}
     for pin in recipe.host.requirements:
         name = pin.partition("==")[0]
@@ -322,6 +335,9 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
 def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
     """Find a target from which no wheel is made; a build would say so after hours."""
     recipe = subject.recipe
+    # Without the program of another repository nothing is known.
+    if recipe.source.interface == "own" and not recipe.package.program:
+        return
     try:
         recipes.insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     except RecipeError as fault:
@@ -501,7 +517,7 @@ RULES: Sequence[Rule] = (
     names_itself,
     gives_reasons,
     tries_the_numpy_it_was_built_with,
-    says_how_its_own_wheel_is_verified,
+    leaves_no_default_of_tensorflow,
     answers_configure,
     agrees_with_its_host,
     states_one_cuda,
@@ -668,7 +684,9 @@ _FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")
 def _changed_files(tree: str) -> list[str]:
     # Without renames, both names of a moved file are listed.
     options = ("--name-only", "--no-renames", tree, "--", *_FOLDERS)
-    return _git("diff", *options).splitlines()
+    # A new recipe is looked at before it is committed.
+    new = _git("ls-files", "--others", "--exclude-standard", "--", *_FOLDERS)
+    return [*_git("diff", *options).splitlines(), *new.splitlines()]
 
 
 def _git(*arguments: str) -> str:

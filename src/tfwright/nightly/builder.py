@@ -150,9 +150,9 @@ class PipelineBuilder:
         if last.commit and last.commit != source.commit:
             # The mirror that this host names, as for the build.
             address = targets.origin_of(source.url, self.host_file)
-            pairs = Remote(job.places.git, address).subjects(last.commit, source.commit)
-            found["commits"] = tuple(CommitLine(commit=one, subject=text) for one, text in pairs)
-            if not pairs:
+            commits = Remote(job.places.git, address).commits(last.commit, source.commit)
+            found["commits"] = tuple(CommitLine(**one._asdict()) for one in commits)
+            if not commits:
                 # The page would list no commit, and a reader would miss the reason.
                 rewritten = "the history: no path leads from the last good commit to this one"
                 found["changed"] = (*changed, rewritten)

@@ -93,11 +93,17 @@ class Breakage(_Frozen):
         return hashlib.sha256(f"{self.stage}\n{plain}".encode()).hexdigest()[:16]
 
 
+def failure(detail: str) -> str:
+    """Return what stays the same from night to night while a target fails for one reason."""
+    return Breakage(stage="failing", line=detail).thread
+
+
 class CommitLine(_Frozen):
     """A commit of the source between two builds."""
 
     commit: str
     subject: str
+    author: str = ""
 
 
 class NightlyBuild(_Frozen):
@@ -161,14 +167,6 @@ class NightlyBuild(_Frozen):
             shown["broken"]["log"] = self.broken.log
         return self.model_validate({**self.model_dump(), **shown})
 
-    def forge(self, commit: str) -> str:
-        """Return the page of a commit at the forge that holds the source; empty without one."""
-        address = self.source.removesuffix(".git")
-        if not re.fullmatch(r"https://[\w.-]+(/[\w.-]+){2,}", address):
-            return ""
-        gitlab = "/-" if "gitlab" in address.split("/")[2] else ""
-        return f"{address}{gitlab}/commit/{commit}"
-
     @property
     def tested(self) -> Literal["passed", "smoke failed", "untested"]:
         """What the tests of the wheel gave, as the index shows it."""
@@ -202,6 +200,15 @@ class NightlyBuild(_Frozen):
             return f"{self.broken.stage}: {self.broken.line}"
         failed = [line.program for line in self.smoke if line.status == "failed"]
         return f"smoke: {failed[0]}" if failed else ""
+
+    @property
+    def skipped(self) -> dict[str, list[SmokeLine]]:
+        """The smoke programs that were skipped, by the reason, which many of them may share."""
+        found: dict[str, list[SmokeLine]] = {}
+        for line in self.smoke:
+            if line.status == "skipped":
+                found.setdefault(line.detail, []).append(line)
+        return found
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,11 @@ class NightFleet:
         return self.builder.nightly.directory / ORDERS / order.id
 
     def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+        self,
+        orders: Sequence[BuildOrder],
+        seconds: Mapping[str, float],
+        settle: Settle,
+        begin: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         """Build all orders; the order of a lost worker goes to another one."""
         left = {order.target.name: order for order in orders}
@@ -284,6 +288,8 @@ class NightFleet:
 
         def on_assignment(given: Assignment) -> None:
             self.report(given)
+            if given.state == "running":
+                begin(given.recipe, given.worker)
             # By Slurm, a lost task has been tried again.
             if given.state in {"built", "failed", "refused"} or self._slurm:
                 self.settle(left.pop(given.recipe), given, settle)

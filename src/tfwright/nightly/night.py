@@ -9,8 +9,9 @@ import datetime as dt
 import errno
 import functools
 import math
+import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from tfwright.nightly import plan as plans
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild, Verdict
 from tfwright.nightly.plan import PlannedTarget
-from tfwright.nightly.state import State
+from tfwright.nightly.state import State, WaitingBuild
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.file_lock import LockHeldError
@@ -131,9 +132,16 @@ class Fleet(Protocol):
         """How many targets are built at once."""
 
     def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+        self,
+        orders: Sequence[BuildOrder],
+        seconds: Mapping[str, float],
+        settle: Settle,
+        begin: Callable[[str, str], None],
     ) -> None:
-        """Build all orders; `seconds` are what their targets took last time."""
+        """Build all orders; `seconds` are what their targets took last time.
+
+        `begin` is told the target and the machine whenever a build begins.
+        """
 
     def adopt(self, settle: Settle) -> None:
         """Hand over what the machines finished for a night that was cut off; end what they do."""
@@ -326,6 +334,8 @@ class Night:
         """Begin a night, or go on with one that was cut off: what it finished is kept."""
         self.host = host
         self.state = state
+        self._shown = 0.0
+        """Until when the page of the queue is not made again."""
         files.remove(host.directory / builds.WORK)
         moment = host.clock()
         last = state.last_night()
@@ -375,28 +385,51 @@ class Night:
     def build(self, due: Sequence[PlannedTarget]) -> None:
         """Build the targets that are due: one after the other here, or on other machines."""
         fleet = self.host.fleet
+        # What did not fit into the plan comes last: others may have been blocked at once, or
+        # quicker than the last time.
+        ordered = sorted(due, key=lambda item: not item.within_budget)
+        self._queue(
+            WaitingBuild(item.target.name, item.why, item.seconds)
+            for item in ordered
+            if item.within_budget
+        )
         if fleet is None:
-            self._build_here(due)
+            self._build_here(ordered)
             return
         orders = []
-        for item in due:
+        for item in ordered:
             if not item.within_budget:
                 self._skip(item)
             elif order := self._ready(item):
                 orders.append(order)
+        fleet.build(orders, self.state.last_seconds(), self.conclude, self._begin)
 
-        fleet.build(orders, self.state.last_seconds(), self.conclude)
+    def _queue(self, builds: Iterable[WaitingBuild]) -> None:
+        """Show what the night has still to do; without anything, the pages stay as they are."""
+        if queue := list(builds):
+            self.state.queue(queue)
+            self._publish()
 
-    def _build_here(self, due: Sequence[PlannedTarget]) -> None:
+    def _begin(self, target: str, worker: str = "") -> None:
+        """Show that a target is built now."""
+        moment = self.host.clock()
+        self.state.begin(target, moment, worker)
+        # With very many recipes and machines, a page for each start would hold up the builds.
+        if time.monotonic() >= self._shown:
+            began = time.monotonic()
+            site.show_queue(self.host.nightly, self.state, moment)
+            spent = time.monotonic() - began
+            self._shown = time.monotonic() + (60 if spent > 1 else 0)
+
+    def _build_here(self, ordered: Sequence[PlannedTarget]) -> None:
         """Build one target after the other, as long as the night's budget lasts."""
         left = self.host.nightly.hours * 3600
         begun = False
-        # What did not fit into the plan comes last: others may have been blocked at once, or
-        # quicker than the last time.
-        for item in sorted(due, key=lambda item: not item.within_budget):
+        for item in ordered:
             if begun and item.seconds > left:
                 self._skip(item)
             elif order := self._ready(item):
+                self._begin(item.target.name)
                 build = self.conclude(order, functools.partial(self.host.builder.build, order))
                 left -= build.seconds
                 # One build always runs; a host that lacks something runs none.
@@ -523,6 +556,9 @@ class Night:
         if order is None or order.last_good is None or order.last_wheel is None:
             return "", ""
         again, wheel = replace(order, again=True), order.last_wheel
+        why = "built again from nothing, to compare"
+        self._queue([WaitingBuild(order.target.name, why, candidates[order.target].seconds)])
+        self._begin(order.target.name)
         fleet = self.host.fleet
         why = _answer(
             lambda: (
@@ -571,7 +607,7 @@ class Night:
         # Before the pages, which show what is raised; what cannot be sent now waits.
         book.raise_all(nightly)
         book.close_cut_off()
-        self._publish()
+        self._publish(ended=True)
         # A night whose site is not complete is resumed.
         state.end_night(self.number, moment)
         # Only after index and pages have dropped a build may its files go.
@@ -595,10 +631,11 @@ class Night:
         turns = {name: check.at for name, check in self.state.checks(kind).items()}
         return plans.in_turn(candidates, turns, self.host.clock())
 
-    def _publish(self, *, pages: bool = True) -> None:
+    def _publish(self, *, pages: bool = True, ended: bool = False) -> None:
         """Bring the site up to date; say which files it does not list."""
         host = self.host
-        for fault in site.publish(host.nightly, self.state, host.clock(), pages=pages).refused:
+        update = site.publish(host.nightly, self.state, host.clock(), pages=pages, ended=ended)
+        for fault in update.refused:
             host.note(f"not in the index: {fault.what}")
 
     def _sweep(self) -> None:

@@ -25,7 +25,7 @@ from tfwright.documents.nightly import (
     targets,
 )
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.nightly.builds import Breakage
+from tfwright.nightly import builds
 from tfwright.nightly.state import CheckedOn, State, sound_rows
 from tfwright.nightly.status import Status, status_of
 from tfwright.printable import shell_word
@@ -110,8 +110,7 @@ class Book:
             thread = f"{name} {kind}"
             if status.word in {"newly failing", "still failing"}:
                 kind = "failing"
-                cause = Breakage(stage=kind, line=status.detail).thread
-                thread = f"{name} {kind} {cause}"
+                thread = f"{name} {kind} {builds.failure(status.detail)}"
             # An open thread was announced: one notice for each cause, not one each night.
             if not kind or thread in known:
                 continue

@@ -32,9 +32,9 @@ YANKED = "yanked.json"
 
 
 def publish(
-    nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool = True
+    nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool = True, ended: bool = False
 ) -> IndexUpdate:
-    """Bring the site up to date with the state.
+    """Bring the site up to date with the state; `ended` says that this ends the night.
 
     Waits while another process does that: a person may yank a wheel while a night runs.
     """
@@ -50,10 +50,19 @@ def publish(
         if pages and nightly.pages:
             from tfwright.nightly.pages import site as site_pages
 
-            site_pages.write(nightly, state, now, withdrawn)
+            site_pages.write(nightly, state, now, withdrawn, ended=ended)
         offered = [build for build in kept if build.wheel not in withdrawn]
         _write_pointers(site, status.pointers(offered, state.reproduced(), gated=nightly.reproduce))
         return update
+
+
+def show_queue(nightly: NightlyFile, state: State, now: dt.datetime) -> None:
+    """Write the first page as it is now, with what the night under way builds."""
+    if nightly.pages:
+        from tfwright.nightly.pages import site as site_pages
+
+        with publishing(nightly.directory):
+            site_pages.write(nightly, state, now, yanked(nightly.directory), only_first=True)
 
 
 def refresh(nightly: NightlyFile) -> IndexUpdate:

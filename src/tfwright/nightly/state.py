@@ -48,6 +48,11 @@ create table if not exists notice (
 create table if not exists thread (
     thread text primary key, target text not null, opened text not null, closed text
 ) without rowid;
+-- What the night under way has still to do, in its order.
+create table if not exists waiting (
+    target text primary key, place integer not null, why text not null, seconds real not null,
+    began text, worker text not null
+) without rowid;
 """
 KEPT = """
 select id, target, started, seconds, result, version, wheel, sha256, size, tested, unpublished,
@@ -100,19 +105,52 @@ class KeptBuild:
         return self.result == "built" and self.tested != "smoke failed" and not self.unpublished
 
     @property
+    def word(self) -> str:
+        """What it gave, in the words of a verdict."""
+        tested = "good" if self.tested == "passed" else self.tested
+        return tested if self.result == "built" else self.result
+
+    @property
     def listed(self) -> bool:
         """Whether it has a wheel that belongs into the index, hidden or not."""
         return bool(self.wheel) and not self.unpublished and not self.deleted
 
 
 @dataclass(frozen=True)
-class LastNight:
-    """The newest night."""
+class PastNight:
+    """A night, as a page lists it."""
 
     number: int
     started: dt.datetime
-    finished: bool
-    """Whether it came to its end; if not, the machine died in it, or it still runs."""
+    ended: dt.datetime | None
+    """None if the machine died in it, or it still runs."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return self.ended is not None
+
+
+@dataclass(frozen=True)
+class WaitingBuild:
+    """What the night under way builds now, or has still to build."""
+
+    target: str
+    why: str
+    seconds: float
+    """How long it is expected to take."""
+    began: dt.datetime | None = None
+    """When it began; None while it waits."""
+    worker: str = ""
+
+
+@dataclass(frozen=True)
+class SmokeCount:
+    """How many smoke programs of a build gave what."""
+
+    passed: int
+    failed: int
+    skipped: int
 
 
 @dataclass(frozen=True)
@@ -122,6 +160,18 @@ class CheckedOn:
     at: dt.datetime
     passed: bool
     detail: str
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """What a bisection by night found."""
+
+    thread: str
+    """The failure that it was asked about."""
+    said: str
+    """The change in words, or why none is named."""
+    commit: str = ""
+    """The commit, if it is one."""
 
 
 class State:
@@ -142,14 +192,45 @@ class State:
 
     def end_night(self, night: int, now: dt.datetime) -> None:
         """Record that a night came to its end."""
+        self.write("delete from waiting")
         self.write("update night set finished = ? where number = ?", _text(now), night)
 
-    def last_night(self) -> LastNight | None:
+    def last_night(self) -> PastNight | None:
         """Return the newest night; None before the first."""
-        row = self.database.execute(
-            "select number, started, finished from night order by number desc limit 1"
-        ).fetchone()
-        return LastNight(row[0], _moment(row[1]), row[2] is not None) if row else None
+        return next(iter(self.nights(1)), None)
+
+    def nights(self, count: int) -> list[PastNight]:
+        """Return the last nights, newest first."""
+        query = "select number, started, finished from night order by number desc limit ?"
+        return [
+            PastNight(number, _moment(started), _moment(ended) if ended else None)
+            for number, started, ended in self.database.execute(query, (count,))
+        ]
+
+    def queue(self, builds: Sequence[WaitingBuild]) -> None:
+        """Keep what the night under way has to build, in place of what was kept before."""
+        with self.database as transaction:
+            transaction.execute("delete from waiting")
+            transaction.executemany(
+                "insert into waiting values (?, ?, ?, ?, null, '')",
+                [(one.target, place, one.why, one.seconds) for place, one in enumerate(builds)],
+            )
+
+    def begin(self, target: str, now: dt.datetime, worker: str = "") -> None:
+        """Record that a build of the queue runs."""
+        self.write(
+            "update waiting set began = ?, worker = ? where target = ?", _text(now), worker, target
+        )
+
+    def queued(self) -> list[WaitingBuild]:
+        """Return what runs, then what waits, each in its order."""
+        query = (
+            "select target, why, seconds, began, worker from waiting order by began is null, place"
+        )
+        return [
+            WaitingBuild(target, why, seconds, _moment(began) if began else None, worker)
+            for target, why, seconds, began, worker in self.database.execute(query)
+        ]
 
     def judge(
         self, target: str, night: int, verdict: Verdict, build: str = "", detail: str = ""
@@ -160,6 +241,7 @@ class State:
             raise ValueError(f"{verdict!r} is not a verdict")
         values = (target, night, verdict, build, printable_lines(redacted(detail)))
         self.write("insert or replace into verdict values (?, ?, ?, ?, ?)", *values)
+        self.write("delete from waiting where target = ?", target)
 
     def judge_unchanged(self, names: Sequence[str], night: int) -> None:
         """Record that some targets were up to date, in one transaction."""
@@ -241,6 +323,18 @@ class State:
         """Return the identifiers of all builds."""
         return {row[0] for row in self.database.execute("select id from build")}
 
+    def smoke(self, target: str, count: int) -> Mapping[str, SmokeCount]:
+        """Return what the smoke programs of a target's last builds gave, by build."""
+        query = """
+            select build, sum(status = 'passed'), sum(status = 'failed'), sum(status = 'skipped')
+            from (select build, json_extract(line.value, '$.status') as status
+                from (select id as build, document from build where target = ?
+                    order by rowid desc limit ?),
+                    json_each(document, '$.smoke') as line)
+            group by build"""
+        rows = self.database.execute(query, (target, count))
+        return {name: SmokeCount(*numbers) for name, *numbers in rows}
+
     def last_seconds(self) -> Mapping[str, float]:
         """Return how long the last build of each target took."""
         # SQLite takes the other columns of a group from the row that has its maximum.
@@ -274,6 +368,19 @@ class State:
             target: CheckedOn(_moment(at), bool(passed), detail or "")
             for target, at, passed, detail in self.database.execute(query, (kind,))
         }
+
+    def keep_culprit(self, target: str, found: Culprit, now: dt.datetime) -> None:
+        """Keep what a bisection found for a target, in place of an earlier one."""
+        detail = f"{found.thread}\n{found.commit}\n{found.said}"
+        self.check(target, "culprit", now, passed=True, detail=detail)
+
+    def culprits(self) -> Mapping[str, Culprit]:
+        """Return what the last bisection of each target found."""
+        found = {}
+        for target, checked in self.checks("culprit").items():
+            thread, commit, said = checked.detail.split("\n", 2)
+            found[target] = Culprit(thread, said, commit)
+        return found
 
     def reproduced(self) -> set[str]:
         """Return the identifiers of the builds that were built again to the same bytes."""

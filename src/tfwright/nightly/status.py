@@ -62,6 +62,11 @@ class Status:
         return self.word + (f" since {self.since:%Y-%m-%d}" if self.since else "")
 
     @property
+    def label(self) -> str:
+        """The word as a page writes it."""
+        return self.word.replace("-", ", ")
+
+    @property
     def fine(self) -> bool:
         """Whether users have a current wheel."""
         return self.word in {"good", "good-unchanged", "untested", "newly fixed"}

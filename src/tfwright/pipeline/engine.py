@@ -349,7 +349,7 @@ def enter(job: RecipeJob, name: str) -> NoReturn:
 
         containers.bring(job)
         with opened(containers.plan(job, name)) as container:
-            sys.exit(show(container.interactive(entered)))
+            sys.exit(show(container.command(entered, terminal=True, echo=True)))
     become(entered)
 
 

@@ -234,6 +234,29 @@ def digests(table: SourceTable) -> Mapping[str, str]:
     return {file: files.sha256(table.file(file)) for file in table.named_files}
 
 
+def rule_digests(table: SourceTable) -> Mapping[str, str]:
+    """Return those of patches and assets that can change repository rules.
+
+    A patch of sources alone changes nothing that a build downloads.
+    """
+    from tfwright.tools.git import patching
+
+    holding = _holding_rules(table)
+
+    def changes_rules(file: str) -> bool:
+        try:
+            return any(holding(each.path) for each in patching.read(table.file(file)))
+        except RecipeError:
+            # The stage says what is wrong with it.
+            return True
+
+    return {
+        file: digest
+        for file, digest in digests(table).items()
+        if file not in table.patches or changes_rules(file)
+    }
+
+
 def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

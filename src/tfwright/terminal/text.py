@@ -132,7 +132,9 @@ def _write(shown: Sequence[Styled], stream: TextIO) -> None:
     # A line behind a display that is redrawn would be torn by it.
     while _drawn:
         _drawn.pop()()
-    if not _in_colour(stream):
+    # https://no-color.org: set and not empty, whatever its value.
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if plain or not stream.isatty():
         stream.write("".join(part.text for part in shown) + "\n")
         return
     from rich.text import Text
@@ -328,11 +330,6 @@ def width(stream: TextIO) -> int | None:
         return os.get_terminal_size(stream.fileno()).columns or None
     except OSError:
         return None
-
-
-def _in_colour(stream: TextIO) -> bool:
-    # https://no-color.org: set and not empty, whatever its value.
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @cache

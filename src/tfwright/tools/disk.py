@@ -95,24 +95,18 @@ def failure(fault: OSError, path: Path | None = None) -> HostError:
     # write() and close() raise without a name: only open() knows which file it was.
     named = path or fault.filename2 or fault.filename
     if fault.errno in LIMITS:
-        return _limited(fault, str(named or _reason(fault)))
+        what, option = LIMITS[fault.errno or 0]
+        return HostError(
+            f"{what}: {named or _reason(fault)}",
+            remedy=f"Raise the limit of this shell with 'ulimit -{option}', or that of the service "
+            "or container that started it.",
+        )
     place = named or "build_out"
     if fault.errno in FULL:
         return full(f"{place} cannot be written")
     why = REFUSED.get(fault.errno or 0) or f"cannot be used: {_reason(fault)}"
     long = fault.errno == errno.ENAMETOOLONG
     return HostError(f"{place} {why}", remedy="Use a shorter path." if long else PLACE)
-
-
-def _limited(fault: OSError, place: str) -> HostError:
-    what, option = LIMITS[fault.errno or 0]
-    return HostError(
-        f"{what}: {place}",
-        remedy=(
-            f"Raise the limit of this shell with 'ulimit -{option}', or that of the service or "
-            "container that started it."
-        ),
-    )
 
 
 def _reason(fault: OSError) -> str:

@@ -1,5 +1,7 @@
 """Templates: text made from SHIPPED/templates, where a name that has no value is an error."""
 
+import base64
+import hashlib
 import importlib.util
 import io
 import re
@@ -9,6 +11,7 @@ from typing import Any, Literal
 
 from tfwright.documents.home import SHIPPED
 from tfwright.errors import HostError
+from tfwright.tools import files
 
 TEMPLATES = SHIPPED / "templates"
 
@@ -55,7 +58,19 @@ def renderer(template: str) -> Callable[[Mapping[str, object]], str]:
         lstrip_blocks=True,
         trim_blocks=True,
     )
+    environment.globals["policy"] = content_policy
     return environment.get_template(template).render
+
+
+@lru_cache
+def content_policy() -> str:
+    """Return what a browser may do with our pages: run the one script, and fetch from us."""
+    script = files.content(TEMPLATES / "nightly_script.js")
+    digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+        f"script-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'"
+    )
 
 
 Point = tuple[float, float]

@@ -1,6 +1,8 @@
 """The sources of an archive, in order; each is believed by the archive's checksum only."""
 
+import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +17,7 @@ from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive, transport
-from tfwright.tools.git.archive import Form, Layout, Pack, SourceArchive
+from tfwright.tools.git.archive import Form, Layout, Pack, PartialMirrorError, SourceArchive
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.downloads import WantedFile
@@ -37,6 +39,8 @@ VAULT, URL, MIRROR, GIT, PACKED, INDEX, RECIPE, DROP = (
 """The kinds of sources, as people read them."""
 MOST_MISSES = 2
 """Times that a server may be out of reach, with no answer in between, before it is left alone."""
+MOST_ABSENT = 12
+"""Files that a mirror may lack of a commit that is packed all the same."""
 SHOWN = 12
 """Archives that a note names before it only counts."""
 
@@ -76,6 +80,8 @@ class Attempt:
 
     source: str
     why: str
+    partial: PartialMirrorError | None = None
+    """The mirror lacks a part of it, so that a substitute can be packed of the rest."""
 
 
 @dataclass
@@ -114,6 +120,23 @@ class Missing:
     wanted: WantedArchive
     attempts: tuple[Attempt, ...]
 
+    def table(self) -> list[str]:
+        """Return the lines of a substitute of all that a mirror has; none if there is no such."""
+        found = next((attempt.partial for attempt in self.attempts if attempt.partial), None)
+        # A mirror without most files is another repository, or has no files at all.
+        if found is None or len(found.absent) > MOST_ABSENT:
+            return []
+        name = self.wanted.name.partition(",")[0]
+        key = name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
+        return [
+            f"[fetch.substitutes.{key}]",
+            f'reason = "The git mirrors at hand lack {len(found.absent)} of its files"',
+            f'replaces = "{self.wanted.sha256}"',
+            f'git = "{found.repository}"',
+            f'commit = "{found.commit}"',
+            f"exclude = {json.dumps(found.absent)}",
+        ]
+
 
 @dataclass(frozen=True)
 class Supply:
@@ -149,15 +172,17 @@ class Supply:
                 "'invoke vault --links' with the same --recipe asks every source"
             )
         stopped = [
-            missing.wanted.name
-            for missing in self.missing
-            if not set(missing.wanted.urls).isdisjoint(unmet)
+            missing for missing in self.missing if not set(missing.wanted.urls).isdisjoint(unmet)
         ]
         if stopped:
             yield (
-                f"The last build stopped for {listed(stopped)}: name a mirror in [mirrors] or "
-                "[downloads] of the host file, or copy the files into its drop folder"
+                f"The last build stopped for {listed(missing.wanted.name for missing in stopped)}: "
+                "name a mirror in [mirrors] or [downloads] of the host file, or copy the files "
+                "into its drop folder"
             )
+        for missing in stopped:
+            if lines := missing.table():
+                yield "Or add this to the recipe, and run 'invoke pin':\n" + "\n".join(lines)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -389,7 +414,8 @@ def _first(wanted: WantedArchive, origins: Origins, store: Store, attempts: list
             with store.admitting(wanted.sha256, source.where) as target:
                 origins.servers.fill(source, target)
         except SupplyError as fault:
-            attempts.append(Attempt(f"{source.way}, {source.where}", fault.what))
+            partly = fault if isinstance(fault, PartialMirrorError) else None
+            attempts.append(Attempt(f"{source.way}, {source.where}", fault.what, partly))
         else:
             return source.way
     return ""

@@ -38,14 +38,21 @@ class Shortage:
         lines = list(self._summary())
         if count > SHOWN:
             lines = [*lines[:SHOWN], f"and {count - SHOWN} more, see the log"]
+        tables = [line for missing in self.archives for line in missing.table()]
         noun = "input" if count == 1 else "inputs"
         return SupplyError(
             f"{count} {noun} that {self.recipe} needs could not be found: {', '.join(names)}",
             remedy=f"Copy each file, under any name, into {host_files.drop_folder(host_file)}; or "
             f"name a mirror in [mirrors] or [downloads] of {host_files.path()}; or add another "
             "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "
-            f"[fetch.substitutes]. Then run 'invoke fetch --recipe {self.recipe}'.",
-            evidence=Evidence(lines=lines, log=log),
+            f"[fetch.substitutes]. Then run 'invoke fetch --recipe {self.recipe}'."
+            + (
+                " A git mirror has all but a few files of what the tables above name: add them to "
+                f"the recipe, and run 'invoke pin --recipe {self.recipe}'."
+                if tables
+                else ""
+            ),
+            evidence=Evidence(lines=[*lines, *tables], log=log),
         )
 
     def _summary(self) -> Iterator[str]:

@@ -223,7 +223,7 @@ def test_what_commands_ask_of_a_server_is_bounded_too(serve: Serve, store: Path)
     repository = GitRepository(scratch).make()
     with fails(SupplyError, "it wrote more than"):
         Remote(store, address)._bring_texts(repository, COMMIT, ("a",))
-    assert Remote(store, address).subjects("0" * 40, COMMIT) == []
+    assert Remote(store, address).commits("0" * 40, COMMIT) == []
     assert left(store) == 0
     assert time.monotonic() - begun < 60
 

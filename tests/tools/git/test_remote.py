@@ -100,10 +100,12 @@ def test_the_commits_since_a_build_are_named_newest_first(
     history: list[str], tmp_path: Path
 ) -> None:
     address = f"file://{tmp_path / 'history'}"
-    listed = Remote(tmp_path, address).subjects(history[1], history[4])
-    assert listed == [(history[4], "Change 4"), (history[3], "Change 3"), (history[2], "Change 2")]
+    listed = Remote(tmp_path, address).commits(history[1], history[4])
+    author = listed[0].author
+    assert author
+    assert listed == [(history[n], author, f"Change {n}") for n in (4, 3, 2)]
     # What was brought before serves again; nothing lies between a commit and itself.
-    assert Remote(tmp_path, address).subjects(history[4], history[4]) == []
+    assert Remote(tmp_path, address).commits(history[4], history[4]) == []
 
 
 @pytest.mark.medium
@@ -112,7 +114,7 @@ def test_after_a_rewritten_branch_no_commits_are_named(history: list[str], tmp_p
     run_git("checkout", "--quiet", "--orphan", "again", cwd=place)
     rewritten = commit(place, message="Begin again")
     address = f"file://{place}"
-    assert Remote(tmp_path, address).subjects(history[4], rewritten) == []
+    assert Remote(tmp_path, address).commits(history[4], rewritten) == []
 
 
 @pytest.mark.medium

@@ -16,9 +16,12 @@ def size(count: float) -> str:
     return f"{count:.0f} {unit}" if whole else f"{count:.1f} {unit}"
 
 
-def change(before: float, now: float) -> str:
-    """Return how a number changed, as ``+3.1 %``; nothing if it did not, or began at 0."""
-    if not before or abs(now - before) * 1000 < before:
+def change(before: float, now: float, least: float = 0) -> str:
+    """Return how a number changed, as ``+3.1 %``; nothing if it did not, or began at 0.
+
+    A change by less than `least` is noise.
+    """
+    if not before or abs(now - before) * 1000 < before or abs(now - before) < least:
         return ""
     return f"{(now - before) / before:+.1%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
 
@@ -37,6 +40,11 @@ def duration(seconds: float) -> str:
 def day(moment: dt.datetime | dt.date | None) -> str:
     """Return a date, ISO 8601."""
     return f"{moment:%Y-%m-%d}" if moment else ""
+
+
+def clock(moment: dt.datetime) -> str:
+    """Return a time of day in UTC."""
+    return f"{moment.astimezone(dt.UTC):%H:%M}"
 
 
 def minute(moment: dt.datetime | None) -> str:

@@ -14,6 +14,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages import charts, log
 from tfwright.tools import redaction
+from tfwright.tools.git import forge
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import render
 from tfwright.wheel.seal import statement
@@ -87,6 +88,8 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
     values: dict[str, object] = {
         "build": build,
         "words": pages,
+        "forge": forge,
+        "root": "../../",
         "before": before,
         "plot": charts.sweep(build.sweep),
         "timeline": timeline,

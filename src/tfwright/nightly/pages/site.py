@@ -4,32 +4,36 @@ The first page has a line for each target, trouble first, with what broke and wh
 """
 
 import datetime as dt
+import heapq
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import groupby
+from pathlib import Path
 
-from tfwright.documents.nightly import NightlyFile, Target, targets
+from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import pages, retention, timer
-from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.builds import Verdict
 from tfwright.nightly.pages import charts
-from tfwright.nightly.pages.charts import Sparkline
-from tfwright.nightly.state import CheckedOn, KeptBuild, NightVerdict, State
-from tfwright.nightly.status import TONES, Status, status_of
+from tfwright.nightly.pages.views import RECIPES, TargetView, views
+from tfwright.nightly.state import NightVerdict, PastNight, State, WaitingBuild
 from tfwright.tools import batch as batches
+from tfwright.tools.batch import FileBatch
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import renderer
 
-RECIPES = "recipes"
 BADGES = "badges"
+NIGHTS = "nights"
 BUILDS_SHOWN = 120
 """Builds on the page of one recipe."""
-MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "good": "\N{CHECK MARK}", "dim": "\N{MIDDLE DOT}"}
-"""Colour alone tells nothing to one reader in twelve."""
-COLOURS = {"good": "#1a7f42", "warn": "#8a6d00", "bad": "#c0292b", "dim": "#656c76"}
-"""Of a badge, by the tone of the status."""
+PLOTTED = 60
+"""Builds in a plot."""
+NIGHTS_SHOWN = 60
+"""Nights that have a page."""
+ONE_LIST = 12
+"""Recipes with a current wheel from which on they are grouped by release."""
 ENTRIES = 50
 """Events in the feed."""
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -37,215 +41,78 @@ ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
-class TargetView:
-    """What the pages show of one target."""
+class NightLine:
+    """What one night gave for one target."""
 
-    target: Target
-    listed: bool
-    """Whether nightly.toml still lists it."""
-    status: Status
-    nights: Sequence[NightVerdict]
-    builds: Sequence[KeptBuild]
-    """Oldest first."""
-    yanked: Mapping[str, str]
-    """Reason by wheel, of any target."""
-    reproduced: Collection[str]
-    """Identifiers of the builds, of any target, that gave the same bytes again."""
-    check: CheckedOn | None
-    """The last attempt to reproduce one of them."""
-    links: CheckedOn | None = None
-    """What the servers of its archives said; where some are lost, since when."""
-    failed: NightlyBuild | None = None
-    """What broke, while the target fails."""
-    worker: str = ""
-    """The machine that built the newest wheel; empty for the build host itself."""
+    view: TargetView
+    night: NightVerdict
+    before: Verdict | None
+    """What the night before gave; None before the first."""
 
     @property
-    def mark(self) -> str:
-        """The character that says the same as the colour."""
-        return MARKS[self.status.tone]
+    def new(self) -> bool:
+        """Whether the night before gave something else; good and unchanged are the same."""
+        fine = {"good", "unchanged"}
+        return self.before != self.night.verdict and {self.before, self.night.verdict} != fine
 
-    @cached_property
-    def offered(self) -> Sequence[KeptBuild]:
-        """The builds whose wheels the page offers: those that passed, else all in the index."""
-        listed = [
-            build
-            for build in self.builds
-            if build.listed and not build.hidden and build.wheel not in self.yanked
-        ]
-        # A wheel that failed its tests is in the index, but no reason to leave the last good one.
-        return [build for build in listed if build.good] or listed
+
+@dataclass(frozen=True)
+class NightPage:
+    """A night with what it gave."""
+
+    past: PastNight
+    lines: Sequence[NightLine]
 
     @property
-    def newest(self) -> KeptBuild | None:
-        """The newest wheel that is offered."""
-        return self.offered[-1] if self.offered else None
+    def counts(self) -> Mapping[str, int]:
+        """How many targets have each verdict."""
+        return Counter(line.night.verdict for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """The night under way."""
+
+    began: dt.datetime
+    queue: Sequence[WaitingBuild]
+    """What runs, then what waits."""
+    ends: Mapping[str, dt.datetime]
+    """When each build of the queue is expected to end."""
 
     @property
-    def size_change(self) -> str:
-        """How much larger the newest wheel is than the one before it."""
-        if len(self.offered) < 2:  # noqa: PLR2004 a pair
-            return ""
-        before, newest = self.offered[-2:]
-        return pages.change(before.size, newest.size)
-
-    @cached_property
-    def withdrawn(self) -> Mapping[str, str]:
-        """Why wheels that are newer than the offered one were yanked, by version."""
-        found = {}
-        for build in reversed(self.builds):
-            if self.newest and build.id == self.newest.id:
-                break
-            if build.listed and build.wheel in self.yanked:
-                found[build.version] = self.yanked[build.wheel] or "no reason given"
-        return found
+    def running(self) -> int:
+        """How many builds run."""
+        return sum(build.began is not None for build in self.queue)
 
     @property
-    def spark(self) -> Sparkline:
-        """Its last nights."""
-        return charts.sparkline(self.nights, {build.id: build.seconds for build in self.builds})
-
-    @property
-    def reproduction(self) -> tuple[str, str]:
-        """Whether the newest wheel was built again to the same bytes, and in which tone."""
-        if self.newest and self.newest.id in self.reproduced:
-            return "reproduced", "good"
-        if self.check and not self.check.passed:
-            day = pages.day(self.check.at)
-            return f"not reproduced on {day}: {self.check.detail}", "bad"
-        return "not reproduced yet", "dim"
-
-    @property
-    def failed_page(self) -> str:
-        """The page that says what broke; the target's own where that of the build is gone."""
-        if self.failed and any(build.id == self.failed.id for build in self.builds):
-            return f"builds/{self.failed.id}/#broken"
-        return f"{RECIPES}/{self.target.name}.html"
-
-    @property
-    def changed(self) -> str:
-        """How what failed differs from the last good build, or that there is none.
-
-        Empty for a build of an earlier tfwright that was not compared with the last good one.
-        """
-        failed = self.failed
-        if failed is None:
-            return ""
-        if not failed.against:
-            if any(build.good for build in self.builds):
-                return ""
-            built = any(build.result == "built" for build in self.builds)
-            return "none yet" if built else "none; it was never built"
-        parts = [*failed.changed]
-        if failed.commits:
-            count = len(failed.commits)
-            plural = "" if count == 1 else "s"
-            newest = failed.commits[0].subject[:100]
-            parts.append(f"{count} commit{plural}, newest “{newest}”")
-        return ", ".join(parts) or "nothing that tfwright knows of"
-
-    def install(self, url: str | None) -> str:
-        """Return the command that installs exactly the newest wheel; `url` is that of the site.
-
-        A version with a local part cannot be on a public index, so the exact pin also keeps out a
-        wheel of the same name from elsewhere.
-        """
-        if self.newest is None or not url:
-            return ""
-        project = self.newest.wheel.split("-")[0].replace("_", "-")
-        index = f"{url}r/{self.target.name}/"
-        return f"pip install --extra-index-url {index} {project}=={self.newest.version}"
-
-    def badge(self, now: dt.datetime) -> str:
-        """Return a badge that says how the target stands, as SVG."""
-        status = self.status
-        text = status.said
-        if status.fine and status.since:
-            days = max(0, (now - status.since).days)
-            text = f"good since {days} day{'' if days == 1 else 's'}"
-        values = {"name": self.target.name, "said": text, "colour": COLOURS[status.tone]}
-        return renderer("nightly_badge.svg.j2")(values)
+    def end(self) -> dt.datetime | None:
+        """When the last build is expected to end."""
+        return max(self.ends.values(), default=None)
 
     def summary(self) -> dict[str, object]:
         """Return its entry in ``latest.json``."""
-        status, newest = self.status, self.newest
-        entry: dict[str, object] = {
-            "name": self.target.name,
-            "state": status.word,
-            "fine": status.fine,
-            "since": status.since.isoformat() if status.since else None,
-            "last-good": status.last_good.isoformat() if status.last_good else None,
-            "detail": status.detail,
+        return {
+            "began": _stamp(self.began),
+            "expected-end": _stamp(self.end) if self.end else None,
+            "running": [build.target for build in self.queue if build.began],
+            "waiting": [build.target for build in self.queue if not build.began],
         }
-        if self.links:
-            lost = not self.links.passed
-            entry["archives"] = {
-                "lost-since": self.links.at.isoformat() if lost else None,
-                "detail": self.links.detail,
-            }
-        if newest:
-            entry["wheel"] = {
-                "filename": newest.wheel,
-                "version": newest.version,
-                "sha256": newest.sha256,
-                "size": newest.size,
-                "build": newest.id,
-                "tested": newest.tested,
-            }
-        return entry
 
 
-def views(
-    nightly: NightlyFile, state: State, yanked: Mapping[str, str], now: dt.datetime
-) -> list[TargetView]:
-    """Return every target that a host has or had, those in trouble first.
+def write(  # noqa: PLR0913 one choice each, all with a default
+    nightly: NightlyFile,
+    state: State,
+    now: dt.datetime,
+    yanked: Mapping[str, str],
+    *,
+    only_first: bool = False,
+    ended: bool = False,
+) -> int:
+    """Write the pages, feed, badges and `latest.json`; return how many files changed.
 
-    `yanked` holds the reason for each yanked wheel, by file name. A target that nightly.toml does
-    not list any more keeps its builds, and becomes stale.
-    """
-    last = state.last_night()
-    # More than a year is not shown, and a host may have ten years of nights.
-    history = state.history(max(0, last.number - 400) if last else 0)
-    checks, reproduced = state.checks("reproduced"), state.reproduced()
-    links = state.checks("links")
-    builds: dict[str, list[KeptBuild]] = defaultdict(list)
-    for build in state.builds():
-        builds[build.target].append(build)
-    listed = {target.name: target for target in targets(nightly)}
-    former = {name: Target(name=name, recipe=name) for name in builds}
-    found = []
-    for name, target in (former | listed).items():
-        # One that has left nightly.toml may have had its last night before those.
-        nights = history.get(name) or state.history_of(name, 1)
-        view = TargetView(
-            target,
-            name in listed,
-            status_of(nights, now, nightly.notices.stale_nights),
-            nights,
-            builds[name],
-            yanked,
-            reproduced,
-            checks.get(name),
-            links.get(name),
-        )
-        if view.status.fine and view.withdrawn and view.newest is None:
-            # The build is as good as it was, but its users have no wheel.
-            view = replace(view, status=replace(view.status, word="withdrawn", since=None))
-        if not view.status.fine:
-            identifier = next((night.build for night in reversed(nights) if night.build), "")
-            view = replace(view, failed=state.build(identifier))
-        # The short form of a build lacks the worker; its document is read only where others build.
-        if nightly.on != "here" and view.newest and (own := state.build(view.newest.id)):
-            view = replace(view, worker=own.worker)
-        found.append(view)
-    order = list(TONES)
-    return sorted(found, key=lambda view: (order.index(view.status.word), view.target.name))
-
-
-def write(nightly: NightlyFile, state: State, now: dt.datetime, yanked: Mapping[str, str]) -> int:
-    """Write the first page, a page for each target, feed, badges; return how many changed.
-
-    `yanked` holds the reason for each yanked wheel, by file name.
+    `yanked` holds the reason for each yanked wheel, by file name. With `only_first`, the pages that
+    a build which begins does not change are left as they are. `ended` says that the last night ends
+    now, which the state keeps only once its site is complete.
     """
     site = nightly.site
     everything = views(nightly, state, yanked, now)
@@ -256,44 +123,167 @@ def write(nightly: NightlyFile, state: State, now: dt.datetime, yanked: Mapping[
         "now": now,
         "words": pages,
     }
+    past = state.nights(NIGHTS_SHOWN)
+    if ended:
+        past[0] = replace(past[0], ended=now)
     with batches.below(site) as batch:
-        for view in everything:
-            name = view.target.name
-            builds = view.builds[-BUILDS_SHOWN:]
-            days = dt.timedelta(days=nightly.retention.hidden_days)
-            values = common | {
-                "view": view,
-                "builds": builds[::-1],
-                "nights": state.history_of(name, BUILDS_SHOWN)[::-1],
-                "deletion": {build.id: build.hidden + days for build in builds if build.hidden},
-                "known": {build.id for build in view.builds},
-                "kept": retention.kept_by_file(builds, site),
-            }
-            page = renderer("nightly_recipe.html.j2")(values)
-            batch.add(site / RECIPES / f"{name}.html", page.encode())
-            batch.add(site / BADGES / f"{name}.svg", view.badge(now).encode())
-        batch.add(site / "feed.xml", _feed(state, now, common))
+        pen = Pen(site, batch, common, now)
+        if not only_first:
+            _add_recipes(nightly, state, everything, pen)
+            _add_nights(past, everything, pen)
+            pen.add("matrix.html", "matrix", rows=matrix(listed), pythons=pythons(listed))
+            pen.add("compare.html", "compare")
+            batch.add(site / "feed.xml", _feed(state, now, common))
         latest = {"format": 1, "made": _stamp(now), "targets": [view.summary() for view in listed]}
+        last = past[0] if past else None
+        current = tonight(last, state.queued(), now) if last and not last.finished else None
+        if current:
+            latest["night"] = current.summary()
         batch.add(site / "latest.json", (json.dumps(latest, indent=1) + "\n").encode())
         said, tone = sentence(listed)
-        last = state.last_night()
-        values = common | {
-            "views": listed,
-            "said": said,
-            "tone": tone,
-            "last": last.started if last else None,
-            "next": timer.next_start(nightly.directory, now),
-            "stale_nights": nightly.notices.stale_nights,
-        }
         # The first page comes last: whoever reads it finds what it links.
-        batch.add(site / "index.html", renderer("nightly_index.html.j2")(values).encode())
+        pen.add(
+            "index.html",
+            "index",
+            groups=groups(listed),
+            count=len(listed),
+            labels=dict.fromkeys(view.status.label for view in listed),
+            said=said,
+            tone=tone,
+            last=last,
+            tonight=current,
+            next=timer.next_start(nightly.directory, now),
+            stale_nights=nightly.notices.stale_nights,
+        )
         count = batch.place()
     # Pages of targets that nothing names any more would go on to say how they once stood.
     names = {view.target.name for view in everything}
-    for path in (*site.glob(f"{RECIPES}/*.html"), *site.glob(f"{BADGES}/*.svg")):
-        if path.stem not in names:
-            path.unlink()
+    numbers = {str(night.number) for night in past} | {"index"}
+    for folder, wanted in ((RECIPES, names), (BADGES, names), (NIGHTS, numbers)):
+        for path in site.glob(f"{folder}/*.*"):
+            if path.stem not in wanted:
+                path.unlink()
     return count
+
+
+@dataclass(frozen=True)
+class Pen:
+    """Writes pages of a site into a batch."""
+
+    site: Path
+    batch: FileBatch
+    common: Mapping[str, object]
+    """What every page may name."""
+    now: dt.datetime
+
+    def add(self, place: str, template: str, **values: object) -> None:
+        """Add a page; its template finds the top of the site as `root`."""
+        root = "../" * place.count("/")
+        text = renderer(f"nightly_{template}.html.j2")({**self.common, "root": root, **values})
+        self.batch.add(self.site / place, text.encode())
+
+
+def _add_recipes(
+    nightly: NightlyFile, state: State, everything: Sequence[TargetView], pen: Pen
+) -> None:
+    """Add the page and the badge of each target."""
+    days = dt.timedelta(days=nightly.retention.hidden_days)
+    for view in everything:
+        name = view.target.name
+        builds = view.builds[-BUILDS_SHOWN:]
+        pen.add(
+            f"{RECIPES}/{name}.html",
+            "recipe",
+            view=view,
+            builds=builds[::-1],
+            nights=[*runs(state.history_of(name, BUILDS_SHOWN)[::-1])],
+            deletion={build.id: build.hidden + days for build in builds if build.hidden},
+            known={build.id for build in view.builds},
+            kept=retention.kept_by_file(builds, nightly.site),
+            plots=charts.history(builds[-PLOTTED:], state.smoke(name, PLOTTED)),
+        )
+        badge = view.badge(pen.now).encode()
+        pen.batch.add(pen.site / BADGES / f"{name}.svg", badge)
+
+
+def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen: Pen) -> None:
+    """Add a page for each night, and their list."""
+    lines: dict[int, list[NightLine]] = defaultdict(list)
+    for view in everything:
+        before: Verdict | None = None
+        for night in view.nights:
+            lines[night.night].append(NightLine(view, night, before))
+            before = night.verdict
+    found = [NightPage(night, lines[night.number]) for night in past]
+    for number, page in enumerate(found):
+        later = found[number - 1].past if number else None
+        earlier = found[number + 1].past if number + 1 < len(found) else None
+        place = f"{NIGHTS}/{page.past.number}.html"
+        pen.add(place, "night", night=page, later=later, earlier=earlier)
+    pen.add(f"{NIGHTS}/index.html", "nights", nights=found)
+
+
+@dataclass(frozen=True)
+class NightRun:
+    """Nights in a row that gave the same for one target, without a build in between."""
+
+    first: NightVerdict
+    last: NightVerdict
+    count: int
+
+
+def runs(nights: Sequence[NightVerdict]) -> Iterator[NightRun]:
+    """Yield runs of equal nights, newest first, as the nights are."""
+
+    def same(night: NightVerdict) -> tuple[str, ...]:
+        return night.verdict, night.detail, night.build
+
+    for _, own in groupby(nights, same):
+        together = list(own)
+        yield NightRun(together[-1], together[0], len(together))
+
+
+def groups(listed: Sequence[TargetView]) -> list[tuple[str, list[TargetView]]]:
+    """Return the targets under their headings: those in trouble, then the others by release."""
+    found: dict[str, list[TargetView]] = defaultdict(list)
+    fine = [view for view in listed if view.status.fine]
+    if trouble := [view for view in listed if not view.status.fine]:
+        found["Without a current wheel"] = trouble
+    for view in sorted(fine, key=lambda view: view.facts.order):
+        found[view.facts.family if len(fine) > ONE_LIST else "With a current wheel"].append(view)
+    return [*found.items()]
+
+
+Matrix = dict[str, dict[str, dict[str, list[TargetView]]]]
+"""Targets by release, GPU code and Python."""
+
+
+def matrix(listed: Sequence[TargetView]) -> Matrix:
+    """Return the targets by what their wheels are for, the newest release first."""
+    found: Matrix = {}
+    for view in sorted(listed, key=lambda view: (view.facts.order, view.facts.gpu)):
+        own = found.setdefault(view.facts.family, {}).setdefault(view.facts.gpu or "unknown", {})
+        own.setdefault(view.facts.python or "unknown", []).append(view)
+    return found
+
+
+def pythons(listed: Sequence[TargetView]) -> list[str]:
+    """Return the Pythons of the matrix, oldest first."""
+    named = {view.facts.python or "unknown" for view in listed}
+    return sorted(named, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+
+
+def tonight(night: PastNight, queue: Sequence[WaitingBuild], now: dt.datetime) -> Tonight:
+    """Return the night under way, with when its builds are expected to end."""
+    ends: dict[str, dt.datetime] = {}
+    free: list[dt.datetime] = []
+    for build in queue:
+        lasts = dt.timedelta(seconds=build.seconds)
+        # As many go on side by side as run now; what takes longer than expected may end any time.
+        start = build.began or (heapq.heappop(free) if free else now)
+        ends[build.target] = max(start + lasts, now)
+        heapq.heappush(free, ends[build.target])
+    return Tonight(night.started, queue, ends)
 
 
 def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
@@ -305,7 +295,7 @@ def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
         every = "The recipe has" if fine == 1 else f"All {fine} recipes have"
         return f"{every} a current wheel.", "good"
     # In the order of the page.
-    counts = Counter(view.status.word for view in found)
+    counts = Counter(view.status.label for view in found)
     parts = ", ".join(f"{count} {word}" for word, count in counts.items())
     tone = "bad" if any(view.status.tone == "bad" for view in found) else "warn"
     return f"{fine} of {len(found)} recipes have a current wheel: {parts}.", tone

@@ -151,15 +151,11 @@ class Invocation:
 
     def arguments(self, jobs: int, *flags: str) -> tuple[str, ...]:
         """Return the arguments of a build; the recipe's flags, and then `flags`, win."""
-        return (*self._flags(jobs), *flags, "--", self.table.target)
-
-    def _flags(self, jobs: int) -> tuple[str, ...]:
         return (
             "build",
             # With curses off, Bazel prints the action counter about once a minute.
             "--curses=yes",
-            # The log is searched and shown, where colour
-            # codes would only be in the way.
+            # The log is searched and shown, where colour codes would only be in the way.
             "--color=no",
             # The log then names the rc file that each flag came from.
             "--announce_rc",
@@ -171,6 +167,9 @@ class Invocation:
             *self._hermetic(),
             *remote_execution(self.job, self.version),
             *self.table.flags,
+            *flags,
+            "--",
+            self.table.target,
         )
 
     def _rc(self) -> str:

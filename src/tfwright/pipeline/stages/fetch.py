@@ -158,7 +158,7 @@ def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
     """
     from tfwright.rules import patched_tree
 
-    patches = patched_tree.digests(source).items()
+    patches = patched_tree.rule_digests(source).items()
     settings = job.host_file
     dropped = sorted(trees.files_below(settings.drop, follow=True)) if settings.drop else ()
     named = {"mirrors": settings.mirrors, "downloads": settings.downloads}

@@ -8,8 +8,8 @@ import shlex
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -179,9 +179,11 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
     """Try the ways in order until one brings the binary."""
     failures = []
     for origin, bring in ways.items():
-        with _scratch(wanted.shelf) as room:
+        wanted.shelf.mkdir(parents=True, exist_ok=True)
+        # On the store's own disk: /tmp may be a memory of a few hundred megabytes.
+        with tempfile.TemporaryDirectory(dir=wanted.shelf, prefix=".scratch-") as scratch:
             try:
-                return _admit(wanted, bring(wanted, room), origin)
+                return _admit(wanted, bring(wanted, Path(scratch)), origin)
             except _NotThereError as why:
                 failures.append(f"{origin}: {why}")
     lacks_npm = "npm" in ways and here() in PACKAGES and not shutil.which("npm")
@@ -195,18 +197,6 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
         ),
         evidence=Evidence(lines=failures),
     )
-
-
-@contextmanager
-def _scratch(shelf: Path) -> Iterator[Path]:
-    """Give an empty directory on the store's own disk, and take it away again."""
-    shelf.mkdir(parents=True, exist_ok=True)
-    # On the store's own disk: /tmp may be a memory of a few hundred megabytes.
-    room = Path(tempfile.mkdtemp(dir=shelf, prefix=".room-"))
-    try:
-        yield room
-    finally:
-        files.remove(room)
 
 
 def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:

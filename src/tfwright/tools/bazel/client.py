@@ -281,19 +281,13 @@ class Client:
 
     def _runs(self, pid: int) -> bool:
         """Say whether a process is the server, and has not ended."""
-        # The system may have given the pid to another program since: only the arguments
-        # are proof.
-        return f"{self.output_base}/" in _arguments(pid)
+        import psutil
 
-
-def _arguments(pid: int) -> str:
-    """Return the command line of a process; empty if there is none."""
-    import psutil
-
-    try:
-        return " ".join(psutil.Process(pid).cmdline())
-    except (psutil.Error, ValueError):
-        return ""
+        # The system may have given the pid to another program since: only the arguments are proof.
+        try:
+            return f"{self.output_base}/" in " ".join(psutil.Process(pid).cmdline())
+        except (psutil.Error, ValueError):
+            return False
 
 
 class _Record:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfwright.errors import HostError
-from tfwright.tools import files, json_text
+from tfwright.tools import files, json_text, trees
 from tfwright.tools.cache import messages
 from tfwright.tools.cache.messages import ActionResult, Blob, MalformedMessageError
 
@@ -348,18 +348,8 @@ class CacheStore:
 
 def files_below(folder: str) -> Iterator[CachedFile]:
     """Yield all files below a folder of a cache, in no order."""
-    try:
-        entries = list(os.scandir(folder))
-    except FileNotFoundError:
-        return
-    for entry in entries:
-        # A build that runs at the same time replaces files.
-        with contextlib.suppress(FileNotFoundError):
-            if entry.is_dir(follow_symlinks=False):
-                yield from files_below(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                state = entry.stat(follow_symlinks=False)
-                yield CachedFile(state.st_mtime, state.st_size, entry.path)
+    for path, state in trees.files_below(Path(folder)):
+        yield CachedFile(state.st_mtime, state.st_size, str(path))
 
 
 def remove_oldest(found: Iterable[CachedFile], most: float) -> int:

@@ -22,7 +22,7 @@ from tfwright.documents.host_file import Engine
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command, entered
+from tfwright.tools.process.command import Command, entered, of_caller
 
 LABEL = "org.tfwright.job"
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -76,22 +76,17 @@ class Container:
         """The digest of its image."""
         return self.image.digest
 
-    def command(self, command: Command, *, terminal: bool) -> Command:
-        """Return the command on the host that runs another one inside, in just its environment."""
+    def command(self, command: Command, *, terminal: bool, echo: bool = False) -> Command:
+        """Return the command on the host that runs another one inside, in just its environment.
+
+        A `terminal` echoes what is typed only where a person sits at it.
+        """
         variables = [f"{name}={value}" for name, value in command.env.items()]
         options = ("--interactive", *(("--tty",) if terminal else ()))
         where = ("--workdir", str(command.cwd), self.identifier)
-        quiet = ("/bin/sh", "-c", QUIET, "sh") if terminal else ()
+        quiet = ("/bin/sh", "-c", QUIET, "sh") if terminal and not echo else ()
         clean = ("/usr/bin/env", "-i", *variables, *quiet, *command.argv)
         return client(self.engine, "exec", *options, *where, *clean)
-
-    def interactive(self, command: Command) -> Command:
-        """Return the command on the host that runs another one inside, on the user's terminal."""
-        variables = [f"{name}={value}" for name, value in command.env.items()]
-        options = ("--interactive", "--tty", "--workdir", str(command.cwd), self.identifier)
-        return client(
-            self.engine, "exec", *options, "/usr/bin/env", "-i", *variables, *command.argv
-        )
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process of this container."""
@@ -296,7 +291,7 @@ def client(engine: Engine, *arguments: str) -> Command:
 
 def client_environment() -> Mapping[str, str]:
     """Return what a client needs of the caller's environment: also where logins are kept."""
-    return {name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ}
+    return of_caller(CLIENT_VARIABLES)
 
 
 def _namespace(pid: int) -> str:

@@ -155,15 +155,43 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     return copy
 
 
+class PartialMirrorError(SupplyError):
+    """A mirror has a commit, and not all of its files."""
+
+    def __init__(self, mirror: Path, repository: str, commit: str, absent: Sequence[str]) -> None:
+        """Name the files; `repository` is the url that the mirror stands for."""
+        self.repository, self.commit, self.absent = repository, commit, tuple(absent)
+        listed = ", ".join(f'"{path}"' for path in absent)
+        super().__init__(
+            f"{mirror} lacks files of {commit[:12]}: {', '.join(absent)}",
+            remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
+        )
+
+
 def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
     """Write `archive` to `target` from a bare mirror of its repository.
 
     A forge's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in
     the forge's time zone, which its file times are written in. Raises SupplyError if the mirror
-    lacks the ref or one of its files; whether the bytes are the pinned ones, the caller checks.
+    lacks the ref, PartialMirrorError if it lacks files of it; whether the bytes are the pinned
+    ones, the caller checks.
     """
     layout = Layout(archive.form, archive.prefix, archive.zone)
-    pack_ref(layout, archive.ref, mirror, target)
+    try:
+        pack_ref(layout, archive.ref, mirror, target)
+    except SupplyError:
+        repository = GitRepository(mirror)
+        if commit := repository.commit_named(archive.ref):
+            _insist_on_files(repository, mirror, Pack(archive.repository, commit, ""))
+        raise
+
+
+def _insist_on_files(repository: GitRepository, mirror: Path, wanted: Pack) -> None:
+    """Raise PartialMirrorError for files of a commit that are not there; all at once."""
+    # git archive would name the first one only.
+    absent = [entry.path for entry in repository.lacking(wanted.ref, wanted.exclude)]
+    if absent:
+        raise PartialMirrorError(mirror, wanted.repository, wanted.ref, absent)
 
 
 def pack(wanted: Pack, mirror: Path, target: Path) -> None:
@@ -177,14 +205,7 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
         paths = (".", *(f":(exclude,literal){path}" for path in wanted.exclude))
     repository = GitRepository(mirror)
     if repository.kind(wanted.ref) == "commit":
-        absent = [entry.path for entry in repository.lacking(wanted.ref, wanted.exclude)]
-        if absent:
-            # git archive would name the first one only.
-            listed = ", ".join(f'"{path}"' for path in absent)
-            raise SupplyError(
-                f"{mirror} lacks files of {wanted.ref[:12]}: {', '.join(absent)}",
-                remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
-            )
+        _insist_on_files(repository, mirror, wanted)
     # Not compressed: the bytes would depend on git's zlib.
     form: Form = "zip" if wanted.zipped else "tar.gz"
     layout = Layout(form, wanted.prefix, stored=wanted.zipped)

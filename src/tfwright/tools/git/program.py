@@ -15,7 +15,7 @@ from typing import IO, Any
 from tfwright.errors import Evidence, HostError, SupplyError, TfwrightError, ToolError, invoke
 from tfwright.tools import disk
 from tfwright.tools.process import pipes
-from tfwright.tools.process.command import Command, clean_environment
+from tfwright.tools.process.command import Command, clean_environment, of_caller
 from tfwright.tools.process.runner import TAIL_LINES
 
 CONFIG = Path(__file__).with_name("gitconfig")
@@ -85,7 +85,7 @@ def variables(home: Path, **more: str) -> dict[str, str]:
 
 def network() -> dict[str, str]:
     """Return the variables of a command that may use the network; no other can reach it."""
-    caller = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    caller = of_caller(PASSED_ON)
     return {**caller, "GIT_ALLOW_PROTOCOL": PROTOCOLS, "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 
 

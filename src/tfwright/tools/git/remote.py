@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.version import Version
 
@@ -22,6 +23,14 @@ DEPTH = 500
 COMMIT = re.compile(r"[0-9a-f]{40}")
 SHOWN = 6
 """Names of a repository that an error lists."""
+
+
+class RemoteCommit(NamedTuple):
+    """A commit of a remote repository."""
+
+    commit: str
+    author: str
+    subject: str
 
 
 class Remote:
@@ -158,8 +167,8 @@ class Remote:
         if ids := re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed):
             self._bring(into, "--filter=blob:none", *ids)
 
-    def subjects(self, before: str, now: str) -> list[tuple[str, str]]:
-        """Return the commits after `before` up to `now`, newest first, each with its subject.
+    def commits(self, before: str, now: str) -> list[RemoteCommit]:
+        """Return the commits after `before` up to `now`, newest first.
 
         Only commits are transferred, no files. Returns nothing if `before` is too far back, or is
         not an ancestor, as after a rewritten branch.
@@ -168,12 +177,11 @@ class Remote:
         try:
             self._bring(history.make(), f"--depth={DEPTH}", "--filter=tree:0", now)
             history.run("merge-base", "--is-ancestor", before, now)
-            options = (f"--max-count={DEPTH}", "--format=%H%x09%s")
+            options = (f"--max-count={DEPTH}", "--format=%H%x09%an%x09%s")
             printed = history.run("log", *options, f"{before}..{now}")
         except (ToolError, SupplyError):
             return []
-        pairs = (line.partition("\t") for line in printed.splitlines())
-        return [(commit, subject) for commit, _, subject in pairs]
+        return [RemoteCommit(*line.split("\t", 2)) for line in printed.split("\n") if line]
 
     def _bring(self, into: GitRepository, *arguments: str) -> None:
         """Transfer objects; the options come before the address, and the ids behind it."""

@@ -259,13 +259,31 @@ POST_SECONDS = 20
 
 def post_json(url: str, body: Mapping[str, object], token: str = "") -> None:
     """Post JSON; raise SupplyError, which names the server and no more of the address."""
+    from tfwright.tools.http import connections
+
+    def authorised(request: "PreparedRequest") -> "PreparedRequest":
+        # As `auth` and no header: ~/.netrc would replace a header.
+        request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
     server, why = "the address", ""
     try:
         server = urlsplit(url).hostname or server
-        status = _posted(url, body, token)
-        # A redirect is not followed: what it leads to would be another address than the user's.
-        if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-            why = f"status {status}"
+        with (
+            connections.session() as session,
+            # Only the status counts: a body may have no end. A redirect is not followed: what it
+            # leads to would be another address than the user's.
+            session.post(
+                url,
+                json=body,
+                auth=authorised if token else None,
+                timeout=POST_SECONDS,
+                allow_redirects=False,
+                stream=True,
+            ) as answer,
+        ):
+            if not HTTPStatus.OK <= answer.status_code < HTTPStatus.MULTIPLE_CHOICES:
+                why = f"status {answer.status_code}"
     # The message of a library holds the whole address, which may be a secret.
     except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
         why = type(fault).__name__
@@ -274,22 +292,3 @@ def post_json(url: str, body: Mapping[str, object], token: str = "") -> None:
             f"{server} did not take the notice: {why}",
             remedy="The notice is kept and sent again in the next night.",
         )
-
-
-def _posted(url: str, body: Mapping[str, object], token: str) -> int:
-    from tfwright.tools.http import connections
-
-    def authorised(request: "PreparedRequest") -> "PreparedRequest":
-        # As `auth` and no header: ~/.netrc would replace a header.
-        request.headers["Authorization"] = f"Bearer {token}"
-        return request
-
-    auth = authorised if token else None
-    with (
-        connections.session() as session,
-        # Only the status counts: a body may have no end.
-        session.post(
-            url, json=body, auth=auth, timeout=POST_SECONDS, allow_redirects=False, stream=True
-        ) as answer,
-    ):
-        return answer.status_code

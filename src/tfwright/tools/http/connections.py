@@ -67,12 +67,8 @@ class _PlainConnection(HTTPConnection):
             return super().getresponse()
 
 
-class _SecureConnection(HTTPSConnection):
-    response_class = _Response
-
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override]
-        with _deadline(self):
-            return super().getresponse()
+class _SecureConnection(_PlainConnection, HTTPSConnection):
+    """The same, encrypted."""
 
 
 class _PlainPool(HTTPConnectionPool):

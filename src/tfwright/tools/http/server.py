@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 from tfwright.documents import filesystem
 from tfwright.errors import HostError
 from tfwright.tools import files
+from tfwright.tools.render import content_policy
 
 LOOPBACK = "127.0.0.1"
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
@@ -33,12 +34,6 @@ FOR_EVER = "public, max-age=31536000, immutable"
 """A name never gets other bytes, so a copy of a wheel holds for ever."""
 ASK_AGAIN = "no-cache"
 """A copy of a page is used only after the server said that it still holds."""
-SAFETY = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:"
-    ),
-}
 TYPES = {
     ".whl": "application/octet-stream",
     ".metadata": "application/octet-stream",
@@ -105,7 +100,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             # To the folder's own address; ``//x`` would be another server.
             self._respond(HTTPStatus.MOVED_PERMANENTLY, {"Location": f"/{asked.lstrip('/')}/"})
             return
-        page = _page(path, self.headers.get("Accept", ""))
+        page = path
+        if path.is_dir():
+            page = path / "index.json"
+            if not (prefers_json(self.headers.get("Accept", "")) and page.is_file()):
+                page = path / "index.html"
         # Opened before it is looked at: size and tag then belong to the bytes that are sent.
         try:
             stream = filesystem.open_file(page)
@@ -162,7 +161,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # A 304 stands for content whose length is not 0.
         length = {} if status == HTTPStatus.NOT_MODIFIED else {"Content-Length": "0"}
         ends = {"Connection": "close"} if self.close_connection else {}
-        for name, value in (SAFETY | length | ends | headers).items():
+        safety = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": content_policy()}
+        for name, value in (safety | length | ends | headers).items():
             self.send_header(name, value)
         self.end_headers()
 
@@ -273,14 +273,6 @@ def _inside(folder: Path, asked: str) -> Path | None:
         return path if path.resolve().is_relative_to(folder) else None
     except (OSError, RuntimeError):
         return None
-
-
-def _page(path: Path, accepted: str) -> Path:
-    """Return the file for a path: of a folder, the page in the format that the client asks for."""
-    if not path.is_dir():
-        return path
-    wanted = path / "index.json"
-    return wanted if prefers_json(accepted) and wanted.is_file() else path / "index.html"
 
 
 def prefers_json(accepted: str) -> bool:

@@ -1,7 +1,8 @@
 """A program to run: its command, its environment, and whether a container holds it."""
 
+import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,11 @@ def clean_environment(
         "TZ": "UTC",
         **(extra or {}),
     }
+
+
+def of_caller(names: Iterable[str]) -> dict[str, str]:
+    """Return those of the caller's variables that are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 class RunningContainer(Protocol):

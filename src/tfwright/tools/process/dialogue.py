@@ -206,17 +206,12 @@ def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
         try:
             yield child
         finally:
-            _end(child)
-
-
-def _end(child: "pexpect.spawn[str]") -> None:
-    """End the program and its children, who share its session, if they still run."""
-    if child.isalive() and child.pid:
-        with suppress(ProcessLookupError):
-            # pexpect makes the program the leader of a session, and so of a process
-            # group. A program that ignores the hang-up would keep the stage waiting.
-            os.killpg(child.pid, signal.SIGKILL)
-    child.close(force=True)
+            if child.isalive() and child.pid:
+                with suppress(ProcessLookupError):
+                    # pexpect makes the program the leader of a session, and so of a process group.
+                    # A program that ignores the hang-up would keep the stage waiting.
+                    os.killpg(child.pid, signal.SIGKILL)
+            child.close(force=True)
 
 
 def last_lines(text: str) -> tuple[str, ...]:

@@ -85,12 +85,19 @@ def actions(server: int) -> list[int]:
 
     Where programs of one action have their peaks at different times the sum is an upper bound.
     """
+    import psutil
+
     totals = dict[int, int]()
-    family = _family(server)
-    for process in family.values():
-        action = _action(process.pid, family, server)
-        if action is not None:
-            totals[action] = totals.get(action, 0) + _peak(process)
+    # An action is a direct child of the server; what it starts comes behind it.
+    action = dict[int, int]()
+    for process in _family(server):
+        try:
+            parent = process.ppid()
+        except psutil.Error:
+            continue
+        if parent == server or parent in action:
+            first = action[process.pid] = action.get(parent, process.pid)
+            totals[first] = totals.get(first, 0) + _peak(process)
     return list(totals.values())
 
 
@@ -99,7 +106,7 @@ def held(server: int) -> int:
 
     What they share counts for each.
     """
-    return sum(_resident(process) for process in _family(server).values())
+    return sum(_resident(process) for process in _family(server))
 
 
 def processor(server: int) -> float:
@@ -118,33 +125,16 @@ def processor(server: int) -> float:
     return times.user + times.system + float(ended)
 
 
-def _family(server: int) -> "dict[int, psutil.Process]":
-    """Return a process and its descendants, by process id."""
+def _family(server: int) -> "list[psutil.Process]":
+    """Return a process and its descendants; each one comes behind its parent."""
     import psutil
 
     try:
         root = psutil.Process(server)
         # A compiler is a grandchild: the server starts a wrapper, and that starts gcc.
-        found = [root, *root.children(recursive=True)]
+        return [root, *root.children(recursive=True)]
     except psutil.Error:
-        return {}
-    return {process.pid: process for process in found}
-
-
-def _action(process: int, family: "dict[int, psutil.Process]", server: int) -> int | None:
-    """Return the child of the server that a process comes from; None for the server itself."""
-    import psutil
-
-    # An action is a direct child of the server: go up until one is reached.
-    while process in family and process != server:
-        try:
-            parent = family[process].ppid()
-        except psutil.Error:
-            return None
-        if parent == server:
-            return process
-        process = parent
-    return None
+        return []
 
 
 def _resident(process: "psutil.Process") -> int:

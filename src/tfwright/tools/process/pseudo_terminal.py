@@ -104,7 +104,12 @@ def running(command: Command, *, remedy: str) -> "Iterator[pexpect.spawn[str]]":
     try:
         yield child
     except BaseException:
-        _cancel(child)
+        child.kill(signal.SIGINT)
+        deadline = time.monotonic() + CANCEL_SECONDS
+        # Read what it still writes: a program that cannot write does not end.
+        for _ in output(child, patience=CANCEL_SECONDS):
+            if time.monotonic() > deadline:
+                break
         raise
     finally:
         child.close(force=True)
@@ -123,15 +128,6 @@ def status(child: "pexpect.spawn[str]") -> int:
     """Return the exit status of a program that has closed its terminal, and so is about to end."""
     child.wait()
     return -child.signalstatus if child.signalstatus else child.exitstatus or 0
-
-
-def _cancel(child: "pexpect.spawn[str]") -> None:
-    """Interrupt a program and read what it still writes: one that cannot write does not end."""
-    child.kill(signal.SIGINT)
-    deadline = time.monotonic() + CANCEL_SECONDS
-    for _ in output(child, patience=CANCEL_SECONDS):
-        if time.monotonic() > deadline:
-            return
 
 
 def waits_for_input(session: int) -> bool | None:

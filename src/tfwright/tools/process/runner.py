@@ -267,21 +267,17 @@ def write_crontab(text: str) -> None:
 
 
 def _crontab(argument: str, given: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(  # noqa: S603 a program of the system with a fixed argument
-        [_crontab_program(), argument],
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean_environment(filesystem.home()),
-    )
-
-
-def _crontab_program() -> str:
     # By the system's own PATH, as cron itself would find it.
     program = shutil.which("crontab", path=":".join(programs.SYSTEM_PATH))
     if program is None:
         raise HostError(
             "This host has no crontab", remedy="Install cron, or use --install user (systemd)."
         )
-    return program
+    return subprocess.run(  # noqa: S603 a program of the system with a fixed argument
+        [program, argument],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environment(filesystem.home()),
+    )

@@ -4,7 +4,6 @@ Only sbatch, squeue and scancel are run here. A result is read as soon as its ta
 that the first wheel does not wait for the last one.
 """
 
-import os
 import shlex
 import tempfile
 import time
@@ -18,7 +17,7 @@ from tfwright.documents.host_file import SlurmTable
 from tfwright.errors import HostError, ToolError
 from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock, runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, of_caller
 
 PASSED_ON = ("HOME", "PATH", "USER", "LOGNAME", "SLURM_CONF")
 ATTEMPTS = 3
@@ -112,8 +111,7 @@ def _cancelled(folder: Path) -> bool:
     name, log = f"--name={folder.name}", folder / "cancel.log"
     for _ in range(ENDING_LOOKS):
         for argv in (("scancel", name), ("squeue", "--noheader", name)):
-            command = Command(argv, folder, _environment())
-            if runner.attempt(command, log, remedy="Install Slurm."):
+            if runner.attempt(_command(folder, *argv), log, remedy="Install Slurm."):
                 return False
         if not log.read_text("utf-8", "replace").strip():
             return True
@@ -153,7 +151,8 @@ def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Comma
     # As --array takes them: ``0-39``, ``3,7``.
     row = last - first == len(numbers) - 1
     wanted = f"{first}-{last}" if row else ",".join(map(str, numbers))
-    argv = (
+    return _command(
+        folder,
         "sbatch",
         "--parsable",
         "--requeue",
@@ -165,7 +164,6 @@ def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Comma
         *table.options,
         str(folder / "job.sh"),
     )
-    return Command(argv, folder, _environment())
 
 
 def script_of(table: SlurmTable, folder: Path) -> str:
@@ -275,7 +273,7 @@ class _Tasks:
             job = self.jobs.pop(number)
             # The result may be that of an attempt which Slurm had lost.
             if self.attempts[number] > 1:
-                runner.answer(Command(("scancel", f"{job}_{number}"), self.folder, _environment()))
+                runner.answer(_command(self.folder, "scancel", f"{job}_{number}"))
             on_result(result)
 
     def _note(self, tasks: Collection[str], note: Note) -> None:
@@ -299,8 +297,8 @@ def _queued(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
         return {}
     log = folder / "squeue.log"
     wanted = f"--jobs={','.join(sorted(jobs))}"
-    argv = ("squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
-    status = runner.attempt(Command(argv, folder, _environment()), log, remedy="Install Slurm.")
+    asked = _command(folder, "squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
+    status = runner.attempt(asked, log, remedy="Install Slurm.")
     said = log.read_text("utf-8", "replace")
     if status != 0:
         # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
@@ -325,5 +323,5 @@ def _result(folder: Path, number: int) -> SlurmResult:
         return lost
 
 
-def _environment() -> Mapping[str, str]:
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+def _command(folder: Path, *argv: str) -> Command:
+    return Command(argv, folder, of_caller(PASSED_ON))

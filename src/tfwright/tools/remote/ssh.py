@@ -3,12 +3,11 @@
 The remote program has a terminal that ends with the connection, and so it ends with this process.
 """
 
-import os
 import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tfwright.documents.host_file import WorkerTable
 from tfwright.errors import HostError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, of_caller
 
 LOST = 255
 """Exit status of ssh itself: no connection, or it broke."""
@@ -177,7 +176,7 @@ def _rsync(
     way = shlex.join(("ssh", *_config(host), *ALIVE))
     # --protect-args: no shell on the other side reads the paths.
     argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", *ends)
-    command = Command(argv, Path("/"), _environment(), here=True)
+    command = Command(argv, Path("/"), of_caller(PASSED_ON), here=True)
     status = runner.attempt(command, log, remedy="Install rsync on this host.")
     if status == 0:
         return
@@ -207,15 +206,11 @@ def _word(text: str) -> str:
 def _ssh(host: WorkerTable, options: tuple[str, ...], script: str) -> Command:
     # After `--` ssh takes an address that begins with a dash for an address.
     argv = ("ssh", *_config(host), *ALIVE, *options, "--", host.address, script)
-    return Command(argv, Path("/"), _environment(), here=True)
+    return Command(argv, Path("/"), of_caller(PASSED_ON), here=True)
 
 
 def _config(host: WorkerTable) -> tuple[str, ...]:
     return ("-F", str(host.config)) if host.config else ()
-
-
-def _environment() -> Mapping[str, str]:
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
 
 
 def _printed(log: Path) -> str:

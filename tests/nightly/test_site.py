@@ -1,0 +1,157 @@
+"""The site as a whole: the night under way, past nights, groups, the matrix, plots."""
+
+import datetime as dt
+import json
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import builder_of, host_with
+from tests.nightly.test_pages import Checked
+
+from tfwright.nightly import night
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import Breakage, failure
+from tfwright.nightly.pages import charts, site, views
+from tfwright.nightly.pages.views import TargetFacts
+from tfwright.nightly.state import Culprit, KeptBuild, PastNight, SmokeCount, WaitingBuild
+
+NOW = dt.datetime(2026, 1, 1, 2, tzinfo=dt.UTC)
+
+
+def test_the_first_page_says_in_a_night_what_runs_what_waits_and_when_it_ends(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder = builder_of(host)
+    seen: list[str] = []
+
+    def look() -> None:
+        seen.append((host.site / "index.html").read_text())
+        seen.append((host.site / "latest.json").read_text())
+
+    builder.meanwhile = look
+    night.run(host)
+    page, latest = seen
+    Checked(page)
+    assert "1 running, 1 waiting" in page
+    # Both count as an hour until they were built once.
+    assert json.loads(latest)["night"] == {
+        "began": "2026-01-01T02:00:00+00:00",
+        "expected-end": "2026-01-01T04:00:00+00:00",
+        "running": ["a"],
+        "waiting": ["b"],
+    }
+    assert "under way" not in (host.site / "index.html").read_text()
+    assert "night" not in json.loads((host.site / "latest.json").read_text())
+
+
+def test_builds_side_by_side_end_as_the_machines_become_free() -> None:
+    def build(name: str, seconds: float, *, runs: bool) -> WaitingBuild:
+        return WaitingBuild(name, "changed", seconds, NOW if runs else None)
+
+    queue = [
+        build("a", 100, runs=True),
+        build("b", 300, runs=True),
+        build("c", 50, runs=False),
+        build("d", 500, runs=False),
+    ]
+    now = NOW + dt.timedelta(seconds=120)
+    ends = site.tonight(PastNight(1, NOW, None), queue, now).ends
+    # "a" is late, and may end at any time.
+    after = {name: (end - NOW).total_seconds() for name, end in ends.items()}
+    assert after == {"a": 120, "b": 300, "c": 170, "d": 670}
+
+
+def test_each_night_has_a_page_and_says_what_changed_in_it(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    night.run(host)
+    builder = builder_of(host)
+    builder.clock.next_night()
+    builder.parts["a"] = {"recipe": "2"}
+    builder.broken["a"] = Breakage(stage="compile", line="error: broken")
+    night.run(host)
+    text = (host.site / "nights/2.html").read_text()
+    Checked(text)
+    assert "before: good" in text
+    assert "1 unchanged" in text
+    assert "error: broken" in text
+    assert "2.html" in Checked((host.site / "nights/index.html").read_text()).links
+
+
+def test_nights_in_a_row_without_a_change_are_one_line(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    for _ in range(4):
+        night.run(host)
+        builder_of(host).clock.next_night()
+    text = (host.site / "recipes/a.html").read_text()
+    assert "3 nights, 2026-01-02 to 2026-01-04" in text
+
+
+def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_changes(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a")
+    builder = builder_of(host)
+    builder.broken["a"] = Breakage(stage="compile", line="error: broken")
+    night.run(host)
+    found = Culprit(failure("compile: error: broken"), "commit c0ffee <b>")
+    with states.opened(tmp_path) as state:
+        state.keep_culprit("a", found, builder.clock())
+    for line, shown in (("error: broken", True), ("error: another", False)):
+        builder.broken["a"] = Breakage(stage="compile", line=line)
+        builder.clock.next_night()
+        night.run(host)
+        for page in ("index.html", "recipes/a.html"):
+            said = "Broken by</strong> commit c0ffee &lt;b&gt;" in (host.site / page).read_text()
+            assert said is shown
+        entry = json.loads((host.site / "latest.json").read_text())["targets"][0]
+        assert ("culprit" in entry) is shown
+
+
+@pytest.mark.medium
+def test_many_recipes_are_grouped_by_release_and_found_in_the_matrix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"r{number}" for number in range(14)]
+    facts = {
+        name: TargetFacts("", "2.9" if number % 2 else "2.10", f"3.{9 + number % 3}", "sm_90")
+        for number, name in enumerate(names)
+    }
+    monkeypatch.setattr(views, "facts_of", lambda target: facts[target.name])
+    host = host_with(tmp_path, *names)
+    builder_of(host).broken["r0"] = Breakage(stage="compile", line="x")
+    night.run(host)
+    text = (host.site / "index.html").read_text()
+    Checked(text)
+    headings = ("Without a current wheel", "TensorFlow 2.10", "TensorFlow 2.9")
+    places = [text.index(f"<h2>{heading} <") for heading in headings]
+    assert places == sorted(places)
+    matrix = (host.site / "matrix.html").read_text()
+    Checked(matrix)
+    pythons = [matrix.index(f"Python 3.{minor}<") for minor in (9, 10, 11)]
+    assert pythons == sorted(pythons)
+    assert set(names) <= {Path(link).stem for link in Checked(matrix).links}
+
+
+def a_build(number: int, seconds: float, size: int) -> KeptBuild:
+    started = NOW + dt.timedelta(days=number)
+    texts = ("built", "1", "w.whl", "0" * 64, size, "passed", "", ())
+    return KeptBuild(f"b{number}", "a", started, seconds, *texts)  # type: ignore[arg-type]
+
+
+def test_plots_have_axes_with_numbers_and_days() -> None:
+    builds = [a_build(0, 5400, 390_000_000), a_build(1, 3600, 410_000_000)]
+    smoke = {"b0": SmokeCount(5, 0, 1), "b1": SmokeCount(4, 1, 1)}
+    times, sizes, programs = charts.history(builds, smoke)
+    assert [*times.marks.values()] == ["0 min", "50 min", "100 min"]
+    assert [*sizes.marks.values()] == ["0 B", "300 MB", "600 MB"]
+    assert (sizes.first, sizes.last) == ("2026-01-01", "2026-01-02")
+    assert programs.kinds == ["passed", "skipped", "failed"]
+    first, last = times.bars
+    assert (first.left, last.left + last.wide) == (charts.LEFT, charts.RIGHT)
+    assert first.tall == pytest.approx(0.9 * (charts.FLOOR - charts.TOP))
+    assert last.said == "2026-01-02: 60 min"
+
+
+def test_a_target_without_a_build_has_no_plot() -> None:
+    assert charts.history([], {}) == []
