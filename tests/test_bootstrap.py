@@ -1,6 +1,7 @@
 """The venv that `python3 tasks.py` makes for itself."""
 
 import subprocess
+import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -46,6 +47,18 @@ def test_a_checkout_that_cannot_be_set_up_blames_the_host(
     assert caught.value.code == HostError.exit_status
     said = capsys.readouterr().err
     assert said.startswith("Failed: pip could not install requirements.txt")
+
+
+def test_a_python_without_ensurepip_is_answered_with_the_package_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # As importing it fails where Debian's python3-venv is not installed.
+    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    with pytest.raises(SystemExit) as caught:
+        bootstrap._make_venv(tmp_path / ".venv")
+    assert caught.value.code == HostError.exit_status
+    assert "apt-get install python3" in capsys.readouterr().err
+    assert not (tmp_path / ".venv").exists()
 
 
 def test_a_damaged_bundle_has_the_status_of_an_input(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
     ("programs", "start"),
     [
         ((), "curl -LsSf https"),
-        (("apt-get",), "apt-get install -y curl && curl -LsSf https"),
+        (("apt-get",), "apt-get update && apt-get install -y curl && curl -LsSf https"),
         (("apt-get", "wget"), "wget -qO- https"),
         (("apt-get", "wget", "curl"), "curl -LsSf https"),
         (("apt-get", "uv"), "uv run --no-project --python 3.13 python tasks.py"),
@@ -63,9 +63,9 @@ def test_the_line_for_an_old_python_asks_for_root_only_where_it_is_not(
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
     monkeypatch.setattr(old_python, "_system", lambda: "ubuntu 22.04")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "    sudo apt-get install -y python3.11" in old_python.message([])
+    assert "    sudo apt-get update && sudo apt-get install -y python3.11" in old_python.message([])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert "    apt-get install -y python3.11" in old_python.message([])
+    assert "    apt-get update && apt-get install -y python3.11" in old_python.message([])
 
 
 def test_a_shim_that_starts_no_python_is_not_named(

@@ -6,6 +6,7 @@ Imports only the standard library: nothing else is installed yet.
 import compileall
 import fcntl
 import hashlib
+import importlib
 import os
 import re
 import shutil
@@ -19,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+from tfwright.old_python import as_root
+
 FOR_DEVELOPERS = {"lint", "types", "test"}
 """Commands that need the tools of requirements-dev.txt as well."""
 HOST_STATUS, SUPPLY_STATUS = 3, 4
@@ -26,6 +29,11 @@ HOST_STATUS, SUPPLY_STATUS = 3, 4
 its recipe to another one."""
 LONGEST_NAME = 64 * 1024
 """Bytes of a member's path in a bundle that is still read."""
+VERSION_TOO = b"""program
+from tfwright import __version__
+program.version += f", running tfwright {__version__}"
+if """
+"""What lets `invoke --version`, which reads no tasks.py, name tfwright's version as well."""
 UNPACKING = {"--unpack", "--lacking"}
 """The options of `bundle` that may be the first command on a host without a package index."""
 
@@ -146,6 +154,8 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
     sys.stderr.write(f"Setting up {place} from {wanted} ...\n")
     _make_venv(place)
     _install(place, root / wanted, variables)
+    script = place / "bin/invoke"
+    script.write_bytes(script.read_bytes().replace(b"program\nif ", VERSION_TOO))
     # A .pth file instead of an installation: edits of the sources count at once.
     site = next((place / "lib").glob("python3*/site-packages"))
     # Python reads this file in the locale's encoding, which in C may not hold the checkout's path.
@@ -164,15 +174,17 @@ def _make_venv(place: Path) -> None:
         return
     shutil.rmtree(place, ignore_errors=True)
     try:
+        # Debian packages it apart; its venv would print and exit in its own way.
+        importlib.import_module("ensurepip")
         venv.create(place, with_pip=True)
-    except subprocess.CalledProcessError:
+    except (ImportError, subprocess.CalledProcessError):
         # Left behind, the half-made venv would be taken for one that only lacks packages.
         shutil.rmtree(place, ignore_errors=True)
-        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
         _refuse(
             HOST_STATUS,
             "Python's venv module cannot make an environment: ensurepip is missing.",
-            f"On Debian and Ubuntu: sudo apt-get install python{version}-venv",
+            "On Debian and Ubuntu: " + as_root(f"apt-get update && apt-get install {package}"),
         )
 
 

@@ -12,7 +12,7 @@ NEWER = ("3.14", "3.13", "3.12", "3.11")
 """Versions that are looked for, the newest first."""
 UV_INSTALLER = "https://astral.sh/uv/install.sh"
 PACKAGES = {
-    "ubuntu 22.04": "apt-get install -y python3.11 python3.11-venv",
+    "ubuntu 22.04": "apt-get update && apt-get install -y python3.11 python3.11-venv",
     "rhel 9": "dnf install -y python3.12",
     "rocky 9": "dnf install -y python3.12",
     "almalinux 9": "dnf install -y python3.12",
@@ -47,7 +47,7 @@ def _line(words):
     package = PACKAGES.get(_system())
     if package:
         return "%s && python%s %s" % (
-            _as_root(package),
+            as_root(package),
             package.split("python")[1].split()[0],
             words,
         )
@@ -66,14 +66,14 @@ def _download(url):
     download = "curl -LsSf " + url
     if _on_path("curl") or not _on_path("apt-get"):
         return download
-    return "%s && %s" % (_as_root("apt-get install -y curl"), download)
+    return "%s && %s" % (as_root("apt-get update && apt-get install -y curl"), download)
 
 
-def _as_root(command):
+def as_root(command):
     # type: (str) -> str
-    """Return a command as it is typed to run it as root."""
+    """Return commands, joined by &&, as they are typed to run them as root."""
     # A container's root often has no sudo.
-    return command if os.geteuid() == 0 else "sudo " + command
+    return command if os.geteuid() == 0 else "sudo " + command.replace("&& ", "&& sudo ")
 
 
 def _system():

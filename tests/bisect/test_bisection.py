@@ -375,6 +375,39 @@ def test_the_commit_with_which_a_recipe_began_to_fail_is_named(
 
 
 @pytest.mark.medium
+def test_a_night_bisects_until_its_time_is_over_and_the_next_one_goes_on(
+    failing_night: FailingNight,
+) -> None:
+    failing_night.add("built", failing_night.good)
+    made = [failing_night.commit("1.13.0", subject) for subject in ("One", "Two", "Three")]
+    home = failing_night.fail(made[-1])
+    with states.opened(failing_night.folder / "host") as state:
+        failed = state.build(home.name)
+    assert failed
+    notes: list[str] = []
+    # Each time ends after one trial: of the good build, then of each commit.
+    answers = [bisecting.by_night(failed, -1, notes.append) for _ in range(2)]
+    assert answers == [None, None]
+    found = bisecting.by_night(failed, 100, notes.append)
+    assert found
+    assert found.commit == made[0]
+    assert found.said.startswith(f"Broken by commit {made[0][:12]} One, by ")
+    assert notes[0].endswith("as it was")
+
+
+@pytest.mark.medium
+def test_a_night_says_why_nothing_could_be_bisected(failing_night: FailingNight) -> None:
+    failing_night.add("built", failing_night.good)
+    home = failing_night.fail(failing_night.good)
+    with states.opened(failing_night.folder / "host") as state:
+        failed = state.build(home.name)
+    assert failed
+    found = bisecting.by_night(failed, 100, print)
+    assert found
+    assert found.said.startswith("No bisection was possible: Nothing that decides the wheel")
+
+
+@pytest.mark.medium
 def test_builds_between_which_nothing_changed_have_nothing_to_try(
     shell: CommandLine, failing_night: FailingNight
 ) -> None:

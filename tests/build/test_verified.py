@@ -63,7 +63,7 @@ def test_a_table_that_a_person_wrote_is_not_believed(copied: Path) -> None:
     text = copied.read_text("utf-8")
     kept = [line for line in text.splitlines() if not line.startswith("digests")]
     copied.write_text("\n".join(kept), "utf-8")
-    assert verified.stale(recipes.read(str(copied)), None) == "no digests"
+    assert verified.stale(recipes.read(str(copied)), None) == "no checksums"
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ class FakeBuilder:
     """Targets that no longer become the same bytes."""
     lacking: dict[str, str] = field(default_factory=dict)
     """What this host lacks for a target: then its build takes no time, and is blocked."""
+    blocks: dict[str, str] = field(default_factory=dict)
+    """What this host lacks for a target, as a build finds it that leaves a directory."""
     archives: dict[str, LostArchives] = field(default_factory=dict)
     """What the servers of a target's archives say."""
     free: int = 10**15
@@ -82,6 +84,8 @@ class FakeBuilder:
         if name in self.raises:
             raise self.raises[name]
         fault = self.broken.get(name)
+        if name in self.blocks:
+            fault = Breakage(stage="check", line=self.blocks[name], remedy="Install it.")
         (order.work / "compile.log").write_text(f"INFO: building\n{fault.line if fault else ''}\n")
         common = {
             "id": order.id,
@@ -96,7 +100,8 @@ class FakeBuilder:
             "commits": (CommitLine(commit="a" * 40, subject="A commit <b>with</b> markup"),),
         }
         if fault:
-            return NightlyBuild(**common, result="failed", broken=fault)
+            result = "blocked" if name in self.blocks else "failed"
+            return NightlyBuild(**common, result=result, broken=fault)
         digest = hashlib.sha256(repr(sorted(order.fingerprint.items())).encode()).hexdigest()
         wheel = write_wheel(
             order.work,

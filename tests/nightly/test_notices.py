@@ -11,8 +11,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.failing import fails
@@ -84,6 +85,35 @@ def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
     assert not any(header.startswith("Bcc:") for header in headers)
     assert "In-Reply-To: <a.failing.1f@tfwright.invalid>" in headers
     assert NOTICE.url in mail
+
+
+def test_a_mail_has_the_same_text_as_html_with_a_link() -> None:
+    letter = Letter("b@example.org", ("t@example.org",), "s", "text", "t", notices.as_html(NOTICE))
+    kinds = [part.get_content_type() for part in mail.message(letter).iter_parts()]
+    assert kinds == ["text/plain", "text/html"]
+    hostile = replace(NOTICE, text="<script>\n&", url='https://x/"><b>')
+    assert "<script>" not in notices.as_html(hostile)
+    assert "<b>" not in notices.as_html(hostile)
+    assert f'<a href="{NOTICE.url}">' in notices.as_html(NOTICE)
+
+
+@pytest.mark.parametrize("service", ["plain", "slack", "teams", "matrix"])
+def test_a_webhook_gets_what_its_service_understands(service: str) -> None:
+    body = notices.BODIES[service](NOTICE)
+    said = json.dumps(body)
+    assert "newly failing" in said
+    assert "compile: error" in said
+    assert NOTICE.url in said
+    if service == "teams":
+        (attachment,) = cast("list[dict[str, Any]]", body["attachments"])
+        assert attachment["content"]["type"] == "AdaptiveCard"
+    else:
+        assert isinstance(body["text"], str)
+
+
+def test_what_a_build_said_is_no_markup_of_slack() -> None:
+    hostile = replace(NOTICE, text="<!channel> & <https://evil|x>")
+    assert "<!channel>" not in str(notices.BODIES["slack"](hostile)["text"])
 
 
 def test_a_mail_server_that_is_away_is_a_supply_error() -> None:

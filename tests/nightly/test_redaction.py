@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLin
 from tfwright.nightly.night import BuildHost, BuildOrder
 from tfwright.nightly.notices import Notice
 from tfwright.nightly.pages import build as pages
+from tfwright.nightly.state import Culprit
 from tfwright.tools import redaction
 
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
@@ -65,7 +66,7 @@ def leaking(builder: FakeBuilder) -> Callable[[BuildOrder], NightlyBuild]:
         (work / "inputs/patches/1.patch").write_text(said, "utf-8")
         changes: dict[str, object] = {
             "smoke": (SmokeLine(program="imports", status="failed", detail=TOKEN),),
-            "commits": (CommitLine(commit="a" * 40, subject=f"Use {TOKEN}"),),
+            "commits": (CommitLine(commit="a" * 40, subject=f"Use {TOKEN}", author=TOKEN),),
             "differences": (f"x: {TOKEN}",),
             "host": {"system": TOKEN},
             "logs": ("logs/compile.log",),
@@ -96,6 +97,7 @@ def test_a_secret_of_any_source_is_published_nowhere(
         case "cannot be asked":
             monkeypatch.setattr(builder, "fingerprint", refuses(secret))
     monkeypatch.setattr(builder, "build", leaking(builder))
+    host = replace(host, bisect=lambda *_: Culprit("", f"Broken by token={TOKEN}"))
     for _ in range(5):
         night.run(host)
         builder.clock.next_night()

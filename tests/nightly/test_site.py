@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,7 @@ def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_chang
     builder = builder_of(host)
     builder.broken["a"] = Breakage(stage="compile", line="error: broken")
     night.run(host)
-    found = Culprit(failure("compile: error: broken"), "commit c0ffee <b>")
+    found = Culprit(failure("compile: error: broken"), "Broken by commit c0ffee <b>")
     with states.opened(tmp_path) as state:
         state.keep_culprit("a", found, builder.clock())
     for line, shown in (("error: broken", True), ("error: another", False)):
@@ -102,7 +103,10 @@ def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_chang
         builder.clock.next_night()
         night.run(host)
         for page in ("index.html", "recipes/a.html"):
-            said = "Broken by</strong> commit c0ffee &lt;b&gt;" in (host.site / page).read_text()
+            said = (
+                "<strong>Broken by commit c0ffee &lt;b&gt;</strong>"
+                in (host.site / page).read_text()
+            )
             assert said is shown
         entry = json.loads((host.site / "latest.json").read_text())["targets"][0]
         assert ("culprit" in entry) is shown
@@ -155,3 +159,54 @@ def test_plots_have_axes_with_numbers_and_days() -> None:
 
 def test_a_target_without_a_build_has_no_plot() -> None:
     assert charts.history([], {}) == []
+
+
+def test_what_prometheus_reads_has_a_line_for_each_recipe(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder_of(host).broken["b"] = Breakage(stage="compile", line="x")
+    night.run(host)
+    lines = (host.site / "metrics.txt").read_text().splitlines()
+    assert 'tfwright_recipe_fine{recipe="a"} 1.0' in lines
+    assert 'tfwright_recipe_fine{recipe="b"} 0.0' in lines
+    assert 'tfwright_build_duration_seconds{recipe="a"} 600.0' in lines
+    assert f"tfwright_night_started_timestamp_seconds {NOW.timestamp()}" in lines
+    assert "# TYPE tfwright_builds_waiting gauge" in lines
+    assert not [line for line in lines if "last_good" in line and '"b"' in line]
+    health = json.loads((host.site / "health.json").read_text())
+    assert health["status"] == "fail"
+    assert health["output"].startswith("1 of 2 recipes")
+
+
+@pytest.mark.medium
+def test_the_site_is_copied_after_each_change_and_a_copy_that_fails_costs_no_night(
+    tmp_path: Path,
+) -> None:
+    there = tmp_path / "there"
+    host = host_with(tmp_path / "here", "a", publish=["cp", "-r", ".", str(there)])
+    night.run(host)
+    for name in ("index.html", "simple/index.html", "latest.json"):
+        assert (there / name).read_bytes() == (host.site / name).read_bytes()
+    notes: list[str] = []
+    nightly = host.nightly.model_copy(update={"publish": ("false",)})
+    host = replace(host, nightly=nightly, note=notes.append)
+    builder_of(host).clock.next_night()
+    assert night.run(host).verdicts == {"a": "unchanged"}
+    assert "the site was not copied: 'false' of publish in nightly.toml failed" in notes
+
+
+def test_a_host_that_lacks_the_same_each_night_has_one_page_for_it(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    builder = builder_of(host)
+    builder.blocks["a"] = "no rsync"
+    for lacking in ("no rsync", "no rsync", "no gcc"):
+        builder.blocks["a"] = lacking
+        night.run(host)
+        builder.clock.next_night()
+    assert len(list(host.builds.iterdir())) == 2
+    assert "no gcc" in (host.site / "recipes/a.html").read_text()
+
+
+def test_a_plan_leaves_an_empty_directory_empty(tmp_path: Path) -> None:
+    host = host_with(tmp_path / "host", "a")
+    assert [item.why for item in night.plan(host).targets] == ["never built"]
+    assert not (tmp_path / "host").exists()

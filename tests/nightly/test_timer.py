@@ -216,11 +216,13 @@ def test_units_are_written_before_systemd_reads_and_starts_them(
     host: Path, add_program: AddProgram
 ) -> None:
     unit = host / "config/systemd/user/tfwright-nightly.timer"
-    noted = add_program("systemctl", f"test -f {unit}")
+    noted = add_program("systemctl", f"ls {unit} >> {host}/there; exit 0")
     timer.install(timer.planned("user", "02:30", remove=False))
     assert "02:30" in unit.read_text("utf-8")
-    first, second = noted.read_text("utf-8").splitlines()
-    assert first == "--user daemon-reload"
+    asked, first, second = noted.read_text("utf-8").splitlines()
+    assert asked == first == "--user daemon-reload"
+    # Not yet when systemd was asked whether it answers.
+    assert (host / "there").read_text("utf-8").splitlines() == [str(unit)] * 2
     assert second.startswith("--user enable --now tfwright-nightly.timer")
 
 
@@ -236,6 +238,7 @@ def test_a_timer_that_does_not_start_is_an_error_with_the_command_to_run(
         patched.setattr("tfwright.tools.process.command.SYSTEM_PATH", SYSTEM_PATH[:1])
         with fails(HostError, "systemctl --user daemon-reload"):
             timer.install(wanted)
+    assert not any(file.path.exists() for file in wanted.files)
 
 
 def test_units_are_stopped_before_they_are_removed(host: Path, add_program: AddProgram) -> None:

@@ -3,6 +3,7 @@
 Both ends are read from the directories of two builds, which hold the inputs as they were.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from tfwright.errors import Evidence, RecipeError
 from tfwright.nightly import builds, plan, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
-from tfwright.nightly.state import State
+from tfwright.nightly.state import Culprit, State
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools.git.remote import Remote
 
@@ -72,6 +73,46 @@ class BisectOutcome:
     """Trials that were built."""
     remembered: int
     """Trials whose result an interrupted run had left."""
+
+    def said(self, wanted: Bisection) -> str:
+        """Say in a sentence what broke the recipe."""
+        if self.culprits and len(self.culprits.suspects) == 1:
+            return f"Broken by {self.culprits.first_bad.said}"
+        if self.culprits:
+            names = "; ".join(step.said for step in self.culprits.suspects)
+            return f"Broken by one of these changes: {names}"
+        if self.start.answer == "good":
+            return "No change of the recipe is at fault: what failed passes now"
+        changed = ", ".join(change.name for change in wanted.host_changes)
+        where = f"this host, whose {changed} changed" if changed else "this host or a server"
+        return f"Broken by {where}: what was good before fails now as well"
+
+
+class OutOfTimeError(Exception):
+    """A night's budget is spent; what the trials gave is kept for the next one."""
+
+
+def by_night(build: NightlyBuild, seconds: float, note: Callable[[str], None]) -> Culprit | None:
+    """Find the change that broke a nightly build; None where `seconds` are spent before.
+
+    Raises HostError if this host cannot build the recipe at all.
+    """
+    end = time.monotonic() + seconds
+
+    def on_result(step: BisectStep, result: TrialResult) -> None:
+        note(f"{build.target}: bisect: {result.answer}: {step.said}")
+        if time.monotonic() > end:
+            raise OutOfTimeError
+
+    try:
+        wanted = prepare(build.target, bad=build.id)
+        outcome = bisect(wanted, on_result)
+    except RecipeError as fault:
+        return Culprit("", f"No bisection was possible: {fault.what}")
+    except OutOfTimeError:
+        return None
+    commit = outcome.culprits.first_bad.commit if outcome.culprits else ""
+    return Culprit("", outcome.said(wanted), commit)
 
 
 def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
@@ -218,13 +259,15 @@ def bisect(
     recipe = wanted.start.recipe.changed(name=name)
     start = BisectStep(f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked))
     culprits = None
-    # What was good before has to be good now; else the host is what changed.
-    if tried(start) == "good" and wanted.steps:
-        culprits = first_bad(wanted.steps, tried)
-        # The last step is taken for bad, as the night found it: blame it only after a trial.
-        untried = culprits.first_bad.key not in results
-        if untried and tried(culprits.first_bad) != "bad":
-            culprits = None
-    trials.clear()
+    try:
+        # What was good before has to be good now; else the host is what changed.
+        if tried(start) == "good" and wanted.steps:
+            culprits = first_bad(wanted.steps, tried)
+            # The last step is taken for bad, as the night found it: blame it only after a trial.
+            untried = culprits.first_bad.key not in results
+            if untried and tried(culprits.first_bad) != "bad":
+                culprits = None
+    finally:
+        trials.clear()
     blamed = results[culprits.first_bad.key if culprits else start.key]
     return BisectOutcome(culprits, results[start.key], blamed, trials.ran, trials.remembered)

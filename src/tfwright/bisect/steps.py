@@ -57,6 +57,7 @@ def steps_between(
     for line in commits:
         now = now.changed(source=now.source.changed(commit=line.commit))
         said = f"commit {line.commit[:12]} {line.subject}"
+        said += f", by {line.author}" if line.author else ""
         yield BisectStep(said, KeptInputs(now, locked), line.commit)
     if relocked:
         yield BisectStep("the lock file", replace(bad, recipe=now))

@@ -102,24 +102,24 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
     before = {str(part): digest for part, digest in recipe.verified.digests.items()}
     # Tables from before there were checksums say what was built, but not from what.
     if not before:
-        return "no digests"
+        return "no checksums"
     # Parts that are on one side only count too: a lock file that was added or deleted.
     now = parts(recipe, lock)
     # The first tables that were written had no checksum of the run.
     if "run" in before:
-        said = recipe.verified
-        now["run"] = _run(said.until, said.on, said.host, said.by)
+        verified = recipe.verified
+        now["run"] = _run(verified.until, verified.on, verified.host, verified.by)
     differing = [
         SHOWN.get(part, part) for part in (*before, *now) if before.get(part) != now.get(part)
     ]
     return f"{', '.join(dict.fromkeys(differing))} changed" if differing else ""
 
 
-def impossible(said: VerifiedTable) -> str:
+def impossible(verified: VerifiedTable) -> str:
     """Say why a recipe cannot have been built on the date that its table names, if so."""
     # A day more, since it is tomorrow already in other time zones.
-    if said.on > dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1):
-        return f"{said.on} has not come yet"
-    if said.on < FIRST_DAY:
-        return f"there was no TensorFlow on {said.on}"
+    if verified.on > dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1):
+        return f"{verified.on} has not come yet"
+    if verified.on < FIRST_DAY:
+        return f"there was no TensorFlow on {verified.on}"
     return ""

@@ -52,11 +52,11 @@ def pack(
     _insist_on_files(to, added)
     inputs = fetched(job)
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
-    with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
+    with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as scratch:
         found = [
-            *_documents(job, document, Path(room)),
-            *contents(job, inputs, Path(room), with_toolkit=with_toolkit),
-            *(Content.of("tool", path) for path in own(job, Path(room, "tool"))),
+            *_documents(job, document, Path(scratch)),
+            *contents(job, inputs, Path(scratch), with_toolkit=with_toolkit),
+            *(Content.of("tool", path) for path in own(job, Path(scratch, "tool"))),
             *(Content.of("added", path) for path in added),
         ]
         # Sorted, so that the same inputs give the same bundle.
@@ -120,12 +120,12 @@ def manifest_of(
     )
 
 
-def _documents(job: RecipeJob, document: Path, room: Path) -> Iterator[Content]:
+def _documents(job: RecipeJob, document: Path, scratch: Path) -> Iterator[Content]:
     """Yield what is text: the recipe, its lock, patches and assets."""
     source = job.recipe.source
     if job.recipe.documents:
         # In one file: toolkits and archives of the checkout that it goes to may differ.
-        document = room / document.name
+        document = scratch / document.name
         files.write(document, recipes.whole(recipes.find(job.argument)))
     yield Content.of("recipe", document)
     if job.locked:
@@ -136,11 +136,11 @@ def _documents(job: RecipeJob, document: Path, room: Path) -> Iterator[Content]:
 
 
 def contents(
-    job: RecipeJob, inputs: Inputs, room: Path, *, with_toolkit: bool
+    job: RecipeJob, inputs: Inputs, scratch: Path, *, with_toolkit: bool
 ) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it.
 
-    Files that have to be made for it are put into `room`. Raises HostError if Bazel and packages
+    Files that have to be made for it are put into `scratch`. Raises HostError if Bazel and packages
     are those of another system, SupplyError if packages of the toolkit are not on this host.
     """
     if inputs.programs is None:
@@ -150,7 +150,7 @@ def contents(
             remedy=f"Run the command on {system}.",
         )
     if job.recipe.source.url not in demo.trees():
-        source = room / bundle.SOURCE
+        source = scratch / bundle.SOURCE
         mirror.write_bundle(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
@@ -158,10 +158,10 @@ def contents(
     for archive in inputs.archives:
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
     for copied in inputs.clones:
-        packed = room / copied.commit
+        packed = scratch / copied.commit
         mirror.write_bundle(copied.repository, copied.commit, packed, history=True)
         yield Content.of("clone", packed)
-    for path in _packages(job, inputs.python):
+    for path in _packages(job, inputs):
         yield Content.of("package", path)
     if job.recipe.host.image:
         for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
@@ -170,7 +170,7 @@ def contents(
         yield from toolkit(job)
 
 
-def _packages(job: RecipeJob, python: Path) -> Iterator[Path]:
+def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
     """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
@@ -178,14 +178,23 @@ def _packages(job: RecipeJob, python: Path) -> Iterator[Path]:
         "build": locking.pinned(job.recipe.host.requirements, locked),
         # The test's packages as well, or an offline build could not verify its wheel.
         "verify": [*verify.requirements, *verify.plugins],
+        # Only a lock file tells the other host that these are the ones.
+        "rules": inputs.packages if locked and locked.packages else (),
     }
+    if inputs.packages and not wanted["rules"]:
+        job.listener.note(
+            f"The {len(inputs.packages)} packages that rules let pip install are left out: "
+            f"run 'invoke lock --recipe {job.argument}' first"
+        )
     # The target Python may be that of an image, and then runs only there.
     with containers.around(job, "fetch"):
         for use, pins in wanted.items():
             log, stores = job.log(f"bundle-{use}"), job.places.stores
             offline = job.offline
-            found = packages.supply(python, pins, stores, log, offline_only=offline) if pins else ()
-            for path in found:
+            if not pins:
+                continue
+            python = inputs.python
+            for path in packages.supply(python, pins, stores, log, offline_only=offline):
                 # Old packages are on the index as sources only, so this cannot be an error.
                 if path.suffix != ".whl":
                     job.listener.note(

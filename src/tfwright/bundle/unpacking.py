@@ -44,8 +44,8 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     manifest = bundle.read(file)
     build_out.mkdir(parents=True, exist_ok=True)
     # Next to its destination, so that files are renamed and not copied.
-    with bundle.unpacking_room(build_out, file.name) as room:
-        placed = bundle.unpack(file, manifest, room, listener.progress)
+    with bundle.unpacking_room(build_out, file.name) as scratch:
+        placed = bundle.unpack(file, manifest, scratch, listener.progress)
         _place(manifest, placed, build_out, listener)
     return manifest
 
@@ -285,6 +285,9 @@ def _believed_packages(
     verify = recipe.verify
     building = locking.pinned(recipe.host.requirements, locked)
     pins = _pins((*building, *verify.requirements, *verify.plugins))
+    for entry in locked.packages if locked else ():
+        release = canonicalize_name(entry.name), canonicalize_version(entry.version)
+        pins.setdefault(release, [*entry.hashes])
     for member in manifest.of("package"):
         digests = pins.get(packages.release(member.name))
         if digests is None:

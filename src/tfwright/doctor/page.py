@@ -100,14 +100,14 @@ def examination_data(
 def _show_remedy(label: str, row: str) -> None:
     """Print a line of a remedy; where it is too long, its comment goes below it."""
     mark = COMMENT.search(row)
-    room = text.width(sys.stdout)
-    if not mark or room is None or LABEL + len(row) <= room:
+    available = text.width(sys.stdout)
+    if not mark or available is None or LABEL + len(row) <= available:
         text.paragraph(label, row, indent=LABEL)
         return
     if command := row[: mark.start()]:
         text.paragraph(label, command, indent=LABEL)
     # Each line gets its sign, or a shell would run the rest of a comment that is pasted.
-    for further in text.wrapped(row[mark.end() :], room - LABEL - 2):
+    for further in text.wrapped(row[mark.end() :], available - LABEL - 2):
         text.line(" " * LABEL + f"# {further}", whole=True)
 
 

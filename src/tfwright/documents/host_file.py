@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tfwright.documents import filesystem
 from tfwright.documents.home import HOST_FILE, INSTALLED, ROOT
-from tfwright.documents.names import Flag, HttpUrl, Line
+from tfwright.documents.names import Flag, HttpUrl, Line, Version
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
 
@@ -93,7 +93,7 @@ class CacheTable(Table):
     """Whether builds use the cache; without it Bazel runs every action."""
     directory: HostPath | None = None
     """The cache on this host; by default ``cache`` in build_out, which all recipes share."""
-    size: Annotated[float, Field(gt=0, le=1_000_000)] = 20.0
+    size: Annotated[float, Field(gt=0, le=1_000_000, strict=True)] = 20.0
     """GiB that the directory may hold; the entries that were used longest ago are removed first."""
     server: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
     """A cache server that several hosts share: bazel-remote, or nginx with DAV. Before a build
@@ -195,11 +195,20 @@ class SlurmTable(Table):
     """The host file on the nodes; by default the user's own."""
     options: tuple[Annotated[str, Field(pattern=r"^-[^\x00-\x1f]+$")], ...] = ()
     """Further options of sbatch: ``--partition=long``, ``--mem=32G``, ``--time=8:00:00``."""
-    most: Annotated[int, Field(ge=0, le=10_000)] = 0
+    most: Annotated[int, Field(ge=0, le=10_000, strict=True)] = 0
     """Builds that are in Slurm's queue at once; 0 leaves the number to Slurm."""
     inputs: Flag = False
     """Whether this host fetches the inputs of each build before it submits it: the nodes then build
     offline."""
+
+
+class OtherBazel(Table):
+    """A Bazel of another version than the one that it stands for."""
+
+    path: HostPath
+    """The binary."""
+    version: Version
+    """Its version."""
 
 
 class HostFile(Table):
@@ -209,7 +218,7 @@ class HostFile(Table):
 
     build_out: HostPath = ROOT / "build_out"
     """The directory for all builds and their results."""
-    jobs: Annotated[int, Field(gt=0, le=10_000)] | None = None
+    jobs: Annotated[int, Field(gt=0, le=10_000, strict=True)] | None = None
     """Actions that Bazel runs at once; by default as many as there are cores, or as fit in
     memory."""
     mirrors: Annotated[dict[Line, Line], AfterValidator(_repeating)] = {}
@@ -223,8 +232,10 @@ class HostFile(Table):
     finds a file there by its checksum."""
     pythons: dict[str, HostPath] = {}
     """Target Python version = interpreter; tfwright searches PATH and pyenv only for the others."""
-    bazels: dict[str, HostPath] = {}
-    """Bazel version = binary."""
+    bazels: dict[str, HostPath | OtherBazel] = {}
+    """Bazel version = binary. ``"5.1.1" = {path = "/opt/bazel-4.2.3", version = "4.2.3"}`` builds
+    with another version than the recipe pins: such a build need not succeed, and its wheel has
+    another digest."""
     cuda: HostPath | None = None
     """The CUDA toolkit; overrides the recipe's CUDA_TOOLKIT_PATH."""
     cudnn: HostPath | None = None
@@ -246,6 +257,19 @@ class HostFile(Table):
     to Bazel 6 and later, without its own cache. Untested."""
     sign: Sign | None = None
     """With it, tfwright signs the statement that it publishes with each wheel."""
+
+    def bazel(self, version: str) -> Path | None:
+        """Return the binary of a version that this host names, if any."""
+        given = self.bazels.get(version)
+        if given and not isinstance(given, OtherBazel):
+            return given
+        others = (one for one in self.bazels.values() if isinstance(one, OtherBazel))
+        return next((one.path for one in others if one.version == version), None)
+
+    def bazel_instead_of(self, version: str) -> str:
+        """Return the version that this host has in place of one; empty if it has none."""
+        given = self.bazels.get(version)
+        return given.version if isinstance(given, OtherBazel) else ""
 
     @property
     def cache_directory(self) -> Path:

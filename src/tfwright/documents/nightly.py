@@ -100,12 +100,12 @@ class RetentionTable(Table):
     """How long builds are kept. The last good one, and what a pointer names, always stay."""
 
     # Builds, not days: 60 days were too short for users who pin a nightly wheel.
-    count: Annotated[int, Field(ge=1, le=1_000_000)] = 60
+    count: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 60
     """Builds of one target that the index lists; older ones are hidden."""
     size: Size = 500 * 10**9
     """Bytes of all builds together, logs and pages too; beyond that the oldest are hidden."""
     # Hidden before it is deleted: a build that is missed can still be brought back.
-    hidden_days: Annotated[int, Field(ge=0, le=36_500)] = 14
+    hidden_days: Annotated[int, Field(ge=0, le=36_500, strict=True)] = 14
     """Days between hiding a build and deleting it."""
     free: Size = 30 * 10**9
     """Bytes that must be free before a build begins."""
@@ -120,7 +120,7 @@ class MailTable(Table):
     """The address in the From field."""
     host: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$")] = "localhost"
     """The mail server."""
-    port: Annotated[int, Field(gt=0, lt=65536)] = 25
+    port: Annotated[int, Field(gt=0, lt=65536, strict=True)] = 25
     """Its port: usually 25, 587 with ``starttls``, 465 with ``tls``."""
     security: Literal["none", "starttls", "tls"] = "none"
     """How the connection is encrypted."""
@@ -138,6 +138,9 @@ class WebhookTable(Table):
     """A file that holds the address, for addresses that are secrets themselves."""
     url: Line | None = None
     """The address that notices are posted to."""
+    format: Literal["plain", "slack", "teams", "matrix"] = "plain"
+    """What receives it: a program of yours (``plain``), an incoming webhook of Slack or
+    Mattermost, a workflow of Teams, or the generic webhook of hookshot for Matrix."""
     token_file: PlainPath | None = None
     """A file that only its owner can read; tfwright sends its text as ``Authorization: Bearer``."""
 
@@ -161,13 +164,15 @@ class NoticesTable(Table):
     """How tfwright reports failures."""
 
     # A host that is switched off reports no failure; only its silence can be noticed.
-    stale_nights: Annotated[int, Field(ge=1, le=36_500)] = 3
+    stale_nights: Annotated[int, Field(ge=1, le=36_500, strict=True)] = 3
     """Nights without a good build, or without any run, after which a notice is sent."""
+    wheels: Flag = False
+    """Whether a notice is sent for each new wheel; the feed has them in any case."""
     mail: tuple[MailTable, ...] = ()
     """Mail by SMTP: ``to``, ``sender``, ``host``, ``port``, ``security``, ``user``,
     ``password_file``."""
     webhook: tuple[WebhookTable, ...] = ()
-    """JSON posted to ``url``, or to the address in ``url_file``, with the token in
+    """JSON posted to ``url``, or to the address in ``url_file``, in a ``format``, with the token in
     ``token_file``."""
     program: tuple[ProgramTable, ...] = ()
     """JSON on the standard input of ``command``."""
@@ -192,7 +197,7 @@ class NightlyFile(Table):
     """Heading of the first page and of the feed."""
     url: Annotated[str, AfterValidator(_web_address)] | None = None
     """Where users find the site; install commands and the feed name it."""
-    hours: Annotated[float, Field(gt=0, le=24 * 7)] = 8.0
+    hours: Annotated[float, Field(gt=0, le=24 * 7, strict=True)] = 8.0
     """The night's budget: a build that would not end within it waits for the next night."""
     on: Literal["here", "workers", "slurm"] = "here"
     """Which machines build: this one, the ``[[workers]]`` of the host file, or its ``[slurm]``."""
@@ -201,8 +206,14 @@ class NightlyFile(Table):
     builds run with the build cache off, since ``stable`` must not rest on it."""
     links: Flag = True
     """Whether the servers of all archives are asked each night, each address once."""
+    bisect: Flag = True
+    """Whether a night looks for the change that broke a recipe for a new reason, within `hours`,
+    where it builds on this host."""
     pages: Flag = True
     """Whether the pages for people are written; the index is written in any case."""
+    publish: tuple[Line, ...] = ()
+    """A program and its arguments that copies the site elsewhere; it runs in the folder of the site
+    after each change of it, as ``["rsync", "-a", "--delete-after", "./", "web:/srv/wheels/"]``."""
     recipe: tuple[NightlyRecipe, ...] = ()
     """What is built: one ``[[recipe]]`` each."""
     projects: dict[Name, ProjectTable] = {}

@@ -171,8 +171,8 @@ def _downloaded(job: RecipeJob, names: Mapping[str, Key], store: Store) -> dict[
     # apt writes a colon as %3a in the names of files.
     keys = {unquote(name): key for name, key in names.items()}
     pins = dict.fromkeys(names, OPEN)
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
-        brought = supplier.packages(cast("Way", way), table, pins, Path(room))
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as scratch:
+        brought = supplier.packages(cast("Way", way), table, pins, Path(scratch))
         return {
             keys[unquote(path.name)]: learning.kept(path, str(way), store)
             for path in brought

@@ -196,7 +196,7 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
     if bazels.here() in bazel.sha256:
         return ""
     # No checksum is expected yet: this download is the one that sets it.
-    given = job.host_file.bazels.get(bazel.version)
+    given = job.host_file.bazel(bazel.version)
     note = job.listener.note
     binary = bazels.obtain(
         bazel.version, {}, job.places.stores, given=given, offline=job.offline, note=note

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tfwright.terminal.answer import Answer, Shown
 
 
 @task(
-    needs={"at": "install"},
+    needs={"at": "install", "image": "adapter"},
     resumes=("recipe", "now", "wait"),
     help=JSON
     | {
@@ -25,7 +26,11 @@ from tfwright.terminal.answer import Answer, Shown
         "uninstall": "remove the timer: user, system, cron or launchd",
         "at": "time of day",
         "yes": "do not ask before --install or --uninstall",
-        "order": "on a worker: carry out the build order in this folder; nights start this",
+        "order": "on a worker: carry out the build order in this folder; nights start this. With "
+        "--recipe, write an order for that recipe first",
+        "adapter": "print a job that builds --recipe: kubernetes, gitlab, github or buildkite; "
+        "schema prints the JSON schemas of an order and its result",
+        "image": "of the container that the job runs in",
     },
 )
 def nightly(
@@ -40,6 +45,8 @@ def nightly(
     at: str = "02:00",
     yes: bool = False,
     order: str = "",
+    adapter: str = "",
+    image: str = "",
     json: bool = False,
 ) -> Shown:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
@@ -49,13 +56,24 @@ def nightly(
     from tfwright.terminal.text import tell
 
     one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
+    one_of(adapter=adapter, order=order, install=install, watch=watch, dry_run=dry_run)
     # The timer itself runs `nightly` without options,
     # so these two never meet a night.
     if install or uninstall:
         one_of(install=install, uninstall=uninstall, json=json)
         sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+    if adapter:
+        from tfwright.nightly import adapters
+
+        text = adapters.adapter(adapter, recipe or "demo", image or adapters.IMAGE)
+        return Answer({"adapter": text}, lambda _: sys.stdout.write(text))
     if order:
-        return Answer(fleets.carry_out(Path(order), Terminal()), page.show_order)
+        if recipe:
+            fleets.write_own(Path(order), recipe)
+        built = fleets.carry_out(Path(order), Terminal())
+        # Who sent the order reads what came of it; who builds a recipe has only the status.
+        failed = bool(recipe) and getattr(built, "result", "") == "failed"
+        return Answer(built, page.show_order, status=int(failed))
     if watch:
         # Without the host file: a fault in it keeps no notice back.
         wanted = document.read()
@@ -66,6 +84,10 @@ def nightly(
         planned = page.planned(night.plan(fleets.host(), only=recipe, now=now))
         return Answer(planned, page.show_plan)
     host = fleets.host(Terminal(), tell)
+    if host.nightly.bisect and not host.fleet:
+        from tfwright.bisect import bisection
+
+        host = replace(host, bisect=partial(bisection.by_night, note=tell))
     outcome = night.run(host, only=recipe, now=now, wait=wait)
     first = host.nightly.url or str(host.site / "index.html")
     return Answer(outcome, partial(page.show_outcome, place=first))

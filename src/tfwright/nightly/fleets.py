@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -56,6 +57,8 @@ class OrderDocument(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    format: Literal[1] = 1
+    """Of the protocol: docs/cluster.md."""
     id: str
     target: Target
     fingerprint: Mapping[str, str]
@@ -140,6 +143,21 @@ def write(
         shutil.copyfile(file, folder / name / file.name)
 
 
+def write_own(folder: Path, recipe: str) -> None:
+    """Write the order of a recipe into an empty folder, where this machine is asked to build it."""
+    if (folder / ORDER).exists():
+        raise RecipeError(
+            f"{folder} holds an order already",
+            remedy="Leave out --recipe to carry it out, or name another folder.",
+        )
+    target = Target(name=Path(recipe).stem if recipe.endswith(".toml") else recipe, recipe=recipe)
+    builder = PipelineBuilder(NightlyFile(directory=folder), host_file.read())
+    started, decides = dt.datetime.now(dt.UTC), builder.decides(target)
+    name = builds.identifier(started, target.name, decides)
+    document = OrderDocument(id=name, target=target, fingerprint=dict(decides), started=started)
+    files.write(folder / ORDER, document.model_dump_json(indent=1))
+
+
 def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     """Build an order on this machine.
 
@@ -152,8 +170,9 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
         document = OrderDocument.model_validate_json(files.content(folder / ORDER))
     except (OSError, ValidationError) as fault:
         raise RecipeError(
-            f"{folder} holds no build order",
-            remedy="'invoke nightly' on the build host writes and starts orders by itself.",
+            f"{folder} holds no build order that this tfwright can read",
+            remedy="Let 'invoke nightly' write it, on a build host with this version of tfwright, "
+            "or add --recipe to build a recipe there.",
         ) from fault
     # No command reached a lost worker, so it still has its old order.
     if folder.parent.name == ORDERS:

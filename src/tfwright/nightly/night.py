@@ -19,12 +19,12 @@ from typing import Protocol
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.errors import HostError, TfwrightError
-from tfwright.nightly import builds, notices, retention, site
+from tfwright.nightly import builds, notices, retention, site, status
 from tfwright.nightly import plan as plans
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild, Verdict
 from tfwright.nightly.plan import PlannedTarget
-from tfwright.nightly.state import State, WaitingBuild
+from tfwright.nightly.state import Culprit, State, WaitingBuild
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.file_lock import LockHeldError
@@ -160,6 +160,8 @@ class BuildHost:
     note: Callable[[str], None] = lambda _: None
     """Is given a line for each thing that happens."""
     channels: tuple[notices.Channel, ...] = ()
+    bisect: Callable[[NightlyBuild, float], Culprit | None] | None = None
+    """Finds the change that broke a build in so many seconds; None while it is not known."""
     fleet: Fleet | None = None
     """Builds instead of the builder, which then only looks and checks."""
 
@@ -194,6 +196,8 @@ class NightOutcome:
     """The targets whose archives' servers were asked, separated by commas."""
     lost: Mapping[str, str] = field(default_factory=dict)
     """By target, the archives that no server has any more."""
+    culprits: Mapping[str, str] = field(default_factory=dict)
+    """By target, what a bisection of this night found."""
     hidden: int = 0
     deleted: int = 0
 
@@ -212,7 +216,7 @@ def plan(host: BuildHost, *, only: str = "", now: bool = False) -> NightPlan:
     """Say what a night would build, without changing anything."""
     chosen = _chosen(host, only)
     # No lock: a plan only reads, and may be asked for while a night runs.
-    with states.opened(host.directory) as state:
+    with states.opened(host.directory, create=False) as state:
         return _planned(host, state, chosen, asked=now, look=True)
 
 
@@ -232,13 +236,14 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         planned = _planned(host, state, chosen, asked=now)
         due = night.settle_idle(planned, again=now and bool(only))
         night.build(due)
+        culprits = night.find_culprits(begun)
         # A night without a build has time for any reproduction, however long.
         spent = (host.clock() - begun).total_seconds()
         left = host.nightly.hours * 3600 - spent if due else math.inf
         reproduced, difference = "", ""
         if host.nightly.reproduce:
             reproduced, difference = night.reproduce(planned.targets, left)
-        done = NightOutcome(reproduced=reproduced, difference=difference)
+        done = NightOutcome(reproduced=reproduced, difference=difference, culprits=culprits)
         if host.nightly.links:
             done = night.check_links([item.target for item in planned.targets], done)
         return night.close(done)
@@ -507,6 +512,9 @@ class Night:
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
             build = site.unless_taken(host.site, _compared(made(), order)).redacted()
+            if build.result == "blocked" and (before := self._blocked_before(build)):
+                files.remove(work)
+                return before
             from tfwright.nightly.pages import build as pages
 
             files.write(work / pages.PAGE, pages.page(build, work, order.last_good, host.builds))
@@ -532,6 +540,12 @@ class Night:
             return self._cut_off(order, broken, blocked=False)
         return build
 
+    def _blocked_before(self, build: NightlyBuild) -> NightlyBuild | None:
+        """Return the build that was blocked by the same the night before: one page is enough."""
+        last = self.state.history_of(build.target, 1)
+        same = last and last[-1].verdict == "blocked" and last[-1].detail == build.detail
+        return self.state.build(last[-1].build) if same else None
+
     def _cut_off(self, order: BuildOrder, broken: Breakage, *, blocked: bool) -> NightlyBuild:
         """Return a build that ended in the middle; its files go, so that others have room."""
         files.remove(order.work)
@@ -539,6 +553,44 @@ class Night:
         # The clock may have been set back meanwhile.
         build = unbuilt(order, broken, blocked=blocked, seconds=max(0.0, seconds))
         return _compared(build, order).redacted()
+
+    def find_culprits(self, begun: dt.datetime) -> dict[str, str]:
+        """Bisect what fails for a new reason, the quickest first, while the budget lasts.
+
+        What is not found in time goes on in the next night; its trials are kept.
+        """
+        known, failed = self.state.culprits(), []
+        for name, nights in self.state.history(self.number).items():
+            night, before = nights[-1], known.get(name)
+            build = self.state.build(night.build)
+            if night.verdict not in status.FAILED or not (build and build.against):
+                continue
+            # A wheel without a place, or a flaw of ours, is broken by no change of the recipe.
+            if build.unpublished or (build.broken and build.broken.stage == "tfwright"):
+                continue
+            if before is None or before.thread != builds.failure(night.detail):
+                failed.append(build)
+        if self.host.bisect is None or not failed:
+            return {}
+        failed.sort(key=lambda build: build.seconds)
+        self._queue(WaitingBuild(one.target, "bisect", one.seconds) for one in failed)
+        found = {}
+        for build in failed:
+            left = self.host.nightly.hours * 3600 - (self.host.clock() - begun).total_seconds()
+            if left <= 0:
+                break
+            self._begin(build.target)
+            try:
+                culprit = self.host.bisect(build, left)
+            except Exception as fault:  # noqa: BLE001 a bisection must not cost the night
+                self.host.note(f"{build.target}: bisect: {fault}")
+                continue
+            if culprit:
+                found[build.target] = culprit.said
+                culprit = replace(culprit, thread=builds.failure(build.detail))
+                self.state.keep_culprit(build.target, culprit, self.host.clock())
+                self.host.note(f"{build.target}: {culprit.said}")
+        return found
 
     def reproduce(self, found: Sequence[PlannedTarget], left: float) -> tuple[str, str]:
         """Build an unchanged, pinned target again, in at most `left` seconds.
@@ -637,6 +689,11 @@ class Night:
         update = site.publish(host.nightly, self.state, host.clock(), pages=pages, ended=ended)
         for fault in update.refused:
             host.note(f"not in the index: {fault.what}")
+        try:
+            site.copy(host.nightly)
+        except TfwrightError as fault:
+            # The next update of the site copies everything.
+            host.note(f"the site was not copied: {fault.what}")
 
     def _sweep(self) -> None:
         """Remove the files of deleted builds, while no process makes the site from them."""

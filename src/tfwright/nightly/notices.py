@@ -6,10 +6,11 @@ come from files of mode 600.
 """
 
 import datetime as dt
+import html
 import json
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -26,8 +27,8 @@ from tfwright.documents.nightly import (
 )
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.nightly import builds
-from tfwright.nightly.state import CheckedOn, State, sound_rows
-from tfwright.nightly.status import Status, status_of
+from tfwright.nightly.state import CheckedOn, NightVerdict, State, sound_rows
+from tfwright.nightly.status import GOOD, Status, status_of
 from tfwright.printable import shell_word
 from tfwright.tools import json_text, mail
 from tfwright.tools.http.client import post_json
@@ -57,7 +58,7 @@ class Notice:
     """The same for every notice about one cause, so that mail programs group them."""
     target: str
     kind: str
-    """``failing``, ``blocked``, ``stale``, ``links``, ``fixed``; of a whole night ``cut off``."""
+    """``failing``, ``blocked``, ``stale``, ``links``, ``wheel``, ``fixed``; or ``cut off``."""
     subject: str
     text: str
     url: str = ""
@@ -87,8 +88,8 @@ class Book:
         """Write a notice for every transition since the last call."""
         history = self.state.history()
         stale_nights = nightly.notices.stale_nights
-        links = self.state.checks("links")
-        changes: list[Notice] = []
+        links, culprits = self.state.checks("links"), self.state.culprits()
+        changes: list[Notice] = self._of_wheels(nightly, history)
         for target in targets(nightly):
             name, nights = target.name, history.get(target.name, [])
             status = status_of(nights, self.now, stale_nights)
@@ -111,12 +112,18 @@ class Book:
             if status.word in {"newly failing", "still failing"}:
                 kind = "failing"
                 thread = f"{name} {kind} {builds.failure(status.detail)}"
-            # An open thread was announced: one notice for each cause, not one each night.
-            if not kind or thread in known:
+            culprit = culprits.get(name)
+            if culprit and (culprit.told or culprit.thread != builds.failure(status.detail)):
+                culprit = None
+            # An open thread was announced: one notice for each cause, and one for its culprit.
+            if not kind or (thread in known and not culprit):
                 continue
             good = f"{status.last_good:%Y-%m-%d}" if status.last_good else "never"
             text = f"{status.detail or status.word}\nLast good: {good}.\n"
             build = next((night.build for night in reversed(nights) if night.build), "")
+            if culprit:
+                text += f"{culprit.said}.\n"
+                self.state.keep_culprit(name, replace(culprit, told=True), self.now)
             found = self.state.build(build)
             if found and found.broken and found.detail == status.detail:
                 broken = found.broken
@@ -125,6 +132,25 @@ class Book:
             url = f"{nightly.url}builds/{build}/" if nightly.url and build else ""
             changes.append(Notice(thread, name, kind, f"{name}: {status.said}", text, url))
         self._record(changes)
+
+    def _of_wheels(
+        self, nightly: NightlyFile, history: Mapping[str, Sequence[NightVerdict]]
+    ) -> list[Notice]:
+        """Return a notice for each wheel that the last night gave, where they are asked for."""
+        found = []
+        told = self.state.checks("wheel")
+        for target in targets(nightly) if nightly.notices.wheels else ():
+            name = target.name
+            last = history[name][-1] if name in history else None
+            build = self.state.build(last.build) if last and last.verdict in GOOD else None
+            if build is None or (name in told and told[name].detail == build.id):
+                continue
+            self.state.check(name, "wheel", self.now, passed=True, detail=build.id)
+            text = f"{build.wheel}\nsha256 {build.sha256}\n"
+            url = f"{nightly.url}builds/{build.id}/" if nightly.url else ""
+            subject = f"{name}: new wheel {build.version}"
+            found.append(Notice(f"{name} wheel", name, "wheel", subject, text, url))
+        return found
 
     def raise_cut_off(self) -> None:
         """Write a notice that the last night was cut off, once.
@@ -167,7 +193,7 @@ class Book:
         now = self.now.isoformat()
         with self.state.database as transaction:
             for notice in changes:
-                closed = now if notice.kind == "fixed" else None
+                closed = now if notice.kind in {"fixed", "wheel"} else None
                 # A cause that comes back opens its old thread again.
                 transaction.execute(
                     "insert into thread (thread, target, opened, closed) values (?, ?, ?, ?)"
@@ -264,7 +290,9 @@ class MailChannel:
         server = MailServer(table.host, table.port, table.security, table.user or "", password)
         text = f"{notice.text}\n{notice.url}\n" if notice.url else notice.text
         subject = f"[tfwright] {notice.subject}"
-        mail.send(server, Letter(table.sender, table.to, subject, text, notice.thread))
+        mail.send(
+            server, Letter(table.sender, table.to, subject, text, notice.thread, as_html(notice))
+        )
 
 
 @dataclass(frozen=True)
@@ -280,13 +308,65 @@ class WebhookChannel:
         return f"webhook {self.number}"
 
     def send(self, notice: Notice) -> None:
-        """Post one notice, with the key ``text`` that chat services show."""
+        """Post one notice, in the format of what receives it."""
         table = self.table
         # Chat services put the key into the address itself, hence a file for it.
         url = secret(table.url_file) if table.url_file else str(table.url)
         token = secret(table.token_file) if table.token_file else ""
-        text = f"{notice.subject}\n{notice.text}{notice.url}"
-        post_json(url, {**asdict(notice), "text": text}, token)
+        post_json(url, BODIES[table.format](notice), token)
+
+
+def _plain_body(notice: Notice) -> dict[str, object]:
+    """Return all of a notice, with the key ``text`` that most chat services show."""
+    return {**asdict(notice), "text": f"{notice.subject}\n{notice.text}{notice.url}"}
+
+
+def _slack_body(notice: Notice) -> dict[str, object]:
+    """Return a message of Slack, in whose text three characters are markup."""
+    # Its own documentation asks for these three only.
+    lines = [html.escape(line, quote=False) for line in (notice.subject, notice.text)]
+    link = f"<{notice.url}|The build's page>" if notice.url else ""
+    return {"text": f"*{lines[0]}*\n{lines[1]}{link}"}
+
+
+def _teams_body(notice: Notice) -> dict[str, object]:
+    """Return an adaptive card, which a workflow of Teams posts."""
+    blocks = [
+        {"type": "TextBlock", "text": notice.subject, "weight": "Bolder", "wrap": True},
+        {"type": "TextBlock", "text": notice.text.replace("\n", "\n\n"), "wrap": True},
+    ]
+    opens = [{"type": "Action.OpenUrl", "title": "The build's page", "url": notice.url}]
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": blocks,
+        "actions": opens if notice.url else [],
+    }
+    kind = "application/vnd.microsoft.card.adaptive"
+    return {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
+
+
+def _matrix_body(notice: Notice) -> dict[str, object]:
+    """Return a message for the generic webhook of hookshot."""
+    return {"text": f"{notice.subject}\n{notice.text}{notice.url}", "html": as_html(notice)}
+
+
+BODIES: Mapping[str, Callable[[Notice], dict[str, object]]] = {
+    "plain": _plain_body,
+    "slack": _slack_body,
+    "teams": _teams_body,
+    "matrix": _matrix_body,
+}
+"""What a webhook is sent, by its format."""
+
+
+def as_html(notice: Notice) -> str:
+    """Return a notice as HTML for mail and chat, where it is the same text with a link."""
+    lines = "<br>".join(html.escape(line) for line in notice.text.strip().splitlines())
+    page = html.escape(notice.url)
+    link = f'<p><a href="{page}">The build\'s page</a></p>' if page else ""
+    return f"<h3>{html.escape(notice.subject)}</h3><p>{lines}</p>{link}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tfwright.documents import filesystem
 from tfwright.nightly.fleets import Rebuilt
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
@@ -101,6 +102,8 @@ def show_outcome(outcome: "NightOutcome", place: object) -> None:
         print(f"not reproduced: {outcome.reproduced}: {outcome.difference}")
     elif outcome.reproduced:
         print(f"built again from nothing: {outcome.reproduced}")
+    for name, said in outcome.culprits.items():
+        print(f"{name}: {said}")
     for name, lost in outcome.lost.items():
         print(f"archives: {name}: {lost}")
     print(f"page: {place}")
@@ -122,6 +125,11 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
         print(textwrap.indent(wanted.crontab or "(empty)", "    "))
     for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
+    if not remove and kind == "system" and filesystem.account_name() == "root":
+        text.tell(
+            "The services run as root, as you do now: for another account, change User= in both.",
+            text.WARNING,
+        )
     if not yes and not _agreed():
         text.tell("Nothing was changed.")
         return 1

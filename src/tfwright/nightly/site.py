@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
-from tfwright.errors import RecipeError, WheelError
+from tfwright.errors import RecipeError, ToolError, WheelError
 from tfwright.index import wheels, write
 from tfwright.index.wheels import SAFE_NAME
 from tfwright.index.write import EXTRAS, PACKAGES, IndexUpdate
@@ -21,12 +21,14 @@ from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import batch as batches
 from tfwright.tools import files, json_text
-from tfwright.tools.process import file_lock
+from tfwright.tools.process import file_lock, pipes
 from tfwright.tools.redaction import redacted
 
 LOCK = "publishing"
 """One process at a time makes the site."""
 POINTERS = "pointers"
+COPY_SECONDS = 3600.0
+"""Until a copy of the site is given up: wheels are large, and lines slow."""
 YANKED = "yanked.json"
 """File name of each yanked wheel to the reason, in the build host's directory."""
 
@@ -68,7 +70,23 @@ def show_queue(nightly: NightlyFile, state: State, now: dt.datetime) -> None:
 def refresh(nightly: NightlyFile) -> IndexUpdate:
     """Bring the site up to date as it is now, for a person who asks for it."""
     with states.opened(nightly.directory) as state:
-        return publish(nightly, state, dt.datetime.now(dt.UTC))
+        update = publish(nightly, state, dt.datetime.now(dt.UTC))
+    copy(nightly)
+    return update
+
+
+def copy(nightly: NightlyFile) -> None:
+    """Run the program that copies the site elsewhere; raise ToolError if it fails."""
+    if nightly.publish:
+        with publishing(nightly.directory):
+            try:
+                pipes.feed(nightly.publish, "", COPY_SECONDS, cwd=nightly.site)
+            except ToolError as fault:
+                remedy = (
+                    "Run it in the folder of the site; the next update of the site runs it again."
+                )
+                what = f"'{nightly.publish[0]}' of publish in nightly.toml failed"
+                raise ToolError(what, remedy=remedy, evidence=fault.evidence) from fault
 
 
 def publishing(directory: Path) -> AbstractContextManager[None]:

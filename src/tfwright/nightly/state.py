@@ -172,6 +172,8 @@ class Culprit:
     """The change in words, or why none is named."""
     commit: str = ""
     """The commit, if it is one."""
+    told: bool = False
+    """Whether a notice said it."""
 
 
 class State:
@@ -372,14 +374,14 @@ class State:
     def keep_culprit(self, target: str, found: Culprit, now: dt.datetime) -> None:
         """Keep what a bisection found for a target, in place of an earlier one."""
         detail = f"{found.thread}\n{found.commit}\n{found.said}"
-        self.check(target, "culprit", now, passed=True, detail=detail)
+        self.check(target, "culprit", now, passed=found.told, detail=detail)
 
     def culprits(self) -> Mapping[str, Culprit]:
         """Return what the last bisection of each target found."""
         found = {}
         for target, checked in self.checks("culprit").items():
             thread, commit, said = checked.detail.split("\n", 2)
-            found[target] = Culprit(thread, said, commit)
+            found[target] = Culprit(thread, said, commit, checked.passed)
         return found
 
     def reproduced(self) -> set[str]:
@@ -398,12 +400,17 @@ def sound_rows() -> Iterator[None]:
 
 
 @contextmanager
-def opened(directory: Path) -> Iterator[State]:
-    """Open the state of a build host; raise HostError if its file is damaged or too new."""
+def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
+    """Open the state of a build host; raise HostError if its file is damaged or too new.
+
+    Without `create`, a host that has none yet is left so.
+    """
     file = directory / FILE
-    directory.mkdir(parents=True, exist_ok=True)
+    place: Path | str = file if create or file.exists() else ":memory:"
+    if create:
+        directory.mkdir(parents=True, exist_ok=True)
     try:
-        with closing(sqlite3.connect(file, timeout=60)) as database:
+        with closing(sqlite3.connect(place, timeout=60)) as database:
             # A commit has reached the disk when it returns: a power cut loses no night.
             database.execute("pragma synchronous = full")
             found = database.execute("pragma user_version").fetchone()[0]

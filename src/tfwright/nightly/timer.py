@@ -148,6 +148,14 @@ def _systemd(schedule: Schedule, note: UnitFile, *, remove: bool) -> Installatio
 
 def install(wanted: Installation) -> None:
     """Write the files and start the timer; raise HostError naming what did not start it."""
+    if wanted.kind in {"user", "system"} and not _succeeds(wanted.commands[0]):
+        # The reload of what is there changes nothing.
+        shown = shlex.join(wanted.commands[0])
+        raise HostError(
+            f"systemd does not answer: '{shown}' failed. Nothing was written",
+            remedy="Log in on the host itself, not by su, so that your systemd runs; or use "
+            "--install cron.",
+        )
     for file in wanted.files:
         files.write(file.path, file.text)
     if wanted.crontab is not None:

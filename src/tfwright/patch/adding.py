@@ -90,8 +90,8 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
     depth = _leading(tree.place, patch.text)
     # With the line ends as they are first: the tree may have files with CRLF.
     texts = dict.fromkeys([patch.text, patch.text.replace("\r\n", "\n")])
-    with tempfile.TemporaryDirectory() as room:
-        place = Path(room, "patch")
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch, "patch")
 
         def refused(text: str, *options: str) -> list[str]:
             place.write_bytes(text.encode("utf-8", "surrogateescape"))

@@ -40,17 +40,17 @@ class CompilerChoice:
     def toolchain(self, root: Path) -> Toolchain:
         """Return what compiles on this host; digests of its files are remembered under `root`."""
         written = files.text(self.configured.bazelrc.path)
-        said = "\n".join((*self.compiling.flags, written))
+        flags = "\n".join((*self.compiling.flags, written))
         # With -march=native the same flags compile other code on another processor, so
         # the cache must keep such hosts apart.
-        native = is_native(said)
+        native = is_native(flags)
         image = container_name()
         if image:
             return toolchain.of_image(image, self.python, native=native)
         # The host file can name one too: configure has written it down, or it is exported.
         places = (self.compiling.env, self.answering.answers, self.configured.exported)
         # Bazel finds gcc and cc by itself.
-        compilers = (*named_in(places, said), "gcc", "cc")
+        compilers = (*named_in(places, flags), "gcc", "cc")
         # The memo saves hashing compilers and CUDA again while their files are unchanged.
         memo = root / "fingerprints.json"
         return toolchain.of_host(compilers, self.python, self.host.cuda, memo, native=native)

@@ -62,14 +62,18 @@ COLUMNS = (
     Column("Bazel", rank=7),
     Column("platform", rank=5),
     Column("patches", rank=8, right=True),
-    Column("verified until", rank=1, cut="end", least=20),
-    Column("builds here", cut="end", least=26),
+    Column("verified until", rank=1, cut="end", least=14),
+    Column("builds here", cut="end", least=14),
 )
 
 
 def show_recipes(rows: "Sequence[RecipeRow]") -> None:
     """Print the recipes as a table."""
     text.table(COLUMNS, map(_cells, rows), empty="The directory recipes/ holds no recipe.")
+    if any(row.verified.startswith("stale") for row in rows):
+        text.tell(
+            "stale: the recipe changed after that run, or the run recorded no checksums of it"
+        )
 
 
 def _cells(row: "RecipeRow") -> tuple[Part, ...]:

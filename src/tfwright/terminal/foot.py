@@ -36,8 +36,8 @@ class Foot:
         self._drawn = now
         from rich.text import Text
 
-        room = text.width(sys.stderr) or 80
-        rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, room)]
+        available = text.width(sys.stderr) or 80
+        rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, available)]
         if self._live is None:
             from rich.console import Console
             from rich.live import Live
@@ -98,21 +98,21 @@ class Waiting:
             self._live = None
 
 
-def rows_of(stage: str, progress: Progress, room: int) -> list[tuple[Part, ...]]:
-    """Return the lines of the foot, each at most `room` characters."""
+def rows_of(stage: str, progress: Progress, available: int) -> list[tuple[Part, ...]]:
+    """Return the lines of the foot, each at most `available` characters."""
     head = f"  {stage:<10} "
     # Never as wide as the terminal: a full line would
     # wrap, and the redraw would miss it.
-    room -= len(head) + 1
+    available -= len(head) + 1
     rows: list[tuple[Part, ...]] = [
-        (text.bold(head), text.shortened(", ".join(measures(progress)), room))
+        (text.bold(head), text.shortened(", ".join(measures(progress)), available))
     ]
     # Cut in the middle: an action's beginning says what is done, its end to which file.
     for action in progress.running[:MOST]:
         lead = text.detail(f"  {text.as_duration(action.seconds):>10}   ")
-        rows.append((lead, text.shortened(action.name, room - 2, "middle")))
+        rows.append((lead, text.shortened(action.name, available - 2, "middle")))
     if not progress.running and progress.doing:
-        doing = text.shortened(progress.doing, room, "middle")
+        doing = text.shortened(progress.doing, available, "middle")
         rows.append((text.detail(" " * len(head) + doing),))
     return rows
 

@@ -81,8 +81,8 @@ def line(
     """
     stream = to or sys.stdout
     shown = [_styled(part) for part in parts]
-    room = None if whole else width(stream)
-    rows = [shown] if room is None else _rows_of(shown, room, hang)
+    available = None if whole else width(stream)
+    rows = [shown] if available is None else _rows_of(shown, available, hang)
     for row in rows:
         _write(row, stream)
 
@@ -95,11 +95,11 @@ def command(
     On a narrow terminal its words go on below, behind a backslash, so that it can still be copied.
     """
     stream = to or sys.stdout
-    room = width(stream)
+    available = width(stream)
     row = lead
     for number, word in enumerate(map(shlex.quote, words)):
         # A blank and the backslash follow.
-        if number and room and len(row) + len(word) + len(GAP) + 1 > room:
+        if number and available and len(row) + len(word) + len(GAP) + 1 > available:
             line(Styled(f"{row} \\", style), to=stream, whole=True)
             row = " " * (len(lead) + 4) + word
         else:
@@ -107,12 +107,12 @@ def command(
     line(Styled(row, style), to=stream, whole=True)
 
 
-def wrapped(row: str, room: int, hang: int = 0) -> list[str]:
+def wrapped(row: str, available: int, hang: int = 0) -> list[str]:
     """Break a row between its words into lines; those below the first begin with `hang` blanks."""
     # No word is broken, so paths, urls and flags can be copied.
     return textwrap.wrap(
         row,
-        max(room, MARGIN),
+        max(available, MARGIN),
         break_long_words=False,
         break_on_hyphens=False,
         subsequent_indent=" " * hang,
@@ -145,24 +145,24 @@ def _write(shown: Sequence[Styled], stream: TextIO) -> None:
     _console(stream).print(joined, soft_wrap=True, highlight=False)
 
 
-def _rows_of(parts: Sequence[Styled], room: int, hang: int | None) -> Iterator[list[Styled]]:
-    """Break a line of parts into as many as fit in `room`; no word is broken."""
+def _rows_of(parts: Sequence[Styled], available: int, hang: int | None) -> Iterator[list[Styled]]:
+    """Break a line of parts into as many as fit in `available`; no word is broken."""
     whole = "".join(part.text for part in parts)
     # textwrap takes these for blanks, and what it returns could not be found again.
-    if len(whole) <= room or re.search(r"[\t\n\v\f\r]", whole):
+    if len(whole) <= available or re.search(r"[\t\n\v\f\r]", whole):
         yield [*parts]
         return
     indent = len(whole) - len(whole.lstrip())
-    further = min(indent + 2 if hang is None else hang, max(room // 2, room - MARGIN))
+    further = min(indent + 2 if hang is None else hang, max(available // 2, available - MARGIN))
     end = 0
-    rows = wrapped(whole, room, further)
+    rows = wrapped(whole, available, further)
     # A label is not left alone on its line by a word that is too long for any.
     if len(rows) > 1 and rows[0].strip() == parts[0].text.strip():
         rows[:2] = [whole[: whole.index(rows[1].strip(), len(rows[0])) + len(rows[1].strip())]]
     for row in rows:
         start = whole.index(row.strip(), end)
         # A word that is too long for the indent gets a smaller one.
-        blanks = min(further, max(0, room - len(row.strip()))) if end else indent
+        blanks = min(further, max(0, available - len(row.strip()))) if end else indent
         shown = [Styled(" " * blanks)]
         end = start + len(row.strip())
         begin = 0
@@ -255,13 +255,13 @@ def table(
     if any(column.head for column in columns):
         shown.insert(0, [bold(column.head) for column in columns])
     lengths = [[len(row[number].text) for row in shown] or [0] for number in range(len(columns))]
-    room = width(stream)
-    if room is None:
+    available = width(stream)
+    if available is None:
         columns = [replace(column, cut="never") for column in columns]
         # One long text must not push a whole column out of sight.
         widths = [max(length for length in each if length <= WIDE) for each in lengths]
     else:
-        widths = fitted(columns, [max(each) for each in lengths], room)
+        widths = fitted(columns, [max(each) for each in lengths], available)
     for row in shown:
         parts: list[Styled] = []
         for column, cell, wide in zip(columns, row, widths, strict=True):
@@ -275,15 +275,17 @@ def table(
         if parts:
             parts[-1] = Styled(parts[-1].text.rstrip(), parts[-1].style)
         line(*parts, to=stream, whole=True)
+    if hidden := [column.head for column, wide in zip(columns, widths, strict=True) if not wide]:
+        line(detail(f"too narrow for: {', '.join(hidden)}"), to=stream)
 
 
-def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
-    """Return the width of each column within `room` characters; 0 for one that is left out."""
+def fitted(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
+    """Return the width of each column within `available` characters; 0 for one that is left out."""
     widths = [0] * len(columns)
 
     def free() -> int:
         shown = [width for width in widths if width]
-        return room - sum(shown) - len(GAP) * len(shown)
+        return available - sum(shown) - len(GAP) * len(shown)
 
     # The most important first; among equals the one further left.
     by_rank = sorted(range(len(columns)), key=lambda number: columns[number].rank)
@@ -294,8 +296,8 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list
             least = min(least, max(column.least, len(column.head)))
         if column.rank == 0 or least <= free():
             widths[number] = least
-    # Then they grow, first to half of the room: one long text must not take all of it.
-    for most in (room // 2, room):
+    # Then they grow, first to half of the width: one long text must not take all of it.
+    for most in (available // 2, available):
         for number in by_rank:
             if widths[number]:
                 wanted = min(natural[number], most) - widths[number]
@@ -303,15 +305,15 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list
     return widths
 
 
-def shortened(text: str, room: int, cut: Cut = "end") -> str:
-    """Return `text` in at most `room` characters; an ellipsis marks what was left out."""
-    if len(text) <= room or cut == "never":
+def shortened(text: str, available: int, cut: Cut = "end") -> str:
+    """Return `text` in at most `available` characters; an ellipsis marks what was left out."""
+    if len(text) <= available or cut == "never":
         return text
     if cut == "end":
-        return text[: room - 1] + ELLIPSIS
+        return text[: available - 1] + ELLIPSIS
     # The end of a path says more than its beginning.
-    tail = (room - 1) * 2 // 3
-    return text[: room - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
+    tail = (available - 1) * 2 // 3
+    return text[: available - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
 
 
 def width(stream: TextIO) -> int | None:

@@ -118,12 +118,12 @@ def arrange(raw: Path, rules: Sequence[Move], into: Path) -> None:
             path.chmod(0o755 if executable else 0o644)
 
 
-def merge(archives: Iterable[Path], room: Path, parts: Sequence[str]) -> Path:
-    """Unpack archives of NVIDIA; return a directory below `room` with what their roots hold.
+def merge(archives: Iterable[Path], scratch: Path, parts: Sequence[str]) -> Path:
+    """Unpack archives of NVIDIA; return a directory below `scratch` with what their roots hold.
 
     `parts` are directories by which a root is known. Raises SupplyError if a link leads out.
     """
-    whole, made = room / "whole", room / "made"
+    whole, made = scratch / "whole", scratch / "made"
     made.mkdir()
     for number, archive in enumerate(archives):
         # One directory each: the archives of one release may have the same inner paths.
@@ -191,18 +191,18 @@ def settle(made: Path) -> None:
     nvcc.settle(made)
 
 
-def licences(archive: Path, room: Path, shown: Path) -> list[Path]:
+def licences(archive: Path, scratch: Path, shown: Path) -> list[Path]:
     """Copy the licences in an archive to where they can be read; the least deep one comes first."""
-    unpacking.unpack(archive, room, _is_licence)
-    found = [path for path in room.rglob("*") if path.is_file()]
+    unpacking.unpack(archive, scratch, _is_licence)
+    found = [path for path in scratch.rglob("*") if path.is_file()]
     # CUDA's own EULA is at the top; the ones below are of parts that others wrote.
     found.sort(key=lambda path: (len(path.parts), path))
     files.remove(shown)
     for path in found:
-        target = shown / path.relative_to(room)
+        target = shown / path.relative_to(scratch)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-    return [shown / path.relative_to(room) for path in found]
+    return [shown / path.relative_to(scratch) for path in found]
 
 
 def _is_licence(path: PurePosixPath) -> bool:

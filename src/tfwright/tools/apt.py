@@ -16,10 +16,10 @@ from tfwright.tools.python.package_clients import proxies
 # signature: every file is compared with a pinned digest.
 _SOURCES = "deb [trusted=yes] {address} {suite} main contrib non-free\n"
 _CONFIGURATION = """\
-Dir::State "{room}/state";
-Dir::State::status "{room}/status";
-Dir::Cache "{room}/cache";
-Dir::Etc::sourcelist "{room}/sources.list";
+Dir::State "{scratch}/state";
+Dir::State::status "{scratch}/status";
+Dir::Cache "{scratch}/cache";
+Dir::Etc::sourcelist "{scratch}/sources.list";
 Dir::Etc::sourceparts "-";
 APT::Architecture "{architecture}";
 APT::Sandbox::User "root";
@@ -47,19 +47,21 @@ def download(names: Iterable[str], address: str, suite: str, into: Path, log: Pa
     Each is given by the name of its file, with its version. The caller compares each file with a
     digest. Raises SupplyError if apt cannot get one of them.
     """
-    room = into / "apt"
+    scratch = into / "apt"
     wanted = [name.removesuffix(".deb").split("_") for name in names]
     # Packages for "all" do not say which index has to be read: each lists them.
     architectures = (architecture for *_, architecture in wanted if architecture != "all")
     architecture = next(architectures, "amd64")
     # apt does not start without its "partial" directories.
     for folder in ("state/lists/partial", "cache/archives/partial", "got"):
-        (room / folder).mkdir(parents=True, exist_ok=True)
+        (scratch / folder).mkdir(parents=True, exist_ok=True)
     # With an empty list of installed packages apt takes every version for a new one.
-    files.write(room / "status", "")
-    files.write(room / "sources.list", _SOURCES.format(address=address, suite=suite))
-    files.write(room / "apt.conf", _CONFIGURATION.format(room=room, architecture=architecture))
-    env = clean_environment(room, extra={**proxies(), "APT_CONFIG": str(room / "apt.conf")})
+    files.write(scratch / "status", "")
+    files.write(scratch / "sources.list", _SOURCES.format(address=address, suite=suite))
+    files.write(
+        scratch / "apt.conf", _CONFIGURATION.format(scratch=scratch, architecture=architecture)
+    )
+    env = clean_environment(scratch, extra={**proxies(), "APT_CONFIG": str(scratch / "apt.conf")})
     # apt writes the colon of a version's epoch as %3a.
     pins = [f"{name}={unquote(version)}" for name, version, _ in wanted]
     remedy = (
@@ -69,7 +71,7 @@ def download(names: Iterable[str], address: str, suite: str, into: Path, log: Pa
     try:
         for arguments in (("update", "-q"), ("download", "-q", *pins)):
             # apt-get download writes into the current directory.
-            command = Command(("apt-get", *arguments), room / "got", env, here=True)
+            command = Command(("apt-get", *arguments), scratch / "got", env, here=True)
             runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         # apt prints warnings (W:) about the same server before the error that matters.
@@ -79,4 +81,4 @@ def download(names: Iterable[str], address: str, suite: str, into: Path, log: Pa
             remedy=remedy,
             evidence=fault.evidence,
         ) from fault
-    return sorted((room / "got").iterdir())
+    return sorted((scratch / "got").iterdir())

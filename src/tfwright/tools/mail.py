@@ -42,6 +42,8 @@ class Letter:
     text: str
     thread: str
     """Mails with the same thread are grouped by mail programs."""
+    html: str = ""
+    """The same text for mail programs that show HTML."""
 
 
 def send(server: MailServer, letter: Letter) -> None:
@@ -76,6 +78,8 @@ def message(letter: Letter) -> EmailMessage:
     # RFC 3834: vacation responders do not answer such a mail.
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(letter.text)
+    if letter.html:
+        mail.add_alternative(letter.html, subtype="html")
     return mail
 
 

@@ -31,12 +31,14 @@ def vault(
 ) -> Shown:
     """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
     from tfwright.documents import host_file
+    from tfwright.documents import recipe as recipes
     from tfwright.lock import inputs
     from tfwright.toolkit import tree
     from tfwright.vault import page, usage, verification
 
     # The vault is shared by all recipes, so only --links asks for one.
     one_of(verify=verify or repair, gc=gc, links=links)
+    recipes.find(recipe)
     build_out = host_file.read().build_out
     if links:
         rows = inputs.check(job_of(recipe), deep=deep)

@@ -69,12 +69,6 @@ class Store:
         """Return the bytes of each file, by digest."""
         return {digest: self.path(digest).stat().st_size for digest in self.digests()}
 
-    def damaged(self) -> Iterator[str]:
-        """Hash every file and return the digests of those that are not what they were."""
-        for digest in self.digests():
-            if files.sha256(self.path(digest)) != digest:
-                yield digest
-
     def drop(self, sha256: str) -> None:
         """Remove a file, with the directory that is named after its checksum."""
         files.remove(self.path(sha256).parent)

@@ -243,7 +243,7 @@ def bring(
     wanted = WantedFile("tf.tar.gz", DIGEST, urls, size)
     (outcome,) = fetch([wanted], store, report=SILENCE.progress, limits=limits)
     assert outcome.obtained == store.holds(DIGEST)
-    assert list(store.damaged()) == []
+    assert all(map(store.sound, store.digests()))
     return outcome
 
 

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import pages, retention, timer
-from tfwright.nightly.builds import Verdict
+from tfwright.nightly.builds import Verdict, failure
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.views import RECIPES, TargetView, views
 from tfwright.nightly.state import NightVerdict, PastNight, State, WaitingBuild
 from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
+from tfwright.tools.git import forge
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import renderer
 
@@ -122,6 +123,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         "url": nightly.url or "",
         "now": now,
         "words": pages,
+        "forge": forge,
     }
     past = state.nights(NIGHTS_SHOWN)
     if ended:
@@ -139,6 +141,13 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         current = tonight(last, state.queued(), now) if last and not last.finished else None
         if current:
             latest["night"] = current.summary()
+        batch.add(site / "metrics.txt", metrics(listed, past, current).encode())
+        health: dict[str, object] = {
+            "status": HEALTH[sentence(listed)[1]],
+            "output": sentence(listed)[0],
+        }
+        health |= {"time": _stamp(now), "night": _stamp(last.started) if last else None}
+        batch.add(site / "health.json", (json.dumps(health, indent=1) + "\n").encode())
         batch.add(site / "latest.json", (json.dumps(latest, indent=1) + "\n").encode())
         said, tone = sentence(listed)
         # The first page comes last: whoever reads it finds what it links.
@@ -286,6 +295,43 @@ def tonight(night: PastNight, queue: Sequence[WaitingBuild], now: dt.datetime) -
     return Tonight(night.started, queue, ends)
 
 
+HEALTH = {"good": "pass", "dim": "pass", "warn": "warn", "bad": "fail"}
+"""What `health.json` says, by the tone of the first line."""
+
+
+def metrics(
+    listed: Sequence[TargetView], past: Sequence[PastNight], current: Tonight | None
+) -> str:
+    """Return what Prometheus reads: each recipe, the last night, and the one under way."""
+    ended = next((night for night in past if night.ended), None)
+    running = current.running if current else 0
+    waiting = len(current.queue) - running if current else 0
+    lines = [
+        *_metric("night_started_timestamp_seconds", [("", past[0].started if past else None)]),
+        *_metric("night_ended_timestamp_seconds", [("", ended.ended if ended else None)]),
+        *_metric("builds_running", [("", running)]),
+        *_metric("builds_waiting", [("", waiting)]),
+    ]
+    rows = [(f'{{recipe="{view.target.name}"}}', view) for view in listed]
+    kept = [(label, view.newest) for label, view in rows if view.newest]
+    lines += _metric("recipe_fine", [(label, view.status.fine) for label, view in rows])
+    lines += _metric("recipe_failing_nights", [(label, v.status.nights_bad) for label, v in rows])
+    good = [(label, view.status.last_good) for label, view in rows]
+    lines += _metric("recipe_last_good_timestamp_seconds", good)
+    lines += _metric("wheel_size_bytes", [(label, build.size) for label, build in kept])
+    lines += _metric("build_duration_seconds", [(label, build.seconds) for label, build in kept])
+    return "\n".join(lines) + "\n"
+
+
+def _metric(name: str, values: Sequence[tuple[str, float | dt.datetime | None]]) -> Iterator[str]:
+    """Yield the lines of one metric, without those that have no value."""
+    yield f"# TYPE tfwright_{name} gauge"
+    for label, value in values:
+        if value is not None:
+            number = value.timestamp() if isinstance(value, dt.datetime) else value
+            yield f"tfwright_{name}{label} {round(float(number), 3)}"
+
+
 def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
     """Say in one sentence whether all is well; return it with its tone."""
     if not found:
@@ -309,9 +355,16 @@ def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes
     ):
         # A thread is named after its target and its kind; the build host's own has no target.
         kind = thread.removeprefix(target or "build-host").split()[0]
+        # Its builds say it below, also where no notice is sent for them.
+        if kind == "wheel":
+            continue
         events.append((opened, thread, target, kind))
         if closed:
             events.append((closed, thread, target, "fixed"))
+    for build in state.builds():
+        if build.listed and build.good:
+            at = _stamp(build.started + dt.timedelta(seconds=build.seconds))
+            events.append((at, build.id, build.target, "wheel"))
     newest = sorted(events, reverse=True)[:ENTRIES]
     # The time of the last event: a night without an event leaves the feed unchanged.
     updated = newest[0][0] if newest else _stamp(now)
@@ -322,7 +375,9 @@ def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes
 
 def _about(state: State, event: tuple[str, str, str, str]) -> tuple[str, str]:
     """Return what an event was about, and the build that it came from; empty where none is."""
-    at, _, target, kind = event
+    at, thread, target, kind = event
+    if kind == "wheel" and (wheel := state.build(thread)):
+        return f"{wheel.wheel}, sha256 {wheel.sha256}", wheel.id
     if kind == "links":
         found = state.checks("links").get(target)
         return found.detail if found else "", ""
@@ -336,6 +391,9 @@ def _about(state: State, event: tuple[str, str, str, str]) -> tuple[str, str]:
     said = [detail or ""]
     if build and build.broken and kind != "fixed":
         said += [build.broken.cause, build.broken.remedy]
+        culprit = state.culprits().get(target)
+        if culprit and culprit.thread == failure(detail):
+            said.insert(1, culprit.said)
     return "\n".join(dict.fromkeys(filter(None, said))), identifier or ""
 
 

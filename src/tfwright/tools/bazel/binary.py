@@ -231,9 +231,9 @@ def _other_bytes(wanted: _Wanted, origin: str, found: str, promised: str) -> Sup
 def _from(given: Path) -> Way:
     """Return the way to the binary that the host file names."""
 
-    def bring(wanted: _Wanted, room: Path) -> Path:
+    def bring(wanted: _Wanted, scratch: Path) -> Path:
         try:
-            _insist(wanted, given, room)
+            _insist(wanted, given, scratch)
         except _NotThereError as why:
             raise RecipeError(
                 f"The host file's Bazel {wanted.version} {why}",
@@ -244,17 +244,17 @@ def _from(given: Path) -> Way:
     return bring
 
 
-def _release(wanted: _Wanted, room: Path) -> Path:
+def _release(wanted: _Wanted, scratch: Path) -> Path:
     """Download the official release."""
     url = f"{RELEASES}/{wanted.version}/{wanted.name}"
     try:
-        found = downloads.download(url, room / "bazel", pauses=PAUSES, alternatives=True)
-        promised = wanted.sha256 or _published(f"{url}.sha256", room / "sha256")
+        found = downloads.download(url, scratch / "bazel", pauses=PAUSES, alternatives=True)
+        promised = wanted.sha256 or _published(f"{url}.sha256", scratch / "sha256")
     except SupplyError as fault:
         raise _NotThereError(fault.what) from fault
     if found != promised:
         raise _other_bytes(wanted, "the official release", found, promised)
-    return room / "bazel"
+    return scratch / "bazel"
 
 
 def _published(url: str, to: Path) -> str:
@@ -267,12 +267,12 @@ def _published(url: str, to: Path) -> str:
     return found[0]
 
 
-def _npm(wanted: _Wanted, room: Path) -> Path:
+def _npm(wanted: _Wanted, scratch: Path) -> Path:
     """Take the binary out of the npm package that carries it."""
     package = PACKAGES.get(wanted.platform)
     if not package:
         raise _NotThereError(f"npm has no Bazel package for {wanted.platform}")
-    to = room / "bazel"
+    to = scratch / "bazel"
     try:
         registry.extract(
             RegistryPackage("npm", package, wanted.version), f"package/{wanted.name}", to
@@ -282,18 +282,18 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
     return to
 
 
-def _on_path(wanted: _Wanted, room: Path) -> Path:
+def _on_path(wanted: _Wanted, scratch: Path) -> Path:
     """Take the ``bazel`` that the caller would run, if it is a Bazel and exactly this one."""
     found = shutil.which("bazel")
     if not found:
         raise _NotThereError("it has no bazel")
     # bazelisk and package managers put a link on PATH: what it stands for is examined.
     path = Path(found).resolve()
-    _insist(wanted, path, room)
+    _insist(wanted, path, scratch)
     return path
 
 
-def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
+def _insist(wanted: _Wanted, path: Path, scratch: Path) -> None:
     """Raise _NotThereError unless a program is Bazel itself at the wanted version.
 
     A pinned digest proves as much.
@@ -305,18 +305,18 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
         # run what they choose.
         raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
     command = Command(
-        (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),
-        room,
-        clean_environment(room),
+        (str(path), f"--output_user_root={scratch / 'user'}", "--batch", "version"),
+        scratch,
+        clean_environment(scratch),
         here=True,
     )
     try:
-        printed = runner.run(command, room / "log", remedy="Name another binary.")
-        said = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
+        printed = runner.run(command, scratch / "log", remedy="Name another binary.")
+        label = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
     except TfwrightError as fault:
         raise _NotThereError(f"is at {path} and does not run: {fault.what}") from fault
-    if not said or said[1] != wanted.version:
-        version = said[1] if said else "of no version"
+    if not label or label[1] != wanted.version:
+        version = label[1] if label else "of no version"
         raise _NotThereError(f"is at {path} and is {version}, not {wanted.version}")
 
 
@@ -352,13 +352,13 @@ def _read_workspaces(binary: Path) -> dict[str, str]:
         suppress(KeyError, SupplyError),
         unpacking.reading(binary.name),
         zipfile.ZipFile(binary) as outer,
-        tempfile.TemporaryFile() as room,
+        tempfile.TemporaryFile() as scratch,
     ):
         # Copied out first: a zip within a zip cannot seek, and reading a zip starts
         # at its end.
         with outer.open(SERVER) as packed:
-            shutil.copyfileobj(packed, room)
-        with zipfile.ZipFile(room) as jar:
+            shutil.copyfileobj(packed, scratch)
+        with zipfile.ZipFile(scratch) as jar:
             for member in jar.infolist():
                 if (
                     member.filename.endswith(WORKSPACE_SUFFIX)

@@ -50,9 +50,9 @@ def options(binary: Path, install_root: Path) -> Options:
     kept = binary.with_name("options.json")
     if _kept(kept) is None:
         asked = {}
-        with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
+        with tempfile.TemporaryDirectory(prefix="tfwright-") as scratch:
             for name, topic in _TOPICS.items():
-                page = _help(binary, install_root, Path(room), topic)
+                page = _help(binary, install_root, Path(scratch), topic)
                 # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
                 # semicolon.
                 found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
@@ -78,32 +78,32 @@ def known_options(binary: Path) -> Options:
 
 def _kept(path: Path) -> Options | None:
     """Return what Bazel said before; None where that is missing or damaged."""
-    said = json_text.record(path)
-    whole = said.keys() == _TOPICS.keys()
-    if not whole or not all(isinstance(topic, dict) for topic in said.values()):
+    kept = json_text.record(path)
+    whole = kept.keys() == _TOPICS.keys()
+    if not whole or not all(isinstance(topic, dict) for topic in kept.values()):
         return None
-    return Options(**said)
+    return Options(**kept)
 
 
-def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) -> str:
+def _help(binary: Path, install_root: Path, scratch: Path, topic: tuple[str, ...]) -> str:
     """Return a page of Bazel's help; asked without a server, outside of any workspace."""
     argv = (
         str(binary),
         f"--output_user_root={install_root}",
-        f"--output_base={room / 'base'}",
+        f"--output_base={scratch / 'base'}",
         # A server would stay for three hours, and keep the output base open.
         "--batch",
         "help",
         *topic,
     )
-    command = Command(argv, room, clean_environment(room))
+    command = Command(argv, scratch, clean_environment(scratch))
     try:
-        said = runner.run(command, room / "log", remedy=installation.REMEDY)
+        page = runner.run(command, scratch / "log", remedy=installation.REMEDY)
     except ToolError as fault:
         raise installation.explained(fault, binary, install_root) from fault
     # Each page of help gets a new output base.
-    files.remove(room / "base")
-    return said
+    files.remove(scratch / "base")
+    return page
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Client:
         # The counter of the control group has those of earlier builds in it.
         display = Display()
         kills = capacity.kills()
-        room = capacity.total()
+        memory = capacity.total()
         begun = time.monotonic()
         with (
             ExitStack() as counted,
@@ -219,7 +219,7 @@ class Client:
             start, record = stream.tell(), _Record(stream)
             for text in pseudo_terminal.output(child):
                 record.add(display.feed(text))
-                on_progress(replace(display.progress, held=seen.holds, room=room))
+                on_progress(replace(display.progress, held=seen.holds, room=memory))
             record.add(display.close())
             status = pseudo_terminal.status(child)
         return BazelRun(

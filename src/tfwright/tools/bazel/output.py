@@ -155,10 +155,10 @@ def _output(lines: Sequence[str], most: int) -> tuple[str, ...]:
     # Bazel's.
     end = _first(_AFTER.match, lines, len(lines))
     printed = "\n".join(lines[:end]) + "\n"
-    said = _CHATTER.sub("", _COMMAND.sub("", printed)).splitlines()
+    lines = _CHATTER.sub("", _COMMAND.sub("", printed)).splitlines()
     # Warnings can fill hundreds of lines before the error that made the compiler stop.
-    start = _first(_COMPLAINT.search, said, 0)
-    return tuple(said[start : start + most])
+    start = _first(_COMPLAINT.search, lines, 0)
+    return tuple(lines[start : start + most])
 
 
 def _first(matches: Callable[[str], object], lines: Sequence[str], otherwise: int) -> int:

@@ -113,8 +113,8 @@ def _path(value: Value) -> None:
 
 def _digest(value: Value) -> Blob:
     """Read a Digest message. The digest becomes a file name, so nothing but hex passes."""
-    said = dict(fields(content(value)))
-    sha256, size = text(said.get(1, b"")), said.get(2, 0)
+    known = dict(fields(content(value)))
+    sha256, size = text(known.get(1, b"")), known.get(2, 0)
     if not SHA256.fullmatch(sha256) or not isinstance(size, int):
         raise MalformedMessageError("a digest is not SHA-256")
     return Blob(sha256, size)

@@ -184,10 +184,10 @@ class RemoteCache:
             if not self._get(f"cas/{blobs[0].sha256}", blobs[0].size, found):
                 return {}
             try:
-                said = json_text.parsed(found.read())
+                entries = json_text.parsed(found.read())
                 return {
                     action: base64.b64decode(entry)
-                    for action, entry in said.items()
+                    for action, entry in entries.items()
                     # It becomes a path.
                     if SHA256.fullmatch(action)
                 }
@@ -201,8 +201,8 @@ class RemoteCache:
         with suppress(MissError):
             self._store.verify(blob)
             return
-        with tempfile.TemporaryDirectory(dir=self._store.incoming) as room:
-            arrived = Path(room, "blob")
+        with tempfile.TemporaryDirectory(dir=self._store.incoming) as scratch:
+            arrived = Path(scratch, "blob")
             with arrived.open("wb") as output:
                 there = self._get(f"cas/{blob.sha256}", blob.size, output)
             if not there:
@@ -219,8 +219,8 @@ class RemoteCache:
         if blob.sha256 in self.damaged:
             return False
         with self._answer("HEAD", f"cas/{blob.sha256}") as answer:
-            said = answer.headers.get("Content-Length")
-            return answer.status == OK and said in {None, str(blob.size)}
+            length = answer.headers.get("Content-Length")
+            return answer.status == OK and length in {None, str(blob.size)}
 
     def _get(self, path: str, most: int, to: BinaryIO) -> bool:
         """Write a body of at most `most` bytes to a file, and rewind; False if there is none."""

@@ -249,8 +249,8 @@ class CacheStore:
         size = file.stat().st_size
         self._make_room(size)
         # Under a name that no other process knows, before its content is compared.
-        with tempfile.TemporaryDirectory(dir=self.incoming) as room:
-            temporary = file.rename(Path(room, sha256))
+        with tempfile.TemporaryDirectory(dir=self.incoming) as scratch:
+            temporary = file.rename(Path(scratch, sha256))
             good = files.sha256(temporary) == sha256
             if good:
                 path = Path(self.blob_path(sha256))
@@ -266,8 +266,8 @@ class CacheStore:
     def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
         """Store a sealed entry. Raises OSError when the disk refuses."""
         self._make_room(len(entry))
-        with tempfile.TemporaryDirectory(dir=self.incoming) as room:
-            temporary = Path(room, action)
+        with tempfile.TemporaryDirectory(dir=self.incoming) as scratch:
+            temporary = Path(scratch, action)
             temporary.write_bytes(entry)
             self._settle(temporary, self.entry_path(toolchain, action), len(entry))
 
@@ -296,8 +296,8 @@ class CacheStore:
         try:
             given, _, text = files.content(self._record(seal)).partition(b"\n")
             if given == seal.signature(text):
-                said = json_text.parsed(text)
-                self.verified.update({name: FileState(*state) for name, state in said.items()})
+                known = json_text.parsed(text)
+                self.verified.update({name: FileState(*state) for name, state in known.items()})
         except (OSError, ValueError, TypeError, AttributeError):
             return
 

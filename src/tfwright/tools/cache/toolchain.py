@@ -123,8 +123,8 @@ def _compiler_parts(compiler: str, driver: str, known: "_Digests") -> Iterator[t
     libraries = (Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES)
     yield f"libraries of {compiler}", known.of_all(_located(libraries))
     # It says so on standard error only. The driver's path is an argument, not part of the script.
-    said = _asked("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
-    listed = _INCLUDES.search(said)
+    printed = _asked("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
+    listed = _INCLUDES.search(printed)
     folders = tuple(map(str.strip, listed[1].splitlines())) if listed else ()
     # Most compilers have the same ones.
     if folders not in known.headers:
@@ -180,11 +180,11 @@ def _headers(folders: tuple[str, ...]) -> str:
 def _cpu() -> str:
     """Return a digest of what this CPU can do, as -march=native would see it, or its name."""
     try:
-        said = Path("/proc/cpuinfo").read_text("ascii", "replace")
+        described = Path("/proc/cpuinfo").read_text("ascii", "replace")
     except OSError:
         return platform.processor()
     names = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
-    found = (re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names)
+    found = (re.search(rf"^{name}\s*: (.*)$", described, re.MULTILINE) for name in names)
     return hashlib.sha256("\n".join(line[1] for line in found if line).encode()).hexdigest()
 
 

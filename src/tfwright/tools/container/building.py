@@ -116,11 +116,11 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
         )
     (vault / "images").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="building-", dir=vault / "images") as folder:
-        room = Path(folder)
+        scratch = Path(folder)
         # An empty context: what an image is made from is in the Containerfile alone.
-        context = room / "context"
-        named = room / "id"
-        layout = room / "layout"
+        context = scratch / "context"
+        named = scratch / "id"
+        layout = scratch / "layout"
         context.mkdir()
         making = engine.client(
             "podman",

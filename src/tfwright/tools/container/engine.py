@@ -109,15 +109,15 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
     insist(plan.engine)
     # After a loss of power nothing has ended what the last start left.
     remove_left(plan.job, plan.engine)
-    with tempfile.TemporaryDirectory(prefix="tfwright-box-") as room:
-        load(plan.image, Path(room), plan.engine)
-        pipe = Path(room, "alive")
+    with tempfile.TemporaryDirectory(prefix="tfwright-box-") as scratch:
+        load(plan.image, Path(scratch), plan.engine)
+        pipe = Path(scratch, "alive")
         os.mkfifo(pipe)
         # Opened for both directions it blocks neither side. Children do not inherit it.
         held = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
         container = None
         try:
-            container = _started(plan, Path(room))
+            container = _started(plan, Path(scratch))
             with entered(container):
                 yield container
         finally:
@@ -126,13 +126,13 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
                 runner.answer(_removal(plan.engine, container.identifier))
 
 
-def start_command(plan: ContainerPlan, room: Path) -> Command:
-    """Return the command that starts the container; `room` holds the pipe."""
+def start_command(plan: ContainerPlan, scratch: Path) -> Command:
+    """Return the command that starts the container; `scratch` holds the pipe."""
     mounts = [f"--volume={path}:{path}" for path in plan.writable]
-    mounts += [f"--volume={path}:{path}:ro" for path in (*plan.readable, room)]
+    mounts += [f"--volume={path}:{path}:ro" for path in (*plan.readable, scratch)]
     runtime = (f"--runtime={plan.runtime}",) if plan.runtime else ()
     rootless = os.getuid() != 0 and plan.engine == "podman"
-    waiting = WAITING.format(pipe=room / "alive")
+    waiting = WAITING.format(pipe=scratch / "alive")
     return client(
         plan.engine,
         # Of podman it is a global option, of docker one of `run`.
@@ -199,7 +199,7 @@ def installation(engine: Engine) -> str:
     return f"Install {engine} (Debian and Ubuntu: apt install {PACKAGES[engine]})"
 
 
-def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
+def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
     """Give an engine an image of the vault, unless it has it. Raises ToolError."""
     identifier = image.config.removeprefix("sha256:")
     asked = client(engine, "image", "inspect", "--format={{.Id}}", identifier)
@@ -207,7 +207,7 @@ def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
     if runner.answer(asked).removeprefix("sha256:") == identifier:
         return
     if engine == "docker":
-        archive = room / "image.tar"
+        archive = scratch / "image.tar"
         blobs = image.layout / "blobs/sha256"
         (config, *layers) = image.manifest.parts
         names = [part.removeprefix("sha256:") for part in layers]
@@ -221,9 +221,9 @@ def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
                 output.add(blobs / name, name)
         command = client(engine, "load", "--quiet", "--input", str(archive))
     else:
-        folder = _as_directory(image, room / "image")
+        folder = _as_directory(image, scratch / "image")
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
-    _output_of(command, room / "load.log", f"Look at what {engine} says above.")
+    _output_of(command, scratch / "load.log", f"Look at what {engine} says above.")
 
 
 def _output_of(command: Command, log: Path, remedy: str) -> str:
@@ -267,18 +267,18 @@ def _removal(engine: Engine, identifier: str) -> Command:
     return client(engine, "rm", "--force", *at_once, identifier)
 
 
-def _started(plan: ContainerPlan, room: Path) -> Container:
+def _started(plan: ContainerPlan, scratch: Path) -> Container:
     """Start the container and find its first process."""
     remedy = f"Look at what {plan.engine} says above, and at [container] in the host file."
-    command = start_command(plan, room)
-    said = _output_of(command, room / "run.log", remedy)
+    command = start_command(plan, scratch)
+    printed = _output_of(command, scratch / "run.log", remedy)
     # An engine may print warnings before the container's id.
-    identifier = said.split()[-1] if said.split() else ""
+    identifier = printed.split()[-1] if printed.split() else ""
     asked = client(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)
     first = runner.answer(asked)
     # Engines give 0 for a container that does not run.
     if not first.isdigit() or first == "0":
-        evidence = Evidence(command=command.argv, lines=said.splitlines())
+        evidence = Evidence(command=command.argv, lines=printed.splitlines())
         what = "The container ended at once"
         raise ToolError(what, remedy=remedy, evidence=evidence)
     return Container(identifier, plan.image, int(first), plan.engine)

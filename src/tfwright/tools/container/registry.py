@@ -45,8 +45,8 @@ def presence(name: str, digest: str) -> tuple[Presence, str]:
         return "no answer", "skopeo is not installed"
     if ended.status == 0:
         return "there", "it has it"
-    said = (ended.complaint.splitlines() or ["nothing"])[-1]
-    return ("gone" if GONE.search(said) else "no answer"), said
+    complaint = (ended.complaint.splitlines() or ["nothing"])[-1]
+    return ("gone" if GONE.search(complaint) else "no answer"), complaint
 
 
 def pull(name: str, digest: str, vault: Path) -> KeptImage:
@@ -61,7 +61,7 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
         raise HostError("skopeo pulls images by digest, and is not installed", remedy=INSTALL)
     with (
         image.arriving(vault) as incoming,
-        tempfile.TemporaryDirectory(dir=incoming.parent, prefix="incoming-") as room,
+        tempfile.TemporaryDirectory(dir=incoming.parent, prefix="incoming-") as scratch,
     ):
         blobs = incoming / "blobs/sha256"
         blobs.mkdir(parents=True)
@@ -70,7 +70,7 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
         if ended.status == 0 and f"sha256:{hashlib.sha256(ended.printed).hexdigest()}" == digest:
             (blobs / digest.removeprefix("sha256:")).write_bytes(ended.printed)
             chosen = image.manifest_of(incoming, digest).digest
-            folder = Path(room, "copy")
+            folder = Path(scratch, "copy")
             try:
                 # As it is: other forms than ``dir:`` would change the manifest.
                 copying = _skopeo(
@@ -93,10 +93,10 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
         raise _failed(name, digest, ended.complaint.splitlines()[-1:])
 
 
-def _failed(name: str, digest: str, said: Sequence[str]) -> SupplyError:
+def _failed(name: str, digest: str, complaint: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"{name} cannot be pulled by its digest {digest[:19]}…: "
-        f"{''.join(said) or 'its registry sent other bytes'}",
+        f"{''.join(complaint) or 'its registry sent other bytes'}",
         remedy="Unpack a bundle that carries the image, or copy vault/images from a host that "
         "has it; else build the image again and pin the new digest.",
     )

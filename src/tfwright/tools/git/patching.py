@@ -66,8 +66,8 @@ def header(patch: Path) -> PatchHeader:
     Raises RecipeError naming the fields that are missing, empty or said twice.
     """
     found = fields(head(_text(patch)))
-    said = Counter(name for name, text in found if text)
-    wrong = [name for name in ("Why", "Upstream", "Drop when") if said[name] != 1]
+    counts = Counter(name for name, text in found if text)
+    wrong = [name for name in ("Why", "Upstream", "Drop when") if counts[name] != 1]
     if wrong:
         missing = ", ".join(f"{name}:" for name in wrong)
         raise RecipeError(

@@ -167,8 +167,10 @@ def failure(command: Command, status: int, complaint: Sequence[str]) -> Tfwright
     if no_room or disk.is_full(command.cwd):
         return disk.full("git could not write", evidence)
     faults = [line for line in complaint if line.startswith(("fatal:", "error:"))]
-    said = faults[0] if faults else f"exit status {status}"
+    fatal = faults[0] if faults else f"exit status {status}"
     remedy = "Read what git said; the next build starts this stage again."
     return ToolError(
-        f"git failed: {said}", remedy=REPAIR if _DAMAGED.search(said) else remedy, evidence=evidence
+        f"git failed: {fatal}",
+        remedy=REPAIR if _DAMAGED.search(fatal) else remedy,
+        evidence=evidence,
     )

@@ -152,14 +152,14 @@ class GitRepository:
 
     def epoch(self, commit: str) -> int:
         """Return when a commit was made, in seconds. Raises RecipeError if it does not say."""
-        said = self.run("show", "--no-patch", "--format=%ct", commit).strip()
+        date = self.run("show", "--no-patch", "--format=%ct", commit).strip()
         # git keeps whatever somebody wrote there: no number, or one of thousands of digits.
-        if not re.fullmatch(r"[0-9]{1,11}", said):
+        if not re.fullmatch(r"[0-9]{1,11}", date):
             raise RecipeError(
                 f"{commit[:12]} has no date that a calendar knows",
                 remedy="Pin another commit: the date goes into the wheel.",
             )
-        return int(said)
+        return int(date)
 
     def entries(self, commit: str) -> list[TreeEntry]:
         """Return the files of a commit or tree, and the places of repositories in it (submodules).
@@ -177,10 +177,10 @@ class GitRepository:
 
     def changes(self, before: str, after: str) -> dict[str, Change]:
         """Return what differs between two trees, by path."""
-        said = self.fields("diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)
+        listed = self.fields("diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)
         changes = {}
         # Pairs of ":100644 100755 <old> <new> M" and the path.
-        for fields, path in zip(said[::2], said[1::2], strict=True):
+        for fields, path in zip(listed[::2], listed[1::2], strict=True):
             _, mode, old, new, _ = fields.split()
             changes[path] = Change(int(mode, 8), old, new)
         return changes

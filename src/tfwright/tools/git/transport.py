@@ -122,7 +122,7 @@ def _run(
         return list(deque((line.rstrip() for line in lines), TAIL_LINES))
 
     try:
-        ended, said = supervised.run(command, allowance, read_lines, given)
+        ended, lines = supervised.run(command, allowance, read_lines, given)
     except OSError as fault:
         raise program.unusable(fault) from fault
     if ended.excess:
@@ -132,10 +132,10 @@ def _run(
         raise SupplyError(
             f"git was stopped: {ended.excess}",
             remedy="Do not use this server; name a mirror in the host file: [mirrors].",
-            evidence=Evidence(command=command.argv, lines=said[-TAIL_LINES:]),
+            evidence=Evidence(command=command.argv, lines=lines[-TAIL_LINES:]),
         )
     if ended.status != 0:
-        raise program.failure(command, ended.status, [printable(line) for line in said])
+        raise program.failure(command, ended.status, [printable(line) for line in lines])
     return ended.printed.decode("utf-8", "surrogateescape")
 
 

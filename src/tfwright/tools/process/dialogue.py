@@ -64,7 +64,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
     when it runs out, HostError if the program is not there, and whatever the respondent raises;
     the program and its children are ended first.
     """
-    said: list[str] = []
+    texts: list[str] = []
     # TensorFlow's configure runs 'bazel version' before its first question.
     patience = timeout * FIRST_PATIENCE
     with _talking(command, log) as child:
@@ -81,7 +81,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
                         command=command.argv, log=log, lines=last_lines(listener.text())
                     ),
                 ) from None
-            said.append(listener.text())
+            texts.append(listener.text())
             if not asks:
                 break
             # What the respondent raises passes through `_talking`, which ends the
@@ -94,7 +94,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
         # The status is the caller's to judge: configure.py exits with 0 where it found no
         # Bazel.
         status = -child.signalstatus if child.signalstatus else child.exitstatus or 0
-    return Spoken("".join(said), status)
+    return Spoken("".join(texts), status)
 
 
 def _typed(answer: str) -> str:

@@ -92,11 +92,13 @@ def _printed(process: "subprocess.Popen[bytes]") -> IO[bytes]:
     return cast("IO[bytes]", process.stdout)
 
 
-def feed(argv: Sequence[str], text: str, seconds: float = FEED_SECONDS) -> None:
+def feed(
+    argv: Sequence[str], text: str, seconds: float = FEED_SECONDS, cwd: Path = Path("/")
+) -> None:
     """Run a program with `text` as its input; raise ToolError if it fails or takes too long."""
     # The user's own hook: it gets the home directory, but none of the caller's
     # variables.
-    command = Command(tuple(argv), Path("/"), clean_environment(filesystem.home()))
+    command = Command(tuple(argv), cwd, clean_environment(filesystem.home()))
     pipe = subprocess.PIPE
     try:
         # communicate() writes and reads at once: a program that complains before it has

@@ -185,10 +185,10 @@ def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolErr
     lines = last_lines(log)
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
     program = Path(command.argv[0]).name
-    said = any("no space left on device" in line.lower() for line in lines)
+    complains = any("no space left on device" in line.lower() for line in lines)
     # Not every program says why it could not write: a full disk made python3.11 exit
     # with 120.
-    if said or disk.is_full(command.cwd) or disk.is_full(log.parent):
+    if complains or disk.is_full(command.cwd) or disk.is_full(log.parent):
         return disk.full(f"{program} could not write", evidence)
     ending = f"exited with status {status}"
     if status < 0:

@@ -67,20 +67,20 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
     bring the package, or finds other bytes.
     """
     with tempfile.TemporaryDirectory() as folder:
-        room = Path(folder)
-        files.write(room / "backend/setuptools/__init__.py", "")
-        files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
+        scratch = Path(folder)
+        files.write(scratch / "backend/setuptools/__init__.py", "")
+        files.write(scratch / "backend/setuptools/build_meta.py", _BACKEND)
         hashed = f" --hash=sha256:{sha256}" if sha256 else ""
-        files.write(room / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
+        files.write(scratch / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
         try:
-            command = _command(wanted, room, hashed=bool(hashed))
-            runner.run(command, room / "log", remedy="Repair the pip that runs tfwright.")
+            command = _command(wanted, scratch, hashed=bool(hashed))
+            runner.run(command, scratch / "log", remedy="Repair the pip that runs tfwright.")
         except ToolError as fault:
             raise package_clients.kind_of(fault)(
                 f"pip cannot bring {wanted.name} {wanted.version}: {_last_error(fault)}",
                 remedy=package_clients.pip_remedy(fault),
             ) from fault
-        brought = sorted((room / "brought").glob("*"))
+        brought = sorted((scratch / "brought").glob("*"))
         # One requirement without dependencies gives one file, unless this host's pip is set up to
         # do something else.
         if len(brought) != 1:
@@ -103,7 +103,7 @@ def _last_error(fault: ToolError) -> str:
     return "no index has this source package" if absent else last
 
 
-def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
+def _command(wanted: Sdist, scratch: Path, *, hashed: bool) -> Command:
     """Return pip's command line: one source package, without dependencies, nothing built."""
     # Without build isolation pip takes the backend of PYTHONPATH, which answers for
     # setuptools.
@@ -115,11 +115,11 @@ def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
         "--use-pep517",
         "--no-build-isolation",
     )
-    where = (f"--dest={room / 'brought'}", f"--requirement={room / 'requirements.txt'}")
+    where = (f"--dest={scratch / 'brought'}", f"--requirement={scratch / 'requirements.txt'}")
     # By our own Python, which an image does not have.
-    own = package_clients.pip(Path(sys.executable), "download", *options, *where, cwd=room)
+    own = package_clients.pip(Path(sys.executable), "download", *options, *where, cwd=scratch)
     known = {
-        "PYTHONPATH": str(room / "backend"),
+        "PYTHONPATH": str(scratch / "backend"),
         "SDIST_NAME": wanted.name,
         "SDIST_VERSION": wanted.version,
     }

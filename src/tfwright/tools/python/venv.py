@@ -95,8 +95,8 @@ def damaged(home: Path) -> bool:
     Also true of one that was made before tfwright kept a digest of them.
     """
     try:
-        said = files.text(_record(home)).split()
-        return said[:1] != [trees.content(home).sha256]
+        recorded = files.text(_record(home)).split()
+        return recorded[:1] != [trees.content(home).sha256]
     except OSError:
         return True
 
@@ -129,11 +129,13 @@ def _version(interpreter: Path, log: Path) -> str:
     # The path's name says little: python3.6 of two hosts may be 3.6.3 and 3.6.15.
     command = Command.of_system(str(interpreter), "-c", code)
     remedy = "Name the target Python in the host file: [pythons]."
-    said = runner.run(command, log, remedy=remedy)
+    printed = runner.run(command, log, remedy=remedy)
     # A wrapper of an interpreter may print more than the interpreter.
-    found = _FULL_VERSION.findall(said)
+    found = _FULL_VERSION.findall(printed)
     if not found:
-        raise HostError(f"{interpreter} does not say its version, but: {said[:200]}", remedy=remedy)
+        raise HostError(
+            f"{interpreter} does not say its version, but: {printed[:200]}", remedy=remedy
+        )
     return str(found[-1])
 
 

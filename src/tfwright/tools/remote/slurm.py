@@ -31,6 +31,8 @@ JOB = "tfwright"
 """How the name of each job begins."""
 RUNNING = "running"
 """The file in a run's folder that is locked while the run goes on, and goes with its last task."""
+FAILED_LAUNCH = "launch failed"
+"""Why Slurm holds a task for ever whose node did not take it, as when slurmctld starts again."""
 ENDING_LOOKS = 45
 """How often cancelled tasks are asked for, until they count as not to be ended."""
 KEPT_DAYS = 14
@@ -40,16 +42,16 @@ SCRIPT = """\
 #!/bin/sh
 # Runs the command whose number is this task's; Slurm starts it again on another node if one dies.
 number=$SLURM_ARRAY_TASK_ID
-echo "$SLURMD_NODENAME" >> {room}/"$number.nodes"
+echo "$SLURMD_NODENAME" >> {folder}/"$number.nodes"
 cd {directory} || exit 3
 begun=$(date +%s)
-exec > {room}/"$number.log" 2>&1
-eval "set -- $(cat {room}/"$number.program")"
+exec > {folder}/"$number.log" 2>&1
+eval "set -- $(cat {folder}/"$number.program")"
 {variables}{python} tasks.py "$@"
 status=$?
 printf '{{"run": "{run}", "task": %d, "status": %d, "seconds": %d}}\\n' \\
-    "$number" "$status" "$(($(date +%s) - begun))" > {room}/"$number.part"
-mv {room}/"$number.part" {room}/"$number.json"
+    "$number" "$status" "$(($(date +%s) - begun))" > {folder}/"$number.part"
+mv {folder}/"$number.part" {folder}/"$number.json"
 """
 
 
@@ -94,12 +96,11 @@ def run_folder(home: Path, note: Note) -> Iterator[Path]:
     with file_lock.held(folder / RUNNING, "building by Slurm"):
         try:
             yield folder
-        except BaseException:
-            # Slurm would go on without us. Where it does not answer, the next run cancels.
+        finally:
+            # Slurm would go on without us; a restarted slurmctld may hold a task that has ended.
+            # Where it does not answer, the next run cancels.
             if _cancelled(folder):
                 (folder / RUNNING).unlink()
-            raise
-        (folder / RUNNING).unlink()
 
 
 def _cancelled(folder: Path) -> bool:
@@ -171,7 +172,7 @@ def script_of(table: SlurmTable, folder: Path) -> str:
     variables = f"TFWRIGHT_HOST_FILE={shlex.quote(table.host_file)} " if table.host_file else ""
     return SCRIPT.format(
         directory=shlex.quote(str(table.directory)),
-        room=shlex.quote(str(folder)),
+        folder=shlex.quote(str(folder)),
         run=folder.name,
         variables=variables,
         python=shlex.quote(table.python),
@@ -213,7 +214,8 @@ class _Tasks:
             return
         self._note(queued.values(), note)
         now = time.monotonic()
-        missing = self.jobs.keys() - queued.keys()
+        held = {number for number, what in queued.items() if FAILED_LAUNCH in what}
+        missing = self.jobs.keys() - (queued.keys() - held)
         self.gone = {number: self.gone.get(number, now) for number in missing}
         again = []
         for number, since in sorted(self.gone.items()):
@@ -221,6 +223,8 @@ class _Tasks:
             if now - since <= ARRIVAL_SECONDS:
                 continue
             del self.gone[number]
+            if number in held:
+                self._cancel(number)
             if self.attempts[number] < ATTEMPTS:
                 del self.jobs[number]
                 again.append(number)
@@ -259,22 +263,25 @@ class _Tasks:
                 what = f"sbatch refused the job: {runner.last_line(log)}"
                 fault = ToolError(what, remedy=remedy, evidence=fault.evidence)
             raise fault
-        said = log.read_text("utf-8", "replace")
+        printed = log.read_text("utf-8", "replace")
         # With --parsable it prints "ID" or "ID;CLUSTER", after any warning.
-        job = said.split()[-1].partition(";")[0] if said.split() else ""
+        job = printed.split()[-1].partition(";")[0] if printed.split() else ""
         if not job.isdigit():
-            raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
+            raise ToolError(f"sbatch named no job: {printed.strip()!r}", remedy=remedy)
         return job
 
     def _take_result(self, number: int, on_result: OnResult, *, lost: bool = False) -> None:
         """Pass on the result of a task; one that is lost has none."""
         result = _result(self.folder, number)
         if lost or result.status != LOST:
-            job = self.jobs.pop(number)
             # The result may be that of an attempt which Slurm had lost.
             if self.attempts[number] > 1:
-                runner.answer(_command(self.folder, "scancel", f"{job}_{number}"))
+                self._cancel(number)
+            del self.jobs[number]
             on_result(result)
+
+    def _cancel(self, number: int) -> None:
+        runner.answer(_command(self.folder, "scancel", f"{self.jobs[number]}_{number}"))
 
     def _note(self, tasks: Collection[str], note: Note) -> None:
         """Say why tasks wait: Slurm lets a task wait for ever for what no node has."""
@@ -299,11 +306,11 @@ def _queued(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:
     wanted = f"--jobs={','.join(sorted(jobs))}"
     asked = _command(folder, "squeue", "--noheader", "--array", "--format=%K %T %r", wanted)
     status = runner.attempt(asked, log, remedy="Install Slurm.")
-    said = log.read_text("utf-8", "replace")
+    printed = log.read_text("utf-8", "replace")
     if status != 0:
         # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
-        return {} if "Invalid job id" in said else None
-    found = (line.strip().partition(" ") for line in said.splitlines())
+        return {} if "Invalid job id" in printed else None
+    found = (line.strip().partition(" ") for line in printed.splitlines())
     return {int(number): what for number, _, what in found if number.isdigit()}
 
 
@@ -314,10 +321,10 @@ def _result(folder: Path, number: int) -> SlurmResult:
         nodes = tuple((folder / f"{number}.nodes").read_text("utf-8", "replace").split())
     lost = SlurmResult(number, LOST, nodes, 0.0, log)
     try:
-        said = json_text.parsed(files.content(folder / f"{number}.json"))
-        if (said.get("run", folder.name), said.get("task", number)) != (folder.name, number):
+        result = json_text.parsed(files.content(folder / f"{number}.json"))
+        if (result.get("run", folder.name), result.get("task", number)) != (folder.name, number):
             return lost
-        return replace(lost, status=int(said["status"]), seconds=float(said["seconds"]))
+        return replace(lost, status=int(result["status"]), seconds=float(result["seconds"]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         # A task that was killed leaves no result, or a part of one.
         return lost

@@ -102,8 +102,8 @@ def command(host: WorkerTable, program: Sequence[str]) -> Command:
     # 3 is tfwright's own status for a host that lacks something: here its checkout.
     checkout = f"cd {_word(host.directory)} && test -f tasks.py || exit 3"
     marks = shlex.quote(PRINTED), shlex.quote(PRINTED_END)
-    said = f"printf '\\n%s%s\\n%s\\n' {marks[0]} \"$said\" {marks[1]}"
-    script = f"{checkout}; said=$({tfwright}); status=$?; {said}; exit $status"
+    printing = f"printf '\\n%s%s\\n%s\\n' {marks[0]} \"$said\" {marks[1]}"
+    script = f"{checkout}; said=$({tfwright}); status=$?; {printing}; exit $status"
     return _ssh(host, ("-tt",), script)
 
 
@@ -149,8 +149,8 @@ def lacks_packages(host: WorkerTable, digest: str) -> bool:
     ready = f"grep -qs {digest} {checkout}/.venv/tfwright-requirements"
     asked = shlex.quote(f"import sys; print('{version}' % sys.version_info[:2])")
     script = f"{ready} || {_word(host.python)} -c {asked}"
-    said = runner.answer(_ssh(host, (), script))
-    return said.strip() == version % sys.version_info[:2]
+    reply = runner.answer(_ssh(host, (), script))
+    return reply.strip() == version % sys.version_info[:2]
 
 
 def remove(host: WorkerTable, folder: str) -> None:
@@ -217,8 +217,8 @@ def _printed(log: Path) -> str:
     """Return the last line of the program's standard output; empty if it printed none."""
     lines = [TERMINAL_CODES.sub("", line) for line in runner.last_lines(log, 200)]
     _, begun, text = "\n".join(("", *lines)).rpartition(f"\n{PRINTED}")
-    said, ended, _ = text.rpartition(f"\n{PRINTED_END}")
-    printed = [line.strip() for line in said.splitlines() if line.strip()]
+    body, ended, _ = text.rpartition(f"\n{PRINTED_END}")
+    printed = [line.strip() for line in body.splitlines() if line.strip()]
     return printed[-1] if begun and ended and printed else ""
 
 

@@ -1,0 +1,122 @@
+"""What fails for a new reason is bisected in the same night."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from tests.nightly.fake import builder_of, changed_after_a_night, host_with
+
+from tfwright.errors import HostError
+from tfwright.nightly import night
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import Breakage, NightlyBuild
+from tfwright.nightly.night import BuildHost
+from tfwright.nightly.notices import Notice
+from tfwright.nightly.state import Culprit
+
+
+class Inbox:
+    """A channel that keeps what it is sent."""
+
+    name = "inbox"
+
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+
+    def send(self, notice: Notice) -> None:
+        self.notices.append(notice)
+
+
+def failing_host(tmp_path: Path, answers: list[Culprit | None]) -> tuple[BuildHost, list[str]]:
+    """Return a host whose recipe a broke after a good night; each bisection gives an answer."""
+    asked: list[str] = []
+
+    def bisect(build: NightlyBuild, seconds: float) -> Culprit | None:
+        assert seconds > 0
+        asked.append(build.target)
+        return answers.pop(0)
+
+    host = host_with(tmp_path, "a", "b", url="https://wheels.example/")
+    changed_after_a_night(host).broken["a"] = Breakage(stage="compile", line="error: broken")
+    return replace(host, bisect=bisect, channels=(Inbox(),)), asked
+
+
+def sent_to(host: BuildHost) -> list[Notice]:
+    (inbox,) = host.channels
+    assert isinstance(inbox, Inbox)
+    return inbox.notices
+
+
+def test_a_new_failure_is_bisected_once_and_its_notice_and_feed_name_the_change(
+    tmp_path: Path,
+) -> None:
+    host, asked = failing_host(tmp_path, [Culprit("", "Broken by commit c0ffee", "c0ffee")])
+    outcome = night.run(host)
+    assert outcome.culprits == {"a": "Broken by commit c0ffee"}
+    builder_of(host).clock.next_night()
+    assert night.run(host).culprits == {}
+    assert asked == ["a"]
+    (notice,) = sent_to(host)
+    assert "Broken by commit c0ffee." in notice.text
+    assert "/builds/" in notice.url
+    assert "Broken by commit c0ffee" in (host.site / "feed.xml").read_text()
+    entry = json.loads((host.site / "latest.json").read_text())["targets"][0]
+    assert entry["culprit"] == {"said": "Broken by commit c0ffee", "commit": "c0ffee"}
+
+
+def test_another_reason_is_bisected_again(tmp_path: Path) -> None:
+    answers: list[Culprit | None] = [Culprit("", "Broken by one"), Culprit("", "Broken by two")]
+    host, asked = failing_host(tmp_path, answers)
+    night.run(host)
+    builder = builder_of(host)
+    builder.clock.next_night()
+    builder.broken["a"] = Breakage(stage="package", line="error: another")
+    assert night.run(host).culprits == {"a": "Broken by two"}
+    assert asked == ["a", "a"]
+
+
+def test_a_bisection_beyond_the_budget_goes_on_in_the_next_night_and_is_told_then(
+    tmp_path: Path,
+) -> None:
+    host, asked = failing_host(tmp_path, [None, Culprit("", "Broken by the lock file")])
+    night.run(host)
+    builder_of(host).clock.next_night()
+    night.run(host)
+    assert asked == ["a", "a"]
+    first, second = sent_to(host)
+    assert "Broken by" not in first.text
+    assert "Broken by the lock file." in second.text
+    assert first.thread == second.thread
+
+
+def test_a_night_whose_budget_is_spent_bisects_nothing(tmp_path: Path) -> None:
+    host, asked = failing_host(tmp_path, [])
+    night.run(replace(host, nightly=host.nightly.model_copy(update={"hours": 0.1})))
+    assert asked == []
+
+
+def test_a_bisection_that_cannot_be_made_costs_no_night(tmp_path: Path) -> None:
+    host, _ = failing_host(tmp_path, [])
+
+    def fail(*_: object) -> Culprit | None:
+        raise HostError("The disk is full", remedy="Free some space.")
+
+    assert night.run(replace(host, bisect=fail)).verdicts == {"a": "failed", "b": "unchanged"}
+    with states.opened(tmp_path) as state:
+        assert state.culprits() == {}
+
+
+def test_new_wheels_are_told_where_that_is_asked_for(tmp_path: Path) -> None:
+    inbox = Inbox()
+    host = host_with(tmp_path, "a", url="https://wheels.example/", notices={"wheels": True})
+    host = replace(host, channels=(inbox,))
+    for _ in range(2):
+        night.run(host)
+        builder_of(host).clock.next_night()
+    (notice,) = inbox.notices
+    assert notice.subject.startswith("a: new wheel 1.0+g")
+    assert "sha256" in notice.text
+    assert notice.url.startswith("https://wheels.example/builds/")
+    feed = (host.site / "feed.xml").read_text()
+    assert feed.count("<entry>") == 1
+    assert notice.url in feed
