@@ -167,6 +167,9 @@ numpy==2.1.3 \\
 six==1.17.0 ; python_version > "3" \\
     {digest}
 -e ../elsewhere
+--find-links==https://example.org
+-i==https://example.org
+more==1.0 ; x --index-url https://example.org
 other @ https://example.org/other.zip
 """,
         "requirements_lock_3_11.txt": "numpy==2.1.3\n",
@@ -176,8 +179,9 @@ other @ https://example.org/other.zip
     assert listings.pins(found, environment) == [
         f"numpy==2.1.3 {digest} {digest}",
         f'six==1.17.0 ; python_version > "3" {digest}',
+        "more==1.0 ; x",
     ]
-    assert [one.line for one in found.listed if "==" in one.url] == [1, 3, 7]
+    assert [one.line for one in found.listed if "==" in one.url] == [1, 3, 7, 12]
 
 
 def test_code_that_downloads_from_a_dictionary_that_is_not_there_is_reported() -> None:

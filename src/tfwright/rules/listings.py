@@ -44,7 +44,8 @@ DEEPEST = 4
 """Levels of dictionaries in one another that are read."""
 _VERSION = r"\d+(\.\d+)*"
 _PIN = re.compile(
-    r"^[\w.-]+(\[[\w,-]+\])?==[^\s;\\#]+([ \t]*;[^\n\\#]*)?([\s\\]*--hash=sha256:[0-9a-f]{64})*",
+    r"^[A-Za-z0-9][\w.-]*(\[[\w,-]+\])?==[\w.!+-]+([ \t]*;((?!\s-)[^\n\\#])*)?"
+    r"([\s\\]*--hash=sha256:[0-9a-f]{64})*",
     re.MULTILINE | re.ASCII,
 )
 """A package at a version, for which systems, and the checksums of its files; pip reads nothing else
@@ -85,8 +86,10 @@ def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
     """
     for path in sorted(texts):
         if found := REQUIREMENTS.fullmatch(path):
+            number, before = 1, 0
             for pin in _PIN.finditer(texts[path]):
-                number = texts[path].count("\n", 0, pin.start()) + 1
+                number += texts[path].count("\n", before, pin.start())
+                before = pin.start()
                 whole = " ".join(pin[0].replace("\\", " ").split())
                 version = f"{found[1]}.{found[2]}"
                 yield Listed(REQUIREMENTS.pattern, path, number, version, url=whole)
