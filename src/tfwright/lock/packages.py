@@ -130,8 +130,7 @@ def _pin_packages(
     if not interpreter:
         absence = pythons.absence(wanted_python, job.host_file)
         raise HostError(
-            f"This host has {absence.found}; the recipe wants {absence.wanted}",
-            remedy=absence.remedy,
+            f"No target Python: {absence.found}; wanted is {absence.wanted}", remedy=absence.remedy
         )
     # The target Python resolves, since what a package needs depends on its version.
     version = pythons.version_of(interpreter)
