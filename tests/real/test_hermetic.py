@@ -70,8 +70,9 @@ def test_the_wheel_from_a_bundle_without_a_network_is_the_same(
     for images in sorted(Path(os.environ.get("TFWRIGHT_HERMETIC_IMAGES", "/nowhere")).glob("*")):
         (tmp_path / "one/out/vault/images").mkdir(parents=True, exist_ok=True)
         (tmp_path / "one/out/vault/images" / images.name).symlink_to(images)
-    first = invoke(tmp_path / "one", lines, "build", *of_recipe)
+    # First: the bill of materials of a wheel says what the lock knows.
     invoke(tmp_path / "one", lines, "lock", *of_recipe)
+    first = invoke(tmp_path / "one", lines, "build", *of_recipe)
     bundle = tmp_path / "all.bundle"
     invoke(tmp_path / "one", lines, "bundle", *of_recipe, "--output", str(bundle))
     # Neither mirrors nor a drop folder: the bundle has all.
