@@ -54,6 +54,7 @@ def main() -> None:
         clone = Path(folder, "tfwright")
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
         printed = ran(DEMO, clone)
+        ran("invoke --version | grep tfwright", clone)
         text = pages[0].read_text("utf-8")
         if "--write" in sys.argv:
             shown = f"$ {DEMO}\n{printed.replace(f'{clone}/', '').split(' ...')[-1].lstrip()}"

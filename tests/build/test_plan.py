@@ -1,13 +1,18 @@
 """What plan says about a tree that Bazel would compile twice."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.build import plan
+from tfwright.documents.host_file import HostFile, OtherBazel
 from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable, HostTable
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
+from tfwright.tools.bazel import binary as bazels
 
 BUILD = """\
 sh_binary(name = "build_pip_package", data = [":tool"])
@@ -65,3 +70,28 @@ def test_the_trees_own_bazelrc_counts_as_the_recipes_flags_do(job: RecipeJob) ->
 def test_without_a_tree_nothing_is_said(job: RecipeJob) -> None:
     files.remove(job.places.tree)
     assert not list(plan.doubled(job))
+
+
+def test_a_bazel_in_place_of_the_pinned_one_is_warned_of_with_the_flags_that_it_lacks(
+    tmp_path: Path,
+) -> None:
+    binary = make_file(tmp_path / "bazel", "")
+    other = OtherBazel(path=binary, version="4.2.3")
+    settings = HostFile(build_out=tmp_path / "out", bazels={"0.26.1": other})
+    job = RecipeJob.of("demo", settings)
+    assert job.recipe.bazel.version == "4.2.3"
+    assert job.pinned_bazel == "0.26.1"
+    assert settings.bazel("4.2.3") == binary
+    (series,) = plan.other_bazel(job)
+    assert "Bazel 4.2.3 of another series" in series
+
+    stored = bazels.put(binary, "4.2.3", bazels.here(), job.places.vault, "the host file")
+    known = {"startup": {}, "build": {"config": "", "copt": "a string", "cache": ""}}
+    files.write(stored.path.with_name("options.json"), json.dumps(known))
+    bazelrc = (
+        "build --copt=-O2 --experimental_x=false --nocache\nbuild:a --config=b\ntry-import x\n"
+    )
+    files.write(job.places.tree / ".bazelrc", bazelrc)
+    (_, lacking) = plan.other_bazel(job)
+    assert lacking.endswith("flags of .bazelrc: --experimental_x")
+    assert not list(plan.other_bazel(RecipeJob.of("demo", HostFile(build_out=tmp_path))))

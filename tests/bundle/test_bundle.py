@@ -29,6 +29,7 @@ from tfwright.tools.git import mirror
 from tfwright.tools.python import packages
 from tfwright.vault import bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
+from tfwright.vault.lock import Lock, LockedBazel, RulesPackage, Tensorflow
 
 ARCHIVE = b"an archive"
 SOURCE = recipes.read("demo").source
@@ -468,6 +469,22 @@ def test_a_package_with_the_bytes_that_the_recipe_pins_needs_no_belief(tmp_path:
     manifest = bundle.read(made(tmp_path, recipe=pinned))
     found = recipes.read(str(pinned))
     assert unpacking.insist(found, None, manifest) == ()
+
+
+def test_a_package_that_rules_install_has_the_bytes_of_the_lock(tmp_path: Path) -> None:
+    wheel: tuple[Kind, str, bytes] = ("package", "more-1.0-py3-none-any.whl", b"more")
+    manifest = bundle.read(made(tmp_path, wheel))
+    found = recipes.read(str(recipe_of(tmp_path)))
+
+    def locked(digest: str) -> Lock:
+        packages = (RulesPackage(name="More", version="1.0", hashes=(digest,)),)
+        tensorflow = Tensorflow(commit="a" * 40, tree="b" * 40)
+        return Lock(tensorflow=tensorflow, bazel=LockedBazel(version="0.26.1"), packages=packages)
+
+    believed = unpacking.insist(found, locked(hashlib.sha256(b"more").hexdigest()), manifest)
+    assert "more-1.0-py3-none-any.whl" not in {member.name for member in believed}
+    with fails(SupplyError, "package/more-1.0"):
+        unpacking.insist(found, locked("0" * 64), manifest)
 
 
 def test_a_bundle_that_lacks_a_patch_of_its_recipe_is_refused(

@@ -40,6 +40,17 @@ def render(
     return rendering.render(Interview(spoken, {**given, **(answers or {})}, by, "3.6.15"))
 
 
+def test_a_candidate_of_0_9_leaves_the_python_of_tools_to_bazel() -> None:
+    forced = "build --host_force_python=py3"
+    assert forced in render("0.9.0").splitlines()
+    assert forced not in render("0.9.0rc0").splitlines()
+
+
+def test_a_release_before_the_first_known_one_is_refused() -> None:
+    with fails(RecipeError, "0.7", "0.8"):
+        render("0.7.1")
+
+
 OWN = traits.OWN_FUNCTION + "line):\n"
 """What every configure.py of TensorFlow's holds."""
 

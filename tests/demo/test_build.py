@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 def bazel(version: str) -> Path:
     """Return the host file's Bazel; skip the test if it names none."""
-    binary = host_file.read().bazels.get(version)
+    binary = host_file.read().bazel(version)
     if binary is None:
         pytest.skip(f"the host file names no Bazel {version}")
     return binary

@@ -165,6 +165,17 @@ def test_a_report_of_doctor_describes_another_host(tmp_path: Path) -> None:
     assert found["CPU"]
 
 
+def test_a_promise_that_only_older_systems_miss_does_not_keep_a_wheel_from_a_newer_one() -> None:
+    fault = "tensorflow/a.so needs glibc 2.17, and the tag promises 2.5"
+    report = replace(wheel(), faults=(fault,), broken_promises=(fault,))
+    wanted = {"system": "Linux", "machine": "x86_64", "cpu": "avx", "python": "3.10"}
+    assert fit.verdict(report, wish.Wish(glibc="2.36", **wanted), None, HostFile()).runs
+    older = fit.verdict(report, wish.Wish(glibc="2.12", **wanted), None, HostFile())
+    assert older.runs is False
+    damaged = replace(report, faults=("it is damaged",))
+    assert fit.verdict(damaged, wish.Wish(glibc="2.36", **wanted), None, HostFile()).runs is False
+
+
 def test_what_is_no_report_of_doctor_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "host.json"
     path.write_text("[]")

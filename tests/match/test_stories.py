@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ from tfwright.documents.recipe import ROOT
 pytestmark = pytest.mark.medium
 
 
+def invoked(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "invoke", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
 def asked(*words: str) -> tuple[int, dict[str, Any]]:
-    command = [sys.executable, "-m", "invoke", "match", "--json", "--os", "Linux", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = invoked("match", "--json", "--os", "Linux", *words)
     return done.returncode, json.loads(done.stdout)
 
 
@@ -69,9 +74,7 @@ def test_a_gpu_of_amd_is_named_as_such(name: str) -> None:
 
 
 def test_a_mac_with_an_external_gpu_has_a_recipe() -> None:
-    command = [sys.executable, "-m", "invoke", "match", "--json", "--os", "Darwin"]
-    wishes = ["--gpu", "GTX 680", "--release", "1.8"]
-    done = subprocess.run([*command, *wishes], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = invoked("match", "--json", "--os", "Darwin", "--gpu", "GTX 680", "--release", "1.8")
     assert fitting(json.loads(done.stdout), "recipes") == ["macos-r1.8-cuda9.2"]
 
 
@@ -83,12 +86,53 @@ def test_a_capability_that_only_jetsons_have_is_another_machine_too() -> None:
 
 def test_whether_a_wheel_runs_is_said_first_with_what_to_do(tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path, tag="cp36-cp36m-manylinux2010_x86_64", files={"demo/a.so": b""})
-    command = [sys.executable, "-m", "invoke", "inspect", str(wheel), "--json"]
-    wishes = ["--python", "3.12", "--os", "Linux"]
-    done = subprocess.run(
-        [*command, *wishes], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = invoked("inspect", str(wheel), "--json", "--python", "3.12", "--os", "Linux")
     verdict = json.loads(done.stdout)["verdict"]
     assert verdict["runs"] is False
     (python,) = [row for row in verdict["judgements"] if row["what"] == "Python"]
     assert "cp312" in python["remedy"]
+
+
+def test_the_index_of_a_company_says_which_of_its_wheels_fits_and_what_pip_is_told(
+    tmp_path: Path, serve: Callable[[Path], str]
+) -> None:
+    folder = tmp_path / "wheels"
+    write_wheel(folder, tag="cp310-cp310-manylinux_2_17_x86_64", files={"demo/a.so": b""})
+    write_wheel(folder, version="2.0", tag="py3-none-any")
+    assert invoked("index", "--folder", str(folder)).returncode == 0
+    address = serve(folder)
+    done = invoked("match", "--index", address, "--python", "3.12", "--json")
+    fits = {wheel["filename"]: wheel["differs"] for wheel in json.loads(done.stdout)}
+    assert fits["demo-2.0-py3-none-any.whl"] == []
+    assert fits["demo-1.0-cp310-cp310-manylinux_2_17_x86_64.whl"] != []
+    said = invoked("match", "--index", address, "--python", "3.12").stdout
+    assert f"pip install --extra-index-url {address.rstrip('/')}/simple/ demo==2.0" in said
+    wheel = next(folder.rglob("demo-2.0-py3-none-any.whl"))
+    url = f"{address.rstrip('/')}/{wheel.relative_to(folder)}"
+    assert json.loads(invoked("inspect", url, "--here", "--json").stdout)["verdict"]["runs"]
+
+
+@pytest.mark.parametrize(
+    ("log", "named"),
+    [
+        (
+            "ERROR: demo-1.0-cp36-cp36m-linux_aarch64.whl is not a supported wheel on this platform.",
+            "aarch64",
+        ),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "compute_120"),
+        (
+            "ImportError: /lib64/libm.so.6: version `GLIBC_2.23' not found (required by /a/b.so)",
+            "GLIBC_2.23",
+        ),
+    ],
+)
+def test_a_failed_log_is_answered_with_its_cause_and_what_to_do(
+    log: str, named: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"{log}\n", "utf-8")
+    done = invoked("diagnose", str(path), "--json")
+    assert done.returncode == 0
+    match = json.loads(done.stdout)["matches"][0]
+    assert named in match["cause"]
+    assert match["remedy"]

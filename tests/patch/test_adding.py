@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 from tests.patch.test_writing import EDITED, job, job_of, path  # noqa: F401 fixtures
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
 from tfwright.patch import adding, reading
-from tfwright.pipeline import engine
+from tfwright.pipeline import engine, stamps
 from tfwright.pipeline.job import RecipeJob
+from tfwright.pipeline.results import Configured
+from tfwright.pipeline.stage import Artefact
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
 
@@ -118,6 +120,26 @@ def test_each_mail_of_a_series_becomes_a_patch(
     again = job_of(path, tmp_path)
     engine.build(again)
     assert (again.places.tree / EDITED).read_text("utf-8").startswith("// Again.\n// Edited.\n")
+
+
+@pytest.mark.slow
+def test_what_configure_wrote_is_no_edit_until_it_is_edited(
+    job: RecipeJob,  # noqa: F811 fixture
+    path: Path,  # noqa: F811 fixture
+    tmp_path: Path,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = make_file(job.places.tree / ".bazelrc", "build -c opt\n")
+    bazelrc = Artefact.of(written)
+    made = Configured(bazelrc=bazelrc, asked=(), never_asked=(), written=(bazelrc,))
+    monkeypatch.setattr(stamps, "last", lambda *_: made)
+    file = make_file(tmp_path / "given.patch", diff(text, "Edited."))
+    (added,) = adding.add(job, path, file, "", asked)
+    assert added.files == (EDITED,)
+    written.write_text("build\n", "utf-8")
+    with fails(RecipeError, ".bazelrc"):
+        adding.add(job, path, file, "", asked)
 
 
 @pytest.mark.slow

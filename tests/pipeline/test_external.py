@@ -1,19 +1,22 @@
 """What a recipe's tree and its Bazel download, and the lock that fits."""
 
+import hashlib
 import io
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.tools.bazel.test_workspaces import binary
 from tests.upstream import commit
 
+from tfwright.documents.recipe import FetchTable, SubstituteTable
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
-from tfwright.vault.lock import Lock
+from tfwright.vault.lock import Lock, LockedBazel, LockedSubstitute, Tensorflow
 
 ARCHIVE = (
     'http_archive(name = "{name}", sha256 = "{sha256}", '
@@ -59,3 +62,46 @@ def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(
     assert bazel.sha256 == programs.bazel.sha256
     # Another system's binary cannot be looked at here.
     assert not locked(None).bazel.binaries
+
+
+def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned_one(
+    job: RecipeJob, tmp_path: Path
+) -> None:
+    upstream = tmp_path / "upstream"
+    digest = hashlib.sha256(b"here").hexdigest()
+    here, gone = (
+        ARCHIVE.format(name=name, sha256=sha256)
+        for name, sha256 in (("here", digest), ("gone", "2" * 64))
+    )
+    pinned = commit(upstream, {"WORKSPACE": here + gone})
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop/file").write_bytes(b"here")
+    settings = job.host_file.changed(drop=tmp_path / "drop")
+    job = replace(job, host_file=settings, offline=True)
+    tables = {
+        name: SubstituteTable(
+            reason="why",
+            replaces=sha256,
+            sha256="3" * 64,
+            urls=("https://example.org/x.tar.gz",),
+            only_if_missing=True,
+        )
+        for name, sha256 in (("here", digest), ("gone", "2" * 64))
+    }
+    recipe = job.recipe
+    source = recipe.source.model_copy(update={"commit": pinned})
+    pins = RecipePins(source, recipe.bazel, FetchTable(substitutes=tables))
+    repository = upstream / ".git"
+    assert [*external.in_force(job, pins, repository, None, None).fetch.substitutes] == ["gone"]
+
+    # A lock that was written where both were missing decides, whatever is here now.
+    replaced = [
+        LockedSubstitute(sha256=one.replaces or "", source="x", reason="why", used="3" * 64)
+        for one in tables.values()
+    ]
+    locked = Lock(
+        tensorflow=Tensorflow(commit=pinned, tree=pinned),
+        bazel=LockedBazel(version="1.0.0"),
+        substitutes=tuple(replaced),
+    )
+    assert external.in_force(job, pins, repository, None, locked) == pins

@@ -43,9 +43,10 @@ def test_configure_of_2_6_takes_a_real_newer_bazel_only_where_the_recipe_says_so
     tmp_path: Path,
 ) -> None:
     host = with_toolkit()
-    if NEWER not in host.bazels:
+    binary = host.bazel(NEWER)
+    if binary is None:
         pytest.skip(f"no Bazel {NEWER} in [bazels] of the host file")
-    bazel = Artefact.of(host.bazels[NEWER])
+    bazel = Artefact.of(binary)
     with fails(TfwrightError, "3.99.0"):
         configured(pinning(NEWER), host, bazel, tmp_path / "refused")
     told = pinning(NEWER, TF_IGNORE_MAX_BAZEL_VERSION=True)

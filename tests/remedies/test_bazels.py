@@ -58,7 +58,7 @@ def test_another_version_in_the_host_file_is_corrected(obtain: Obtain, tmp_path:
 
     def given(binary: Path) -> bytes:
         path.write_text(f'[bazels]\n"{VERSION}" = "{binary}"\n', "utf-8")
-        named = load(path, HostFile).bazels[VERSION]
+        named = load(path, HostFile).bazel(VERSION)
         return obtain(given=named).path.read_bytes()
 
     fault = failing(lambda: given(wrong), RecipeError)
@@ -125,7 +125,8 @@ def test_a_bazel_that_does_not_run_here_gives_way_to_one_of_the_host_file(
     assert any("GLIBC_2.99" in line for line in fault.evidence.lines)
     table = find_text(r"another binary in the host file: (\[bazels\])", fault.remedy)
     path = make_file(tmp_path / "host.toml", f'{table[1]}\n"{VERSION}" = "{right}"\n')
-    named = load(path, HostFile).bazels[VERSION]
+    named = load(path, HostFile).bazel(VERSION)
+    assert named
     assert client.options(named, tmp_path).startup
 
 

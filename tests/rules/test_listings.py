@@ -154,17 +154,34 @@ def test_a_python_is_the_newest_of_its_line_with_the_whole_address() -> None:
     assert python.urls == (f"https://example.org/pythons/x/{name}",)
 
 
-def test_packages_that_pip_downloads_during_the_build_are_counted_for_the_python_in_force() -> None:
+def test_packages_that_pip_installs_are_those_of_the_python_in_force_with_their_checksums() -> None:
+    digest = f"--hash=sha256:{TWO}"
     pins = {
-        "requirements_lock_3_12.txt": "# made by\nnumpy==2.1.3 \\\n    --hash=sha256:11\nsix==1.17.0 ; x\n",
+        "requirements_lock_3_12.txt": f"""\
+# made by pip-compile
+--index-url https://example.org
+numpy==2.1.3 \\
+    {digest} \\
+    {digest}
+    # via -r requirements.in
+six==1.17.0 ; python_version > "3" \\
+    {digest}
+-e ../elsewhere
+--find-links==https://example.org
+-i==https://example.org
+more==1.0 ; x --index-url https://example.org
+other @ https://example.org/other.zip
+""",
         "requirements_lock_3_11.txt": "numpy==2.1.3\n",
     }
     found = read(PYTHONS, **pins)
-    (said,) = listings.chosen(
-        found, Environment({"HERMETIC_PYTHON_VERSION": "3.12"}), lambda _: None
-    ).unreadable
-    assert (said.file, said.line) == ("requirements_lock_3_12.txt", 2)
-    assert "2 packages" in said.why
+    environment = Environment({"HERMETIC_PYTHON_VERSION": "3.12"})
+    assert listings.pins(found, environment) == [
+        f"numpy==2.1.3 {digest} {digest}",
+        f'six==1.17.0 ; python_version > "3" {digest}',
+        "more==1.0 ; x",
+    ]
+    assert [one.line for one in found.listed if "==" in one.url] == [1, 3, 7, 12]
 
 
 def test_code_that_downloads_from_a_dictionary_that_is_not_there_is_reported() -> None:

@@ -177,3 +177,25 @@ def test_a_bar_that_is_full_goes_away(
     listener.progress(Progress(2, 2, "files"))
     last = capsys.readouterr().err.rstrip("\r").rpartition("\r")[2]
     assert last.strip() == ""
+
+
+def test_a_stage_that_says_nothing_of_its_progress_has_a_line_that_moves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    listener = console.Terminal()
+    listener.started("verify", "")
+    listener.note("a fact")
+    assert "0:00:0" in capsys.readouterr().err
+    listener.finished("verify", 1.0)
+    with console.working("inspecting a.whl"):
+        assert "inspecting a.whl" in capsys.readouterr().err
+
+
+def test_nothing_of_progress_is_left_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    listener = console.Terminal()
+    listener.progress(Progress(1, 1310, "objects"))
+    with console.working("inspecting a.whl"):
+        pass
+    assert capsys.readouterr().err == ""

@@ -85,3 +85,19 @@ def test_an_image_that_the_vault_does_not_have_cannot_be_locked(
     data["host"]["image"] = {"name": "ubuntu:16.04", "digest": DIGEST}
     with pytest.raises(SupplyError):
         locking.image(Recipe.model_validate(data), tmp_path)
+
+
+def test_the_packages_of_a_tree_are_locked_with_their_checksums_whatever_marks_them() -> None:
+    one, two = "1" * 64, "2" * 64
+    pins = [
+        f"a.b[c]==1.0 --hash=sha256:{one} --hash=sha256:{two} --hash=sha256:{one}",
+        f'd==2.0 ; python_version > "3" --hash=sha256:{two}',
+        f'd==3.0 ; python_version < "3" --hash=sha256:{two}',
+        "e==4.0",
+    ]
+    found = locking.packages_of(pins)
+    assert [(each.name, each.version, each.hashes) for each in found] == [
+        ("a.b", "1.0", (one, two)),
+        ("d", "2.0", (two,)),
+        ("d", "3.0", (two,)),
+    ]

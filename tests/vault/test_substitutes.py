@@ -71,6 +71,33 @@ def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() ->
     assert found(made, "fft2d").strip_prefix == "r-1"
 
 
+@pytest.mark.parametrize(
+    "urls",
+    [
+        'mirrored("https://github.com/a/b/archive/v2.zip")',
+        """["https://mirror.example/github.com/a/{c}.zip".format(c = "d"),
+        "https://github.com/a/{c}.zip".format(c = "d")]""",
+    ],
+)
+def test_the_mirror_is_kept_where_a_function_or_a_format_makes_the_urls(urls: str) -> None:
+    rules = f"""\
+def mirrored(url):
+  return ["https://mirror.example/%s" % url[8:], url]
+
+def tf_workspace():
+  tf_http_archive(name = "r", urls = {urls}, sha256 = "{OLD}")
+"""
+    made = substitutes.rewritten({**TEXTS, "tensorflow/workspace.bzl": rules}, {"r": table()})
+    assert found(made, "r").urls == (
+        "https://mirror.example/github.com/o/r/archive/v1.tar.gz",
+        "https://github.com/o/r/archive/v1.tar.gz",
+    )
+    mirror = "https://mirror.example/x.zip"
+    both = table(urls=(mirror, "https://github.com/x.zip"))
+    made = substitutes.rewritten({**TEXTS, "tensorflow/workspace.bzl": rules}, {"r": both})
+    assert found(made, "r").urls == (mirror, "https://github.com/x.zip")
+
+
 def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     packed = table(urls=(), git="https://example.org/eigen.git", commit="a" * 40, exclude=("test",))
     made = substitutes.rewritten(TEXTS, {"eigen_archive": packed})

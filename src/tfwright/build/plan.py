@@ -1,5 +1,6 @@
 """`invoke plan`: what a build would do, also for a recipe that this host cannot build."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.rules import configurations
+from tfwright.tools.bazel import binary as bazels
+from tfwright.tools.bazel import client as bazel_client
 
 PYTHON_3_FIRST = "0.25"
 """From this Bazel on, a program for Python 2 has a configuration of its own."""
@@ -39,8 +42,33 @@ def warnings(job: RecipeJob, path: Path) -> Iterator[tuple[str, str]]:
     if composing.has_outdated_pins(path):
         remedy = f"run 'invoke pin --recipe {job.recipe.argument}'"
         yield "Outdated", f"{path.stem}{composing.PINS}: {composing.OUTDATED}; {remedy}"
+    for text in other_bazel(job):
+        yield "Another Bazel", text
     for text in doubled(job):
         yield "Compiled twice", text
+
+
+def other_bazel(job: RecipeJob) -> Iterator[str]:
+    """Yield what to expect of a Bazel that stands in for the pinned one.
+
+    Which flags it lacks is known once it was asked, and the tree is there.
+    """
+    if not job.pinned_bazel:
+        return
+    version = job.recipe.bazel.version
+    series = "" if version.split(".")[0] == job.pinned_bazel.split(".")[0] else " of another series"
+    yield (
+        f"This host builds with Bazel {version}{series} in place of the pinned {job.pinned_bazel}: "
+        "the tree may use rules and flags that it does not have, and the wheel has another digest."
+    )
+    stored = bazels.stored(version, {}, job.places.stores)
+    known = bazel_client.known_options(stored.path).build if stored else {}
+    lines = (_text(job.places.tree / ".bazelrc") or "").splitlines()
+    words = [word for line in lines if line.startswith("build") for word in line.split()]
+    flags = dict.fromkeys(re.findall(r"^--([\w]+)", "\n".join(words), re.MULTILINE))
+    lacking = [flag for flag in flags if not {flag, flag.removeprefix("no")} & known.keys()]
+    if known and lacking:
+        yield f"Bazel {version} does not know these flags of .bazelrc: --{', --'.join(lacking)}"
 
 
 def doubled(job: RecipeJob) -> Iterator[str]:

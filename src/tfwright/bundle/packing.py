@@ -161,7 +161,7 @@ def contents(
         packed = scratch / copied.commit
         mirror.write_bundle(copied.repository, copied.commit, packed, history=True)
         yield Content.of("clone", packed)
-    for path in _packages(job, inputs.python):
+    for path in _packages(job, inputs):
         yield Content.of("package", path)
     if job.recipe.host.image:
         for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
@@ -170,7 +170,7 @@ def contents(
         yield from toolkit(job)
 
 
-def _packages(job: RecipeJob, python: Path) -> Iterator[Path]:
+def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
     """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
@@ -178,14 +178,23 @@ def _packages(job: RecipeJob, python: Path) -> Iterator[Path]:
         "build": locking.pinned(job.recipe.host.requirements, locked),
         # The test's packages as well, or an offline build could not verify its wheel.
         "verify": [*verify.requirements, *verify.plugins],
+        # Only a lock file tells the other host that these are the ones.
+        "rules": inputs.packages if locked and locked.packages else (),
     }
+    if inputs.packages and not wanted["rules"]:
+        job.listener.note(
+            f"The {len(inputs.packages)} packages that rules let pip install are left out: "
+            f"run 'invoke lock --recipe {job.argument}' first"
+        )
     # The target Python may be that of an image, and then runs only there.
     with containers.around(job, "fetch"):
         for use, pins in wanted.items():
             log, stores = job.log(f"bundle-{use}"), job.places.stores
             offline = job.offline
-            found = packages.supply(python, pins, stores, log, offline_only=offline) if pins else ()
-            for path in found:
+            if not pins:
+                continue
+            python = inputs.python
+            for path in packages.supply(python, pins, stores, log, offline_only=offline):
                 # Old packages are on the index as sources only, so this cannot be an error.
                 if path.suffix != ".whl":
                     job.listener.note(

@@ -285,6 +285,9 @@ def _believed_packages(
     verify = recipe.verify
     building = locking.pinned(recipe.host.requirements, locked)
     pins = _pins((*building, *verify.requirements, *verify.plugins))
+    for entry in locked.packages if locked else ():
+        release = canonicalize_name(entry.name), canonicalize_version(entry.version)
+        pins.setdefault(release, [*entry.hashes])
     for member in manifest.of("package"):
         digests = pins.get(packages.release(member.name))
         if digests is None:

@@ -10,6 +10,10 @@ from tfwright.configure.catalogue import Prompt, from_recipe
 from tfwright.configure.traits import Scripts
 from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease, Release
+from tfwright.errors import RecipeError
+
+FIRST_KNOWN = Release(0, 8)
+"""The oldest release whose questions the catalogue has."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,15 @@ def of_tensorflow(
     """Return what a version of TensorFlow speaks, with the recipe's own prompts in front.
 
     `scripts` are the tree's files that show what they write (see `traits.files`), once it is there.
+    Raises RecipeError for a release that is older than the catalogue.
     """
+    if version.line < FIRST_KNOWN:
+        raise RecipeError(
+            f"tfwright does not know what the ./configure of TensorFlow {version.line} asks; "
+            f"the oldest that it knows is that of {FIRST_KNOWN}",
+            remedy=f"Build TensorFlow {FIRST_KNOWN} or later, or describe this ./configure in the "
+            "recipe, as docs/other-repositories.md says.",
+        )
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
     # A program by other authors lacks the signs, which would then read as missing

@@ -12,6 +12,8 @@ from tfwright.configure.interview import Interview, as_text
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.tools import render as templates
+from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command, open_container
 
 TEMPLATE = "tf_configure.bazelrc.j2"
 
@@ -84,9 +86,17 @@ def _settle(interview: Interview, variable: str, value: str) -> str:
         and _follows(interview)
         and _followed(interview, variable, value)
     ):
-        # configure itself calls these two, and pathlib treats '..' in another way.
-        return os.path.realpath(os.path.expanduser(value))  # noqa: PTH111
+        return _led_to(value)
     return value
+
+
+def _led_to(path: str) -> str:
+    """Return what the links of a path lead to: in the container, if ./configure runs in one."""
+    # configure itself calls these two, and pathlib treats '..' in another way.
+    home = os.path.expanduser(path)  # noqa: PTH111
+    if open_container():
+        return runner.answer(Command.of_system("readlink", "-m", home)).strip() or home
+    return os.path.realpath(home)
 
 
 _KEPT_PARTS = {"TF_CUDA_VERSION": 2, "TF_CUDNN_VERSION": 1}
@@ -120,12 +130,18 @@ def _followed(interview: Interview, variable: str, path: str) -> bool:
             return traits["compiler_links_followed"] and (
                 # Before 2.12 a compiler that is not a link keeps its path, whatever its
                 # directory is.
-                traits["folder_links_followed"] or Path(path).is_symlink()
+                traits["folder_links_followed"] or _is_link(path)
             )
         case "CLANG_COMPILER_PATH" | "CLANG_CUDA_COMPILER_PATH":
             return traits["clang_choice"]
         case _:
             return False
+
+
+def _is_link(path: str) -> bool:
+    if open_container():
+        return bool(runner.answer(Command.of_system("readlink", path)).strip())
+    return Path(path).is_symlink()
 
 
 def _library_folder(interview: Interview, answers: dict[str, Answer]) -> str:

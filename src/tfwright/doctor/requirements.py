@@ -159,7 +159,7 @@ class Requirements(HostComparison):
     def bazel(self) -> Iterator[Finding]:
         version = self.recipe.bazel.version
         # The release may have gone from its server; npm's package is the second source.
-        if version not in self.host_file.bazels and not self.host.has("npm"):
+        if not self.host_file.bazel(version) and not self.host.has("npm"):
             yield Finding(
                 f"Bazel {version} can only come from its official release on GitHub",
                 "npm, whose registry is the second source",

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tfwright.documents import filesystem
 from tfwright.documents.home import HOST_FILE, INSTALLED, ROOT
-from tfwright.documents.names import Flag, HttpUrl, Line
+from tfwright.documents.names import Flag, HttpUrl, Line, Version
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
 
@@ -202,6 +202,15 @@ class SlurmTable(Table):
     offline."""
 
 
+class OtherBazel(Table):
+    """A Bazel of another version than the one that it stands for."""
+
+    path: HostPath
+    """The binary."""
+    version: Version
+    """Its version."""
+
+
 class HostFile(Table):
     """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
 
@@ -223,8 +232,10 @@ class HostFile(Table):
     finds a file there by its checksum."""
     pythons: dict[str, HostPath] = {}
     """Target Python version = interpreter; tfwright searches PATH and pyenv only for the others."""
-    bazels: dict[str, HostPath] = {}
-    """Bazel version = binary."""
+    bazels: dict[str, HostPath | OtherBazel] = {}
+    """Bazel version = binary. ``"5.1.1" = {path = "/opt/bazel-4.2.3", version = "4.2.3"}`` builds
+    with another version than the recipe pins: such a build need not succeed, and its wheel has
+    another digest."""
     cuda: HostPath | None = None
     """The CUDA toolkit; overrides the recipe's CUDA_TOOLKIT_PATH."""
     cudnn: HostPath | None = None
@@ -246,6 +257,19 @@ class HostFile(Table):
     to Bazel 6 and later, without its own cache. Untested."""
     sign: Sign | None = None
     """With it, tfwright signs the statement that it publishes with each wheel."""
+
+    def bazel(self, version: str) -> Path | None:
+        """Return the binary of a version that this host names, if any."""
+        given = self.bazels.get(version)
+        if given and not isinstance(given, OtherBazel):
+            return given
+        others = (one for one in self.bazels.values() if isinstance(one, OtherBazel))
+        return next((one.path for one in others if one.version == version), None)
+
+    def bazel_instead_of(self, version: str) -> str:
+        """Return the version that this host has in place of one; empty if it has none."""
+        given = self.bazels.get(version)
+        return given.version if isinstance(given, OtherBazel) else ""
 
     @property
     def cache_directory(self) -> Path:

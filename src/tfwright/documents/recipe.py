@@ -3,7 +3,7 @@
 import datetime as dt
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -245,6 +245,9 @@ class SubstituteTable(Table):
     """Paths of the commit that are left out of the pack."""
     strip_prefix: Line | None = None
     """The directory in the substitute, where it is not named as the rule expects."""
+    only_if_missing: bool = False
+    """Use the pinned archive wherever a source has it. A lock file then states which of both its
+    builds take."""
 
     @property
     def pins(self) -> bool:
@@ -317,6 +320,11 @@ class FetchTable(Table):
         """The substitutes of archives that the tree pins: the wheel is made of other bytes."""
         given = self.substitutes.items()
         return {name: table for name, table in given if not table.pins}
+
+    def without(self, names: Collection[str]) -> Self:
+        """Return the same without some substitutes."""
+        kept = {name: table for name, table in self.substitutes.items() if name not in names}
+        return self.changed(substitutes=kept)
 
     def sources_of(self, sha256: str) -> tuple[FileSourceTable, ...]:
         """Return the further places that have a file."""

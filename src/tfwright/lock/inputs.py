@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, invoke
-from tfwright.pipeline import engine, external
+from tfwright.pipeline import containers, engine, external
 from tfwright.pipeline.compile import attempts
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.external import RecipePins
@@ -121,11 +121,12 @@ def write(job: RecipeJob, path: Path) -> Lock:
     free = replace(job, locked=None)
     inputs = fetched(free)
     wanted, fault = _wanted(free, inputs)
+    recipe = free.recipe.changed(fetch=inputs.taken(free.recipe.fetch))
     found = external.lock_of(
         free,
-        RecipePins.of(free.recipe),
+        RecipePins.of(recipe),
         inputs.mirror,
-        held(free, inputs.mirror, inputs.programs),
+        held(replace(free, recipe=recipe), inputs.mirror, inputs.programs),
         inputs.programs,
         wanted,
     )
@@ -174,8 +175,11 @@ def _wanted(
         # Bazel loads what ./configure writes, so an analysis needs a configured tree.
         made = engine.build(replace(job, until="configure"))
         recipe, tree, configured = job.recipe, made.of(Tree), made.of(Configured)
-        bazel = Invocation.of(job, recipe.compile, recipe.bazel.version, inputs, tree, configured)
-        return attempts.repositories(bazel), None
+        version = recipe.bazel.version
+        # Where the build runs it: this host may not have the libraries that it wants.
+        with containers.around(job, "compile"):
+            bazel = Invocation.of(job, recipe.compile, version, inputs, tree, configured)
+            return attempts.repositories(bazel), None
     # Not raised: the rest of the lock is worth writing,
     # and the caller reports the fault.
     except TfwrightError as fault:
@@ -196,6 +200,6 @@ def _requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequiremen
         )
     # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.
     pins = [line.partition(" --hash")[0] for line in wanted]
-    with tempfile.TemporaryDirectory() as folder:
+    with containers.around(job, "fetch"), tempfile.TemporaryDirectory() as folder:
         packages.bring(inputs.python, pins, Path(folder), job.log("lock-python"))
         return locking.requirements(wanted, Path(folder))

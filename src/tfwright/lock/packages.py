@@ -130,8 +130,7 @@ def _pin_packages(
     if not interpreter:
         absence = pythons.absence(wanted_python, job.host_file)
         raise HostError(
-            f"This host has {absence.found}; the recipe wants {absence.wanted}",
-            remedy=absence.remedy,
+            f"No target Python: {absence.found}; wanted is {absence.wanted}", remedy=absence.remedy
         )
     # The target Python resolves, since what a package needs depends on its version.
     version = pythons.version_of(interpreter)
@@ -197,7 +196,7 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
     if bazels.here() in bazel.sha256:
         return ""
     # No checksum is expected yet: this download is the one that sets it.
-    given = job.host_file.bazels.get(bazel.version)
+    given = job.host_file.bazel(bazel.version)
     note = job.listener.note
     binary = bazels.obtain(
         bazel.version, {}, job.places.stores, given=given, offline=job.offline, note=note

@@ -141,9 +141,11 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     """Judge whether an inspected wheel runs on the machine of a wish, which is `host` if given."""
     machine = "this host" if host else f"a machine with {wanted}"
     found = []
-    if report.faults:
+    # Whether the system is new enough is judged below.
+    faults = [fault for fault in report.faults if fault not in report.broken_promises]
+    if faults:
         remedy = "Take another wheel, or ask who made it."
-        found.append(Judgement("wheel", "; ".join(report.faults), remedy=remedy))
+        found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
     found += _judged(report, wanted, host, host_file)
     order = {False: 0, None: 1, True: 2}

@@ -64,7 +64,7 @@ class Status:
     @property
     def label(self) -> str:
         """The word as a page writes it."""
-        return self.word.replace("-", ", ")
+        return self.word.removeprefix("good-")
 
     @property
     def fine(self) -> bool:

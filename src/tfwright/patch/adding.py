@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from tfwright.configure.program import EDITED_FILES
 from tfwright.documents import recipe as recipes
 from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.patch import reading, writing
@@ -75,12 +74,13 @@ def add(
 
 
 def _insist_on_no_edits(job: RecipeJob, tree: WorkTree) -> None:
-    edited = sorted({*tree.changed(), *tree.strangers()} - {*EDITED_FILES})
+    edited = sorted({*tree.changed(), *tree.strangers()} - writing.of_configure(job))
     if edited:
         raise RecipeError(
             f"{tree.place} holds edits that are in no patch yet",
             remedy=f"Write them first: 'invoke patch WORDS --recipe {job.recipe.argument}'. Or "
-            f"make the tree again: 'invoke build --recipe {job.recipe.argument} --until source'.",
+            f"make the tree again: 'invoke build --recipe {job.recipe.argument} --until source "
+            "--again source'.",
             evidence=Evidence(lines=edited),
         )
 

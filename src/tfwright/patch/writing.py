@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import textwrap
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -17,8 +18,9 @@ from tfwright.configure import program
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError, invoke
-from tfwright.pipeline import external
+from tfwright.pipeline import external, stamps
 from tfwright.pipeline.job import RecipeJob
+from tfwright.pipeline.results import Configured
 from tfwright.printable import shell_word
 from tfwright.rules import dropping, patched_tree
 from tfwright.tools import files, toml_editing
@@ -71,7 +73,7 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     taken = filter(None, map(_number_of, (*source.patches, *map(str, others))))
     inner = f"{folder}/{max(taken, default=0) + 1:04}-{words}.patch"
     target = patches_of(path) / inner
-    changed = _write(tree, target, header)
+    changed = _write(tree, target, header, but=of_configure(job))
     # The patch is written first: a recipe must never name a file that does not exist.
     toml_editing.put_list(path, ("source", "patches"), [*source.patches, inner])
     return WrittenPatch(target, changed, added=True)
@@ -207,13 +209,29 @@ def refresh(job: RecipeJob, number: int) -> WrittenPatch:
     return WrittenPatch(target, changed, added=False)
 
 
-def _write(tree: WorkTree, target: Path, header: PatchHeader, head: str = "") -> tuple[str, ...]:
+def of_configure(job: RecipeJob) -> frozenset[str]:
+    """Return the files of a recipe's tree that hold what ./configure wrote, which is no edit."""
+    made = stamps.last(job.job, "configure", Configured)
+    written = made.written if made else ()
+    return program.EDITED_FILES.union(
+        str(each.path.relative_to(job.places.tree))
+        for each in written
+        if each.path.is_file() and files.sha256(each.path) == each.sha256
+    )
+
+
+def _write(
+    tree: WorkTree,
+    target: Path,
+    header: PatchHeader,
+    head: str = "",
+    but: Collection[str] = program.EDITED_FILES,
+) -> tuple[str, ...]:
     """Write the difference between a tree and its index as a patch; return the files it changes.
 
-    `head` is the header as its author wrote it, if there is one.
+    `head` is the header as its author wrote it, if there is one; the files `but` are left out.
     """
-    # The configure stage writes into tracked files too; that is not part of a patch.
-    diff = tree.difference(CONTEXT, but=tuple(program.EDITED_FILES))
+    diff = tree.difference(CONTEXT, but=tuple(but))
     if not diff.strip():
         raise RecipeError(
             f"Nothing differs in {tree.place}", remedy="Edit the files there, then run this again."

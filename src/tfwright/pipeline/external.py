@@ -14,7 +14,7 @@ from tfwright.host import hermetic
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted, Unpinned
 from tfwright.progress import SILENCE, Progress
-from tfwright.rules import patched_tree, repositories
+from tfwright.rules import listings, patched_tree, repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree, Readings
@@ -103,6 +103,29 @@ def rules_of(readings: Readings, tree: Path, table: SourceTable, content: str) -
         names, lambda: repositories.read(patched_tree.texts(tree, table, content))
     )
     return found or Rules((), ())
+
+
+def in_force(
+    job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
+) -> RecipePins:
+    """Return the pins without the substitutes whose pinned archives can be had.
+
+    Those are the ones that say ``only_if_missing``. The lock decides, where there is one.
+    """
+    tables = {name: one for name, one in pins.fetch.other_bytes.items() if one.only_if_missing}
+    if not tables:
+        return pins
+    found = read(job, pins, repository, programs).repositories
+    wanted = [substitutes.pinned_archive(name, found) for name in tables]
+    if locked:
+        replaced = {one.sha256 for one in locked.substitutes}
+        here = [one.name for one in wanted if one.sha256 not in replaced]
+    else:
+        places = Origins(job.host_file, job.places.git, job.offline, pins.fetch)
+        progress = job.listener.progress
+        ways = origins.obtain(wanted, store=store(job), origins=places, report=progress).ways
+        here = [one.name for one in wanted if one.sha256 in ways]
+    return replace(pins, fetch=pins.fetch.without(here))
 
 
 def bring(
@@ -194,6 +217,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
         sizes=store(job).sizes(),
         wanted=wanted,
         substitutes=locking.substitutes(pins.fetch.other_bytes, pinned),
+        packages=locking.packages_of(listings.pins(reached.rules, pins.environment)),
     )
     return lock.of(source, bazel, reached.rules, gathered)
 
@@ -205,6 +229,7 @@ def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     """
     # The stage that asks, seal, was promised no network; fetch has brought everything.
     quiet = replace(job, offline=True, listener=SILENCE)
+    pins = replace(pins, fetch=inputs.taken(pins.fetch))
     reached = bring(quiet, pins, inputs.mirror, inputs.programs, None)
     return lock_of(quiet, pins, inputs.mirror, reached, inputs.programs)
 

@@ -137,6 +137,8 @@ class Job:
     what earlier builds taught."""
     until: str = "publish"
     """The last stage that is wanted; what only later stages need may be missing."""
+    pinned_bazel: str = ""
+    """The version that the recipe pins, where this host builds with another one in its place."""
     locked: Path | None = None
     """The lock file next to the recipe, where there is one: an input that differs is refused."""
 
@@ -200,6 +202,10 @@ class RecipeJob(Job):
         # A lock belongs to the file, so a recipe that is given by its path has its own, too.
         locked = files.existing(find(named).with_suffix(".lock"))
         recipe = read(named, complete)
+        if other := settings.bazel_instead_of(recipe.bazel.version):
+            options["pinned_bazel"] = recipe.bazel.version
+            bazel = recipe.bazel.changed(version=other, sha256={})
+            recipe = recipe.changed(bazel=bazel)
         job = cls(recipe=recipe, host_file=settings.of(recipe), locked=locked, **options)
         return job if cache else job.without_cache()
 

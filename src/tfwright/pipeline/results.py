@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tfwright.documents.names import Commit
+from tfwright.documents.recipe import FetchTable
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Folder, Result
@@ -97,6 +98,14 @@ class Inputs(Result):
     substitutes: tuple[Substituted, ...] = ()
     unpinned: tuple[Unpinned, ...] = ()
     """What is left to Bazel, which may not want it."""
+    packages: tuple[str, ...] = ()
+    """What rules of the tree let pip install during the build, each pinned; the files are in the
+    vault."""
+
+    def taken(self, table: FetchTable) -> FetchTable:
+        """Return what a recipe's table amounts to: a substitute may not have been needed."""
+        used = {substitute.name for substitute in self.substitutes}
+        return table.without(table.other_bytes.keys() - used)
 
     @property
     def bazel(self) -> Artefact:

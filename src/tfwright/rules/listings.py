@@ -37,9 +37,19 @@ PYTHON_URL = "HERMETIC_PYTHON_URL"
 """Names another interpreter; HERMETIC_PYTHON_SHA256 is then its checksum."""
 FORMS = {"build": "install_only", "ext": "tar.gz"}
 """What completes an address of python-build-standalone, with version and platform."""
+BY_VERSION = "dictionary"
+"""Stands for the rule of a file that was chosen by its version. What the repository is called that
+downloads it, the trees decide: its name here is ours."""
 DEEPEST = 4
 """Levels of dictionaries in one another that are read."""
 _VERSION = r"\d+(\.\d+)*"
+_PIN = re.compile(
+    r"^[A-Za-z0-9][\w.-]*(\[[\w,-]+\])?==[\w.!+-]+([ \t]*;((?!\s-)[^\n\\#])*)?"
+    r"([\s\\]*--hash=sha256:[0-9a-f]{64})*",
+    re.MULTILINE | re.ASCII,
+)
+"""A package at a version, for which systems, and the checksums of its files; pip reads nothing else
+of such a file, neither options nor urls."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +80,26 @@ def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
 
 
 def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
-    """Yield the packages that pip is to install for a build, for each Python."""
+    """Yield the packages that pip is to install for a build, for each Python.
+
+    The url of each is the pin as pip reads it: with its marker and its checksums, on one line.
+    """
     for path in sorted(texts):
         if found := REQUIREMENTS.fullmatch(path):
-            for number, line in enumerate(texts[path].splitlines(), 1):
-                if pin := re.match(r"[\w.-]+(\[[\w,-]+\])?==[^\s;\\]+", line):
-                    version = f"{found[1]}.{found[2]}"
-                    yield Listed(REQUIREMENTS.pattern, path, number, version, url=pin[0])
+            number, before = 1, 0
+            for pin in _PIN.finditer(texts[path]):
+                number += texts[path].count("\n", before, pin.start())
+                before = pin.start()
+                whole = " ".join(pin[0].replace("\\", " ").split())
+                version = f"{found[1]}.{found[2]}"
+                yield Listed(REQUIREMENTS.pattern, path, number, version, url=whole)
+
+
+def pins(found: Rules, environment: Environment) -> list[str]:
+    """Return the packages that pip installs for the Python in force, as pip reads them."""
+    python = environment.variables.get("HERMETIC_PYTHON_VERSION")
+    listed = (entry for entry in found.listed if entry.table == REQUIREMENTS.pattern)
+    return [entry.url for entry in listed if entry.version == python]
 
 
 def _leaves(place: Listed, value: object, base: str, depth: int) -> Iterator[Listed | Component]:
@@ -125,12 +148,6 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
             sha256 = digest_of(environment.variables.get("HERMETIC_PYTHON_SHA256"))
             own = Repository("python", PYTHON_URL, "WORKSPACE", 1, urls_of(url), sha256)
             added += Rules((own,), ())
-    python = environment.variables.get("HERMETIC_PYTHON_VERSION")
-    pins = [one for one in found.listed if one.table == REQUIREMENTS.pattern]
-    pins = [one for one in pins if one.version == python]
-    if pins:
-        why = f"names {len(pins)} packages, which pip downloads during the build"
-        added += Rules((), (Unreadable(pins[0].file, pins[0].line, why),))
     return found + added
 
 
@@ -162,7 +179,7 @@ def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
         return Rules((), (Unreadable(entry.file, entry.line, str(fault)),))
     if entry.platform and name == "python":
         name = f"python_{entry.platform}"
-    file = Repository(name, "dictionary", entry.file, entry.line, urls, sha256, by_url=True)
+    file = Repository(name, BY_VERSION, entry.file, entry.line, urls, sha256, by_url=True)
     if not entry.table.endswith("_JSON_DICT"):
         return Rules((file,), ())
     text = text_of(sha256)
@@ -191,7 +208,7 @@ def _parts(
                 if normpath(path) == path and not path.startswith(("/", "..")):
                     with suppress(UnknownError):
                         urls, digest = urls_of(f"{base}/{path}"), digest_of(sha256)
-                        yield replace(file, name=names[part], urls=urls, sha256=digest)
+                        yield replace(file, name=names[part], rule="list", urls=urls, sha256=digest)
 
 
 def _of_platform(entry: object, keys: Sequence[str]) -> object:

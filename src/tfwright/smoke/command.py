@@ -35,6 +35,7 @@ def smoke(
     """Install a wheel in a fresh venv and run small programs with it, on the CPU and on GPUs."""
     from tfwright.documents import host_file
     from tfwright.smoke import page, smoking
+    from tfwright.terminal import console
     from tfwright.tools import render
 
     if runs:
@@ -48,7 +49,8 @@ def smoke(
     file = file_of(wheel, "smoke")
     request = smoking.Request(file, host_file.read(), python, requirement, module)
     # Standard output must hold nothing but the JSON.
-    seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)
+    with console.working(f"testing {file.name}"):
+        seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)
     yield Answer(seen, page.show_report)
     if report:
         page.write_report(seen, Path(report))

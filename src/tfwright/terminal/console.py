@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tfwright.errors import Evidence, TfwrightError
 from tfwright.progress import Progress
 from tfwright.terminal import text
-from tfwright.terminal.foot import Foot, measures
+from tfwright.terminal.foot import Foot, Waiting, measures
 from tfwright.terminal.text import tell
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ class Terminal:
         self._stage = self._why = ""
         self._foot: Foot | None = None
         self._bar: tqdm[Any] | None = None
-        self._reported = 0.0
+        self._waiting: Waiting | None = None
+        self._reported = time.monotonic()
 
     def started(self, stage: str, why: str) -> None:
         """Remember the stage; its line is written when it ends."""
         self._stage, self._why = stage, why
         self._reported = time.monotonic()
+        self._wait()
 
     def kept(self, stage: str) -> None:
         """Show that a stage was skipped, because what it made before still holds."""
@@ -58,13 +60,18 @@ class Terminal:
 
     def note(self, text_of_note: str) -> None:
         """Show a fact that the reader should know."""
+        silent = self._waiting is not None
         self._close()
         # Only builds have stages.
         lead = f"  {self._stage:<10} - " if self._stage else "  - "
         text.part(text.warning(lead), text_of_note, len(lead))
+        if silent:
+            self._wait()
 
     def progress(self, progress: Progress) -> None:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
+        if self._waiting is not None:
+            self._close()
         # In a CI log a redrawn line would be thousands of lines.
         if not sys.stderr.isatty():
             if time.monotonic() - self._reported >= LINE_SECONDS:
@@ -104,14 +111,34 @@ class Terminal:
         if progress.total is not None and progress.done >= progress.total:
             self._close()
 
+    def _wait(self) -> None:
+        """Draw a line that only moves, until the stage says how far it is."""
+        self._close()
+        self._waiting = Waiting(self._stage)
+        self._waiting.start()
+
     def _close(self) -> None:
-        """Take the foot and the bar away."""
+        """Take the foot, the bar and the moving line away."""
+        if self._waiting is not None:
+            self._waiting.stop()
+            self._waiting = None
         if self._foot is not None:
             self._foot.close()
             self._foot = None
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+@contextmanager
+def working(doing: str) -> Iterator[None]:
+    """Draw a line that moves, on a terminal, until the block ends."""
+    waiting = Waiting(doing)
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.stop()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Part
 
 if TYPE_CHECKING:
+    import rich.progress
     from rich.live import Live
 
 GIB = 1024**3
@@ -56,6 +57,42 @@ class Foot:
 
     def close(self) -> None:
         """Take the foot away, so that the next line takes its place."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+class Waiting:
+    """A line that moves while something runs that cannot say how far it is; only on a terminal."""
+
+    def __init__(self, doing: str) -> None:
+        """Draw nothing yet."""
+        self._doing = doing
+        self._live: rich.progress.Progress | None = None
+
+    def start(self) -> None:
+        """Draw the line, with the time that has passed, until `stop` or the next line of text."""
+        if not sys.stderr.isatty():
+            return
+        from rich import progress
+        from rich.console import Console
+
+        columns = (progress.TextColumn(f"  {self._doing:<10}"), progress.TimeElapsedColumn())
+        self._live = progress.Progress(
+            progress.SpinnerColumn("line"),
+            *columns,
+            console=Console(file=sys.stderr, highlight=False, markup=False),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            refresh_per_second=2,
+        )
+        self._live.add_task("")
+        self._live.start()
+        text.before_next_line(self.stop)
+
+    def stop(self) -> None:
+        """Take the line away."""
         if self._live is not None:
             self._live.stop()
             self._live = None

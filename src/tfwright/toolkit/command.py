@@ -56,6 +56,7 @@ def toolkit(
         "nccl": (nccl, nccl_sha256),
         "tensorrt": (tensorrt, tensorrt_sha256),
     }
+    from tfwright.terminal import console
     from tfwright.toolkit import providing as toolkits
     from tfwright.toolkit import sources
 
@@ -66,7 +67,9 @@ def toolkit(
     store, log = sources.store(job.places.vault), job.log("toolkit")
     supplier = sources.Supplier(store, job.host_file, job.listener, log, job.offline)
     installer = toolkits.Installer(job.recipe, supplier, job.locked, licence_accepted)
-    yield Answer([*installer.provide(downloaded)], show_parts)
+    with console.working(f"toolkit of {job.recipe.name}"):
+        parts = [*installer.provide(downloaded)]
+    yield Answer(parts, show_parts)
 
 
 def show_parts(parts: "Iterable[Provided]") -> None:

@@ -14,6 +14,7 @@ from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 from tfwright.printable import shell_word
+from tfwright.rules.listings import BY_VERSION
 from tfwright.rules.model import Repository, Rules
 from tfwright.rules.recognisers import DOWNLOADS, NAME, URL
 from tfwright.tools.git.clones import Clone
@@ -160,6 +161,13 @@ class LockedRequirement(Entry):
         return f"requirement {self.name}"
 
 
+class RulesPackage(LockedRequirement):
+    """A package that rules of the tree let pip install."""
+
+    def __str__(self) -> str:
+        return f"package {self.name} {self.version}"
+
+
 class LockedFile(Entry):
     """A patch or an asset."""
 
@@ -237,6 +245,8 @@ class Lock(Table):
     substitutes: Annotated[tuple[LockedSubstitute, ...], Sorted] = ()
     toolkit: Annotated[tuple[LockedPackage, ...], Sorted] = ()
     image: LockedImage | None = None
+    packages: Annotated[tuple[RulesPackage, ...], Sorted] = ()
+    """What rules of the tree let pip install during the build."""
 
     @property
     def knows_needs(self) -> bool:
@@ -262,6 +272,7 @@ class Gathered:
     """The repositories that Bazel wants for the recipe's target, with the digest or commit where
     Bazel reports it; None if Bazel was not asked."""
     substitutes: tuple[LockedSubstitute, ...] = ()
+    packages: tuple[RulesPackage, ...] = ()
 
 
 def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered) -> Lock:
@@ -282,6 +293,7 @@ def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered)
         ),
         unlockable=tuple(dict.fromkeys(_without_digest(rules, gathered))),
         substitutes=gathered.substitutes,
+        packages=gathered.packages,
     )
 
 
@@ -338,6 +350,8 @@ def differences(lock: Lock, now: Lock) -> list[str]:
         *_compared(lock.files, now.files),
         *_compared(lock.unlockable, now.unlockable),
         *_compared(lock.substitutes, now.substitutes),
+        # A lock of an earlier version lists none.
+        *_compared(lock.packages, now.packages if lock.packages else ()),
     ]
 
 
@@ -398,6 +412,9 @@ def _needed(
     # Bazel names what the target wants, and not what it read to know the rules.
     if any(entry.name in loaded for entry in users):
         return True
+    # Bazel may know it by another name.
+    if any(entry.rule == BY_VERSION for entry in users):
+        return None
     # Bazel reports the substitute's digest; the lock has the archive that the tree
     # pins.
     pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}

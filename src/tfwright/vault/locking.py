@@ -1,5 +1,6 @@
 """What a lock holds in addition to the rules: programs, packages, substitutes."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tfwright.vault.lock import (
     LockedPackage,
     LockedRequirement,
     LockedSubstitute,
+    RulesPackage,
 )
 
 
@@ -43,6 +45,16 @@ def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
         line if "--hash" in line else " --hash=sha256:".join((line, *known.get(_pin_of(line), ())))
         for line in requirements
     ]
+
+
+def packages_of(pins: Sequence[str]) -> tuple[RulesPackage, ...]:
+    """Return the locked form of what a tree pins for pip; one without a checksum has none."""
+    found = (re.match(r"([\w.-]+)(?:\[[^]]*\])?==([\w.!+-]+)", pin, re.ASCII) for pin in pins)
+    return tuple(
+        RulesPackage(name=name[1], version=name[2], hashes=tuple(dict.fromkeys(hashes)))
+        for name, pin in zip(found, pins, strict=True)
+        if name and (hashes := re.findall(r"--hash=sha256:([0-9a-f]{64})\b", pin))
+    )
 
 
 def pinned_bazel(table: BazelTable, lock: Lock | None) -> dict[str, str]:

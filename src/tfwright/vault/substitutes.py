@@ -34,6 +34,12 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
     )
 
 
+def pinned_archive(name: str, found: Sequence[Repository]) -> WantedArchive:
+    """Return the archive that a substitute replaces; raises RecipeError as `replaced` does."""
+    rule = replaced(name, found)
+    return WantedArchive(name, rule.sha256, rule.urls)
+
+
 def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
     """Raise RecipeError unless each substitute names the archive that the tree pins.
 
@@ -252,9 +258,13 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
         before = str(next(parts, ""))
         # TensorFlow's own rules insist on their mirror as the first.
         mirror = next(filter(before.startswith, _mirrors(tree)), None)
-        if mirror:
+        if mirror and not urls[0].startswith(mirror):
             urls.insert(0, mirror + urls[0].partition("://")[2])
         wanted[which] = json.dumps(urls if which == "urls" else table.urls[0])
+        match given[which]:
+            # tf_mirror_urls("https://…") adds the mirror by itself.
+            case ast.Call(func=ast.Name(id=function), args=[ast.Constant()]) if len(urls) == 1:
+                wanted[which] = f"{function}({json.dumps(urls[0])})"
     if table.strip_prefix is not None:
         wanted["strip_prefix"] = json.dumps(table.strip_prefix)
     # ast counts columns in bytes of UTF-8, not in characters.
@@ -281,8 +291,7 @@ def _mirrors(tree: ast.Module) -> list[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.List):
             continue
-        values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
-        urls = [value for value in values if isinstance(value, str)]
+        urls = list(filter(None, map(_address, node.elts)))
         # A mirror comes first, and its path repeats the url that it mirrors, without a
         # scheme.
         for other in urls[1:]:
@@ -290,6 +299,16 @@ def _mirrors(tree: ast.Module) -> list[str]:
             if mirrored and urls[0].endswith(mirrored):
                 found.append(urls[0].removesuffix(mirrored))
     return list(dict.fromkeys(found))
+
+
+def _address(node: ast.expr) -> str:
+    """Return the text of a url, also of one that ``format`` completes; empty for other things."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return text
+    return ""
 
 
 def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:

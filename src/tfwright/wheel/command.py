@@ -69,10 +69,11 @@ def inspect(
     Nothing of the wheel is run. With --here, or with options that describe a machine, a verdict
     comes first, and the exit status is 3 if the wheel does not run there.
     """
+    from tfwright.terminal import console
     from tfwright.wheel import page
     from tfwright.wheel.inspect import inspection
 
-    with _file(wheel) as file:
+    with _file(wheel) as file, console.working(f"inspecting {file.name}"):
         report = inspection.inspect(file, Path(key) if key else None, _directories)
     if here or any(machine.values()):
         from tfwright.documents import host_file

@@ -174,7 +174,7 @@ def python_for(version: str, *, numpy: bool) -> Path:
 
 def bazel_for(version: str, folder: Path) -> Artefact:
     """Return the host file's Bazel of a version, or a stand-in that says that it is one."""
-    real = host_file.read().bazels.get(version)
+    real = host_file.read().bazel(version)
     if real:
         return Artefact.of(real)
     script = (

@@ -42,6 +42,8 @@ def mirror(tmp_path: Path) -> Path:
         ("https://github.com/google/vault/archive/vaults.zip", "vault-vaults/"),
         ("https://codeload.github.com/a/b/tar.gz/refs/tags/v2.0", "b-2.0/"),
         ("https://codeload.github.com/a/b/zip/v2.0", "b-2.0/"),
+        ("https://github.com/a/b/releases/download/v2.0/b-v2.0.tar.gz", "b-2.0/"),
+        ("https://github.com/a/b/releases/download/2.0/b-2.0.tar.gz", "b-2.0/"),
         ("https://gitlab.com/libeigen/eigen/-/archive/v3.3.9/eigen-v3.3.9.tar.gz", "eigen-v3.3.9/"),
         ("https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2", "c-1/"),
     ],

@@ -227,8 +227,8 @@ def an_entry(content: bytes | bytearray, tag: int) -> int:
     return offset + 8
 
 
-def an_executable(content: bytearray) -> None:
-    struct.pack_into("<H", content, 16, 2)
+def an_object(content: bytearray) -> None:
+    struct.pack_into("<H", content, 16, 1)
 
 
 def another_kind_of_file(content: bytearray) -> None:
@@ -330,7 +330,7 @@ def a_table_of_names_outside_the_file(content: bytearray) -> None:
         (no_dynamic_table, "it has no dynamic table"),
         (more_headers_than_the_loader_reads, "cannot be judged: it has more program headers"),
         (segments_on_top_of_each_other, "cannot be judged: its segments lie on top"),
-        (an_executable, "of type 2, and not a shared library"),
+        (an_object, "of type 1, neither a program nor a library"),
         (another_kind_of_file, "not an ELF file"),
         (a_class_of_the_future, "a class or a byte order that does not exist"),
         (wider_headers, "have 64 bytes each"),

@@ -21,7 +21,7 @@ from tfwright.tools.git import clones
 from tfwright.tools.process import capacity, isolation
 from tfwright.tools.process import command as programs
 from tfwright.tools.process.command import Command, clean_environment, open_container
-from tfwright.tools.python import package_clients
+from tfwright.tools.python import package_clients, packages
 
 # One flag under two names: 0.17 has the experimental one, 0.24 the other.
 STRICT = ("incompatible_strict_action_env", "experimental_strict_action_env")
@@ -31,6 +31,9 @@ NO_DOWNLOAD = ("repository_disable_download", "experimental_repository_disable_d
 DEAD_PROXY = "http://127.0.0.1:9"
 """The proxy of an offline build. Old Bazels have no flag against downloads; with this proxy they
 reach no server, since nothing listens on port 9 (discard)."""
+BY_CHECKSUM = {"BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID": "0"}
+"""Lets the archives of Bazel 7 and later be found by their checksums alone: by default Bazel takes
+a file of the repository cache only if it was downloaded there from the same urls."""
 FIRST_WITH_REMOTE_EXECUTION = Release(6, 0)
 """The first Bazel that is given the flags of the host file for remote execution."""
 FIRST_WITH_TRACKED_RC = Release(1, 13)
@@ -59,6 +62,8 @@ class Invocation:
     """The commits that Bazel's git finds on this host."""
     unpinned: tuple[Unpinned, ...] = ()
     """What only Bazel can download."""
+    packages: tuple[str, ...] = ()
+    """What rules let pip install: it finds them in the vault, and asks no index."""
     cache: str = ""
     """The directory of the build cache; empty for none."""
     output_base: Path | None = None
@@ -89,6 +94,7 @@ class Invocation:
             exported=configured.exported,
             copies=inputs.clones,
             unpinned=inputs.unpinned,
+            packages=inputs.packages,
         )
 
     @cached_property
@@ -122,7 +128,8 @@ class Invocation:
             proxies = dict.fromkeys(names, DEAD_PROXY)
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
-        extra = {**proxies, **_temporary(), **self.table.env}
+        pip = packages.environment(self.job.places.stores) if self.packages else {}
+        extra = {**proxies, **BY_CHECKSUM, **pip, **_temporary(), **self.table.env}
         return clean_environment(self.job.places.home, programs, self.epoch, extra)
 
     @property

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
 
 
-REVISION = 5
+REVISION = 6
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
     from tfwright.host import hermetic
     from tfwright.pipeline import external
     from tfwright.pipeline.external import RecipePins
-    from tfwright.rules import tree_files
+    from tfwright.rules import listings, tree_files
     from tfwright.tools.python import packages
     from tfwright.vault import bundle, lock
 
@@ -62,13 +62,35 @@ def run(
     # Of a recipe for another system, what its rules download can be fetched and locked here. Its
     # Bazel and Python would not run, so they are left to that host.
     foreign = wanted.system not in {"any", host.system}
-    programs = None if foreign else _programs(job, bazel, wanted, locked, host)
-    # What the wheel requires: the stage verify installs it without a network.
-    requirements = [*verify.requirements, *verify.plugins]
-    if programs and requirements:
-        stores, log = job.places.stores, job.log("fetch-packages")
-        packages.supply(programs.python, requirements, stores, log, offline_only=job.offline)
-    reached = external.bring(job, pins, repository, programs, locked)
+    if job.pinned_bazel:
+        job.listener.note(
+            f"This host builds with Bazel {bazel.version} in place of the pinned {job.pinned_bazel}"
+        )
+    stores, log = job.places.stores, job.log("fetch-packages")
+    lacking: list[SupplyError] = []
+    programs = None
+    try:
+        programs = None if foreign else _programs(job, bazel, wanted, locked, host)
+        # What the wheel requires: the stage verify installs it without a network.
+        requirements = [*verify.requirements, *verify.plugins]
+        if programs and requirements:
+            packages.supply(programs.python, requirements, stores, log, offline_only=job.offline)
+    except SupplyError as fault:
+        lacking.append(fault)
+    # Also without a Bazel: all that is missing is named at once.
+    try:
+        pins = external.in_force(job, pins, repository, programs, locked)
+        reached = external.bring(job, pins, repository, programs, locked)
+    except SupplyError as fault:
+        raise _together([*lacking, fault]) from fault
+    installed = listings.pins(reached.rules, environment)
+    if programs and installed:
+        try:
+            packages.supply(programs.python, installed, stores, log, offline_only=job.offline)
+        except SupplyError as fault:
+            lacking.append(fault)
+    if lacking:
+        raise _together(lacking) from lacking[0]
     # Last, when all is there: the message then names every input that differs.
     if locked and job.locked:
         found = external.lock_of(job, pins, repository, reached, programs)
@@ -90,6 +112,19 @@ def run(
         ),
         substitutes=tuple(external.substituted(pins, reached.rules)),
         unpinned=tuple(external.unpinned_downloads(reached.rules)),
+        packages=tuple(installed),
+    )
+
+
+def _together(faults: Sequence[SupplyError]) -> SupplyError:
+    """Return one error for all inputs that could not be obtained; the last has the log."""
+    if len(faults) == 1:
+        return faults[0]
+    lines = [line for fault in faults for line in (f"{fault.what}:", *fault.evidence.lines)]
+    return SupplyError(
+        "; ".join(fault.what for fault in faults),
+        remedy=" ".join(fault.template for fault in faults),
+        evidence=Evidence(lines=lines, log=faults[-1].evidence.log),
     )
 
 
@@ -102,7 +137,7 @@ def _programs(
     from tfwright.vault import locking
 
     stores = job.places.stores
-    given = job.host_file.bazels.get(bazel.version)
+    given = job.host_file.bazel(bazel.version)
     # The lock's checksum before Bazel runs: afterwards it could only be regretted.
     binary = bazels.obtain(
         bazel.version,
@@ -132,6 +167,10 @@ def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted:
     """Refuse an input that is not the one that was locked."""
     from tfwright.vault import lock, locking
 
+    if job.pinned_bazel:
+        # The lock is about the pinned one, and knows nothing of what another one declares.
+        pinned = locked.bazel.model_copy(update={"binaries": {}})
+        found = found.model_copy(update={"bazel": pinned})
     # Only `invoke lock` resolves packages, so this run has none to compare; whether the recipe's
     # own pins are locked is asked below.
     requirements = found.changed(requirements=locked.requirements)

@@ -25,6 +25,7 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     scratch = job.places.patched
     patched = PatchedTree(scratch, table, inputs.mirror, inputs.commit)
     content = patched.patched(job.listener.note)
+    fetch = inputs.taken(fetch)
     if fetch.substitutes:
         change = partial(_substituted, job, table, fetch)
         key = f"{REVISION} {fetch.model_dump_json(include={'substitutes'})}"

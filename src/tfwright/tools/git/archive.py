@@ -29,6 +29,11 @@ _URLS = (
         r"https?://(?:.*/)?codeload\.(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/"
         rf"{_FORM}/{_REF}"
     ),
+    # Rules for Bazel are released as an archive that git made in the same way.
+    re.compile(
+        r"https?://(?:.*/)?(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/"
+        rf"releases/download/{_REF}/(?P=name)-[\w.-]+?\.{_FORM}"
+    ),
 )
 _GITLABS = tuple(
     re.compile(
@@ -48,7 +53,7 @@ of files, and the checksum is known only at the end."""
 
 @dataclass(frozen=True)
 class SourceArchive:
-    """What a forge packs at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``."""
+    """What a forge packs at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``, or a release."""
 
     owner: str
     name: str

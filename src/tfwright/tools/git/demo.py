@@ -12,6 +12,9 @@ URL = "bundled:demo"
 CUDA_TREE = TREE.parent / "cuda_tree"
 CUDA_URL = "bundled:demo-cuda"
 """The tree with a CUDA kernel, which needs a toolkit."""
+HERMETIC_TREE = TREE.parent / "hermetic_tree"
+HERMETIC_URL = "bundled:demo-hermetic"
+"""The tree whose Python, CUDA and packages come through Bazel 7."""
 WHEN = "1514764800 +0000"
 """The first second of 2018, in UTC."""
 WHO = "tfwright"
@@ -20,7 +23,7 @@ MESSAGE = "The tree that tfwright ships"
 
 def trees() -> Mapping[str, Path]:
     """Return the bundled trees by the URL that a recipe names."""
-    return {URL: TREE, CUDA_URL: CUDA_TREE}
+    return {URL: TREE, CUDA_URL: CUDA_TREE, HERMETIC_URL: HERMETIC_TREE}
 
 
 def commit(repository: Path, url: str = URL) -> str:

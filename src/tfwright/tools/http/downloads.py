@@ -393,12 +393,16 @@ class _Run:
         try:
             for thread in threads:
                 thread.start()
-            while not self._over():
+            over = False
+            # Reported at least once, also where all came before the first look.
+            while not over:
                 with self.turn:
                     # Each tick, to report the progress and to find servers that are too slow.
-                    self.turn.wait(TICK)
+                    if not self._over():
+                        self.turn.wait(TICK)
                     for answer in self.active:
                         answer.cut_if_slow()
+                over = self._over()
                 report(self._progress())
         except BaseException as fault:
             self._stop(fault)

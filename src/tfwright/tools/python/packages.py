@@ -38,6 +38,16 @@ def offline(stores: Sequence[Path]) -> tuple[str, ...]:
     return ("--no-index", *(f"--find-links={page}" for page in pages))
 
 
+def environment(stores: Sequence[Path]) -> dict[str, str]:
+    """Return the variables that do the same for a pip which someone else runs.
+
+    rules_python isolates its pip from them unless a variable of its own says otherwise.
+    """
+    pages = (str(shelf(store) / PAGE) for store in stores)
+    found = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": " ".join(pages)}
+    return {**found, "RULES_PYTHON_PIP_ISOLATED": "0"}
+
+
 def kept(vault: Path) -> list[Path]:
     """Return the files that are kept, sorted by digest."""
     return sorted(path for path in shelf(vault).glob("*/*") if not path.name.startswith("."))

@@ -105,7 +105,7 @@ class Symbols:
 
 
 MAGIC = b"\x7fELF"
-SHARED = 3
+PROGRAM, SHARED = 2, 3
 """ET_DYN: the only type of file that can be loaded as a library."""
 UNCOUNTED = 0xFFFF
 """PN_XNUM: the number of program headers stands in a section, where the loader does not look."""
@@ -212,8 +212,9 @@ class ElfImage:
         fields = numbers(content, self.order + self._layouts.header, 16, "header")
         kind, self.machine, _, _, start, self._sections_start, _, _, width, count, *rest = fields
         self._section_size, self._section_count, self._section_names = rest
-        if kind != SHARED:
-            raise ValueError(f"it is an ELF file of type {kind}, and not a shared library")
+        # Old wheels bring programs that are not position-independent: toco.
+        if kind not in {PROGRAM, SHARED}:
+            raise ValueError(f"it is an ELF file of type {kind}, neither a program nor a library")
         self.segments = list(self._read_segments(start, width, count))
         self.loaded = [segment for segment in self.segments if segment.kind == LOAD]
         """Those that the loader maps."""

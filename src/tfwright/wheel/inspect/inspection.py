@@ -60,6 +60,8 @@ class Inspection:
     """Paths of a machine that builds, in its files."""
     faults: tuple[str, ...] = ()
     """How the wheel is damaged or contradicts itself, and what could not be read."""
+    broken_promises: tuple[str, ...] = ()
+    """Those of the faults that a system which is newer than the tag does not mind."""
     notes: tuple[str, ...] = ()
     """What may matter to whoever uses it."""
     signed_by: str = ""
@@ -160,6 +162,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         libraries=libraries,
         leaks=found.leaks,
         faults=tuple(faults),
+        broken_promises=tuple(tags.broken_promises(path, libraries)),
         notes=(
             *(f"{first_of(paths)}: {note}" for note, paths in notes.items()),
             *search.notes(found.leaks),

@@ -150,7 +150,17 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
     promised = named(path)
     if not promised:
         return []
-    platforms = sorted({tag.platform for tag in promised})
+    return [
+        *_unequal(stated, promised),
+        *impossible(promised),
+        *(fault for library in found for fault in _library_faults(promised, library)),
+        *broken_promises(path, found),
+    ]
+
+
+def broken_promises(path: Path, found: Sequence[Library]) -> list[str]:
+    """Say which libraries need a newer system than a tag promises; they run on such a system."""
+    platforms = sorted({tag.platform for tag in named(path)})
     needed = [
         (need.version, f"{library.path} ({need.symbol})")
         for library in found
@@ -165,9 +175,6 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
             promises["macOS"].append((f"{part[1]}.{part[2]}", platform))
     macos = [(part.minimum, library.path) for library in found for part in library.macho]
     return [
-        *_unequal(stated, promised),
-        *impossible(promised),
-        *(fault for library in found for fault in _library_faults(promised, library)),
         *_excess("glibc", promises["glibc"], needed),
         *_excess("macOS", promises["macOS"], macos),
     ]
