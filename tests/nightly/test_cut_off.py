@@ -55,7 +55,7 @@ from tests.nightly.test_night import assert_site_is_whole
 folder = Path(sys.argv[1])
 assert cut_off.pass_night(folder, 1) == 0
 ballast = folder / "ballast"
-for number, room in enumerate(range(0, 120_000, int(sys.argv[2])), 2):
+for number, room in enumerate(range(0, 360_000, int(sys.argv[2])), 2):
     with ballast.open("wb") as stream:
         while os.statvfs(folder).f_bavail * 4096 > room:
             stream.write(bytes(4096))
@@ -152,7 +152,7 @@ def on_a_small_disk(folder: Path, script: str, *argv: str) -> list[str]:
 
 
 def test_a_night_on_a_full_disk_says_so_and_the_next_one_goes_on(tmp_path: Path) -> None:
-    said = on_a_small_disk(tmp_path, FULL, "16384")
+    said = on_a_small_disk(tmp_path, FULL, "49152")
     assert {"0", "3"} <= set(said)
     for line in said:
         if line not in {"0", "3"}:
