@@ -10,6 +10,7 @@ from tests.making import make_file
 
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
+from tfwright.documents.home import ROOT
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import Table
 
@@ -57,7 +58,7 @@ def test_the_page_describes_every_key_of_every_table() -> None:
         "At the top": Recipe,
         **{name: _table(name) for name in list(Recipe.model_fields)[2:]},
     }
-    assert documented((RECIPES / "README.md").read_text("utf-8")) == {
+    assert documented((ROOT / "docs/recipe.md").read_text("utf-8")) == {
         name: [row.key for row in schemas.rows_of(table)] for name, table in tables.items()
     }
 

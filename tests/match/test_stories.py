@@ -34,7 +34,7 @@ def test_an_rtx_5090_needs_a_build_and_has_a_recipe() -> None:
     status, answer = asked("--gpu", "RTX 5090", "--python", "3.12")
     assert status == 0
     assert fitting(answer, "official") == []
-    assert fitting(answer, "recipes") == ["linux-r2.20-cuda12.8-sm120"]
+    assert "linux-r2.20-cuda12.8-sm120" in fitting(answer, "recipes")
 
 
 def test_a_gtx_1080_ti_with_cuda_11_has_official_wheels() -> None:

@@ -140,5 +140,5 @@ def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
     night.run(night.BuildHost(nightly, host.builder, host.clock))
     text = (host.site / "index.html").read_text()
     for target in found:
-        assert f'<li id="{target.name}">' in text
+        assert f'<a href="recipes/{target.name}.html">' in text
         assert (host.site / "r" / target.name / "index.html").is_file()

@@ -42,7 +42,9 @@ version = "0.17.2"
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write a recipe with nothing left to pin but packages; pip knows one version of each."""
 
-    def resolve(_python: Path, _version: str, wanted: list[str], _log: Path) -> tuple[str, ...]:
+    def resolve(
+        _python: Path, _version: str, wanted: list[str], _log: Path, *_: object
+    ) -> tuple[str, ...]:
         names = [re.split(r"[<>=]", line)[0] for line in wanted]
         return tuple(f"{name}==1.19.5" for name in sorted(set(names)))
 

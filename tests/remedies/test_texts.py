@@ -106,7 +106,7 @@ def test_each_command_of_a_remedy_that_takes_a_recipe_gets_one() -> None:
         for remedy in collected()
         for command, given in remedy.commands
         if command not in FOREIGN | ABOUT_ALL
-        and not {"--add", "--containerfile", "--help"} & set(given)
+        and not {"--add", "--containerfile", "--help", "--json"} & set(given)
         and "--recipe" in options(command) - set(given)
     ]
     assert left == []

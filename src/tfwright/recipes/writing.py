@@ -335,6 +335,9 @@ class _Draft:
                 if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
                     building[name] = str(requirement.specifier)
             self.building = [name + version for name, version in building.items()]
+            # The wheel is tried with the numpy of its build, whatever setup.py says.
+            if "numpy" not in {canonicalize_name(requirement.name) for requirement in required}:
+                self.verifying.append("numpy")
             reason = "What TensorFlow's own build imports."
         self.lines += [f"# {reason}", f"requirements = {json.dumps(self.building)}"]
 
@@ -474,7 +477,7 @@ class _Draft:
             yield "# What was asked for, and the wheel is held to."
             yield from (f"{name} = {value}" for name, value in floors.items())
         if self.verifying:
-            yield "# What setup.py of the tree requires."
+            yield "# What setup.py of the tree requires, and the numpy of the build."
             yield "requirements = ["
             yield from (f"    {json.dumps(line)}," for line in self.verifying)
             yield "]"
