@@ -37,7 +37,7 @@ def vault(
     from tfwright.vault import page, usage, verification
 
     one_of(verify=verify or repair, gc=gc, links=links)
-    # The vault is shared by all recipes, so only --links asks for one; a wrong name is refused anyway.
+    # The vault is shared by all recipes, so only --links asks for one. A wrong name is refused.
     if recipe != "demo":
         recipes.find(recipe)
     build_out = host_file.read().build_out
