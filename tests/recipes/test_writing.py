@@ -59,7 +59,7 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
     recipe = recipes.read(str(made.path), packages.without_open)
     assert recipe.verified is None
     assert recipe.configure.answers["TF_NEED_CUDA"] is False
-    assert made.unpinned == ("numpy", "wheel")
+    assert made.unpinned == ("numpy", "wheel", "numpy")
 
 
 def test_a_gpu_decides_cuda_capabilities_and_answers(host_file: HostFile, tmp_path: Path) -> None:
