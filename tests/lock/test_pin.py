@@ -23,7 +23,7 @@ from tfwright.toolkit.sources import Supplier
 from tfwright.tools.bazel import binary
 from tfwright.tools.python import resolving
 
-RECIPE = """\
+HEAD = """\
 summary = "x"
 
 [source]
@@ -36,6 +36,10 @@ system = "any"
 machine = "any"
 python = "any"
 
+"""
+RECIPE = (
+    HEAD
+    + """\
 [bazel]
 version = "0.17.2"  # why
 
@@ -65,6 +69,7 @@ blob = "{blob}"
 [verify]
 cpu = "sse3"  # why
 """
+)
 WORKSPACE = """\
 http_archive(
     name = "zlib",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.lock.test_pin import HEAD
 from tests.making import change_text, make_file, make_folder, make_program
 from tests.remedies.following import CommandLine, add, commands, failing
 from tests.upstream import commit, run_git
@@ -20,22 +21,7 @@ from tfwright.tools.python import resolving
 
 pytestmark = pytest.mark.medium
 
-RECIPE = """\
-summary = "x"
-
-[source]
-url = "file://{folder}/upstream"
-branch = "r1.8"
-commit = "{commit}"
-
-[host]
-system = "any"
-machine = "any"
-python = "any"
-
-[bazel]
-version = "0.17.2"
-"""
+RECIPE = HEAD + '[bazel]\nversion = "0.17.2"\n'
 
 
 @pytest.fixture

@@ -279,8 +279,6 @@ class Requirements(HostComparison):
     def release(self) -> Iterator[Finding]:
         if self.recipe.source.interface == "own":
             return
-        from tfwright.facts import compatibility
-
         release = self.recipe.source.release
         fork = "nv" if self.recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
         python = compatibility.python(release, fork)
@@ -301,8 +299,6 @@ class Requirements(HostComparison):
 
     def _accepted_bazel(self, release: Release) -> Iterator[Finding]:
         """Compare the pinned Bazel with what ./configure of the release takes."""
-        from tfwright.facts import compatibility
-
         version = self.recipe.bazel.version
         bazel = compatibility.bazel(release)
         if not bazel or bazel.holds(version):

@@ -1,13 +1,12 @@
 """What goes with what, as compatibility.toml has it: every answer comes with its source."""
 
-import functools
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from tfwright import facts
 from tfwright.documents.release import Release
 
 TABLE = Path(__file__).with_suffix(".toml")
@@ -75,7 +74,7 @@ class Cuda:
         """Say where one of these is from."""
         # NVIDIA moves its tables from page to page, so a
         # source holds for a range of CUDAs.
-        for row in _table()["source"]:
+        for row in facts.read(TABLE)["source"]:
             if row["of"] == column and is_within(self.version, *row["cuda"]):
                 return str(row["source"])
         raise LookupError(column)
@@ -132,7 +131,7 @@ class Hermetic:
 
 def hermetic(release: Release) -> Hermetic | None:
     """Return what holds for a release; None for one that takes the CUDA of the host."""
-    for row in _table()["hermetic"]:
+    for row in facts.read(TABLE)["hermetic"]:
         if _holds(_releases(row), release):
             values = {key: value for key, value in row.items() if key != "releases"}
             return Hermetic(**_with_tuples(values))
@@ -141,12 +140,14 @@ def hermetic(release: Release) -> Hermetic | None:
 
 def clang_capability(version: str) -> str:
     """Return the newest compute capability that a clang compiles for; empty if it is unknown."""
-    return next((row["newest"] for row in _table()["clang"] if row["version"] == version), "")
+    return next(
+        (row["newest"] for row in facts.read(TABLE)["clang"] if row["version"] == version), ""
+    )
 
 
 def clang_for(capability: str) -> str:
     """Return the oldest clang that compiles for a compute capability; empty if none is known."""
-    rows = _table()["clang"]
+    rows = facts.read(TABLE)["clang"]
     fitting = (row["version"] for row in rows if not is_older(row["newest"], capability))
     return next(fitting, "")
 
@@ -163,7 +164,7 @@ def python(release: Release, fork: str = "") -> Range | None:
 
 def tested_bazel(release: Release) -> TestedBazel | None:
     """Return the Bazel that a release was tested with."""
-    for row in _table()["tested_bazel"]:
+    for row in facts.read(TABLE)["tested_bazel"]:
         known = TestedBazel(_releases(row), row["version"], row["source"])
         if _holds(known.releases, release):
             return known
@@ -172,14 +173,14 @@ def tested_bazel(release: Release) -> TestedBazel | None:
 
 def bazel_copies() -> list[str]:
     """Return the versions of Bazel that a second registry keeps, the oldest first."""
-    return [version for row in _table()["bazel_copies"] for version in row["versions"]]
+    return [version for row in facts.read(TABLE)["bazel_copies"] for version in row["versions"]]
 
 
 def tested() -> list[Tested]:
     """Return which releases were tested with which CUDA, the oldest first."""
     return [
         Tested(_releases(row), row["cuda"], row["cudnn"], row["source"])
-        for row in _table()["tested"]
+        for row in facts.read(TABLE)["tested"]
     ]
 
 
@@ -198,7 +199,7 @@ def tested_with(release: Release) -> Tested | None:
 
 def cudas() -> list[Cuda]:
     """Return what is known of each CUDA, the oldest first."""
-    return [Cuda(**_with_tuples(row)) for row in _table()["cuda"]]
+    return [Cuda(**_with_tuples(row)) for row in facts.read(TABLE)["cuda"]]
 
 
 def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
@@ -215,7 +216,7 @@ def cuda(version: str) -> Cuda | None:
 
 def mac(version: str) -> Mac | None:
     """Return what a CUDA for macOS goes with."""
-    for row in _table()["mac"]:
+    for row in facts.read(TABLE)["mac"]:
         if is_of_line(version, row["cuda"]):
             return Mac(**row)
     return None
@@ -235,14 +236,15 @@ def driver(row: Cuda, gpu: str) -> tuple[str, str]:
 
 def _generation(gpu: str) -> dict[str, Any] | None:
     """Return the row of the newest generation of GPUs that a compute capability reaches."""
-    for generation in _table()["generation"]:
+    generation: dict[str, Any]
+    for generation in facts.read(TABLE)["generation"]:
         if gpu and not is_older(gpu, generation["capability"]):
             return generation
     return None
 
 
 def _ranges(kind: str, fork: str = "") -> list[Range]:
-    rows = [row for row in _table()[kind] if row.get("fork", "") == fork]
+    rows = [row for row in facts.read(TABLE)[kind] if row.get("fork", "") == fork]
     return [Range(_releases(row), row["least"], row["most"], row["source"]) for row in rows]
 
 
@@ -258,11 +260,6 @@ def _holds(releases: tuple[Release, Release], release: Release) -> bool:
 def _releases(row: dict[str, Any]) -> tuple[Release, Release]:
     first, last = map(Release.parse, row["releases"])
     return first, last
-
-
-@functools.cache
-def _table() -> dict[str, list[dict[str, Any]]]:
-    return tomllib.loads(TABLE.read_text("utf-8"))
 
 
 _LONGEST = 18
@@ -329,16 +326,13 @@ def packaged_driver(release: str) -> str:
 
 def debian_name(suite: str) -> str:
     """Return how a suite of Debian is named in file names, as ``debian12``; empty if unknown."""
-    rows = _distributions().items()
+    rows = facts.read(DISTRIBUTIONS).items()
     return next(
         ("debian" + name.split()[-1] for name, row in rows if row.get("suite") == suite), ""
     )
 
 
 def _distribution(release: str) -> dict[str, list[str] | str] | None:
-    return next((row for name, row in _distributions().items() if release.startswith(name)), None)
-
-
-@functools.cache
-def _distributions() -> dict[str, dict[str, list[str] | str]]:
-    return tomllib.loads(DISTRIBUTIONS.read_text("utf-8"))
+    return next(
+        (row for name, row in facts.read(DISTRIBUTIONS).items() if release.startswith(name)), None
+    )

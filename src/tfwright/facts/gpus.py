@@ -2,11 +2,11 @@
 
 import functools
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from tfwright import facts
 
 TABLE = Path(__file__).with_suffix(".toml")
 JETPACK = "https://docs.nvidia.com/deeplearning/frameworks/install-tf-jetson-platform/"
@@ -56,7 +56,7 @@ def named(name: str) -> GpuModel | None:
     found = found or [gpu for gpu, _ in _index().get(words, ())]
     # The whole name wins: Quadro 4000 is a name, and the end of Quadro RTX 4000 as well.
     found = [gpu for gpu in found if _words(gpu.name)[0] == words] or found
-    found = [gpu for gpu in found if gpu.chip == _table()["usual"].get(gpu.name)] or found
+    found = [gpu for gpu in found if gpu.chip == facts.read(TABLE)["usual"].get(gpu.name)] or found
     if len({gpu.capability for gpu in found}) > 1:
         raise AmbiguousGpu(found)
     return min(found, key=lambda gpu: len(gpu.name), default=None)
@@ -81,7 +81,7 @@ def jetson(capability: str) -> bool:
 
 def other_maker(name: str) -> str:
     """Return who makes a GPU that is not NVIDIA's; empty where the name does not tell."""
-    for row in _table()["other"]:
+    for row in facts.read(TABLE)["other"]:
         if re.search(row["name"], name, re.IGNORECASE):
             return str(row["maker"])
     return ""
@@ -89,12 +89,12 @@ def other_maker(name: str) -> str:
 
 def source() -> str:
     """Say where the table is from."""
-    return str(_table()["source"])
+    return str(facts.read(TABLE)["source"])
 
 
 def published() -> str:
     """Return the day of the list that the names are from, ``2026.10.24``."""
-    return str(_table()["pci_ids"])
+    return str(facts.read(TABLE)["pci_ids"])
 
 
 def _words(name: str) -> tuple[tuple[str, ...], bool]:
@@ -110,7 +110,7 @@ def _words(name: str) -> tuple[tuple[str, ...], bool]:
 
 
 def _rows() -> Iterator[tuple[GpuModel, bool]]:
-    for chip, row in _table()["chip"].items():
+    for chip, row in facts.read(TABLE)["chip"].items():
         for name in row.get("names", ()):
             gpu = GpuModel(name, chip, row["capability"], row.get("machine", ""))
             yield gpu, _words(name)[1]
@@ -127,8 +127,3 @@ def _index() -> dict[tuple[str, ...], list[tuple[GpuModel, bool]]]:
             words = words[1:]
             index.setdefault(words, []).append(row)
     return index
-
-
-@functools.cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads(TABLE.read_text("utf-8"))

@@ -1,10 +1,10 @@
 """The official wheels of TensorFlow, from wheels.toml: what they need, as `invoke inspect` said."""
 
-import functools
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tfwright import facts
 
 TABLE = Path(__file__).with_suffix(".toml")
 PLATFORMS = {
@@ -56,7 +56,7 @@ class OfficialWheel:
 def official() -> list[OfficialWheel]:
     """Return all rows, the newest release first."""
     rows = []
-    for row in _table()["wheel"]:
+    for row in facts.read(TABLE)["wheel"]:
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
         }
@@ -66,9 +66,4 @@ def official() -> list[OfficialWheel]:
 
 def read() -> str:
     """Return the day on which the package index was asked, ``2026-11-25``."""
-    return str(_table()["read"])
-
-
-@functools.cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads(TABLE.read_text("utf-8"))
+    return str(facts.read(TABLE)["read"])

@@ -55,7 +55,7 @@ def pin(
     trying = [*opened["verify.requirements"], *verifying]
     direct = {"host.requirements": building, "verify.requirements": trying}
     wanted = {
-        key: _Wanted.of(named, getattr(recipe, key.partition(".")[0]).requirements, direct[key])
+        key: _Unresolved.of(named, getattr(recipe, key.partition(".")[0]).requirements, direct[key])
         for key, named in named_packages(values).items()
     }
     # A recipe without packages can be pinned on any host.
@@ -106,7 +106,7 @@ def _insist_on_requirement(where: str, line: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Unresolved:
     """What pip has to resolve for one list."""
 
     packages: list[str]
@@ -122,7 +122,10 @@ class _Wanted:
 
 
 def _pin_packages(
-    job: RecipeJob, path: Path, wanted: Mapping[str, _Wanted], direct: Mapping[str, Sequence[str]]
+    job: RecipeJob,
+    path: Path,
+    wanted: Mapping[str, _Unresolved],
+    direct: Mapping[str, Sequence[str]],
 ) -> dict[str, tuple[str, ...]]:
     """Write both lists with everything that their packages need."""
     wanted_python = job.recipe.host.python

@@ -190,12 +190,12 @@ class State:
 
     def begin_night(self, now: dt.datetime) -> int:
         """Record that a night begins; return its number."""
-        return self.write("insert into night (started) values (?)", _text(now))
+        return self.write("insert into night (started) values (?)", stamp(now))
 
     def end_night(self, night: int, now: dt.datetime) -> None:
         """Record that a night came to its end."""
         self.write("delete from waiting")
-        self.write("update night set finished = ? where number = ?", _text(now), night)
+        self.write("update night set finished = ? where number = ?", stamp(now), night)
 
     def last_night(self) -> PastNight | None:
         """Return the newest night; None before the first."""
@@ -221,7 +221,7 @@ class State:
     def begin(self, target: str, now: dt.datetime, worker: str = "") -> None:
         """Record that a build of the queue runs."""
         self.write(
-            "update waiting set began = ?, worker = ? where target = ?", _text(now), worker, target
+            "update waiting set began = ?, worker = ? where target = ?", stamp(now), worker, target
         )
 
     def queued(self) -> list[WaitingBuild]:
@@ -262,7 +262,7 @@ class State:
             " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?)",
             build.id,
             build.target,
-            _text(build.started),
+            stamp(build.started),
             build.seconds,
             build.result,
             build.version,
@@ -360,7 +360,7 @@ class State:
 
     def check(self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str) -> None:
         """Keep that something was checked without a build."""
-        values = (target, kind, _text(now), passed, redacted(detail))
+        values = (target, kind, stamp(now), passed, redacted(detail))
         self.write("insert or replace into checked values (?, ?, ?, ?, ?)", *values)
 
     def checks(self, kind: str) -> Mapping[str, CheckedOn]:
@@ -447,7 +447,8 @@ def _verdict(night: int, started: str, verdict: Verdict, build: str, detail: str
     return NightVerdict(night, _moment(started), verdict, build or "", detail or "")
 
 
-def _text(moment: dt.datetime) -> str:
+def stamp(moment: dt.datetime) -> str:
+    """Return a moment in UTC, to the second, as ISO 8601 has it."""
     return moment.astimezone(dt.UTC).isoformat(timespec="seconds")
 
 

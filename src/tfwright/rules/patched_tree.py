@@ -280,17 +280,17 @@ class Readings:
         """
         if self._folder is None:
             return read()
-        path = self._folder / f"{_content_digest([self._reader, what])}.json"
+        path = self._folder / f"{_digest([self._reader, what])}.json"
         rules = TypeAdapter(Rules)
         with suppress(OSError, UnicodeDecodeError, ValidationError):
             said, _, text = files.text(path, "strict").partition("\n")
             # The first line is a digest of the rest: a reading that was cut could miss a download.
-            if said == _content_digest(text):
+            if said == _digest(text):
                 return rules.validate_python(json_text.parsed(text))
         found = read()
         if found is not None:
             text = json.dumps(rules.dump_python(found))
-            files.write(path, f"{_content_digest(text)}\n{text}")
+            files.write(path, f"{_digest(text)}\n{text}")
             # The oldest go first: an earlier state of the recipe is the least likely to come back.
             kept = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
             for old in kept[:-MOST_READINGS]:
@@ -301,7 +301,3 @@ class Readings:
     def _reader(self) -> list[str]:
         """Digests of the code that reads: another version may find more in the same files."""
         return [files.sha256(path) for path in sorted(Path(__file__).parent.rglob("*.py"))]
-
-
-def _content_digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

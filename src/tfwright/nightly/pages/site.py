@@ -18,7 +18,7 @@ from tfwright.nightly import pages, retention, timer
 from tfwright.nightly.builds import Verdict, failure
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.views import RECIPES, TargetView, views
-from tfwright.nightly.state import NightVerdict, PastNight, State, WaitingBuild
+from tfwright.nightly.state import NightVerdict, PastNight, State, WaitingBuild, stamp
 from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
 from tfwright.tools.git import forge
@@ -93,8 +93,8 @@ class Tonight:
     def summary(self) -> dict[str, object]:
         """Return its entry in ``latest.json``."""
         return {
-            "began": _stamp(self.began),
-            "expected-end": _stamp(self.end) if self.end else None,
+            "began": stamp(self.began),
+            "expected-end": stamp(self.end) if self.end else None,
             "running": [build.target for build in self.queue if build.began],
             "waiting": [build.target for build in self.queue if not build.began],
         }
@@ -136,7 +136,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
             pen.add("matrix.html", "matrix", rows=matrix(listed), pythons=pythons(listed))
             pen.add("compare.html", "compare")
             batch.add(site / "feed.xml", _feed(state, now, common))
-        latest = {"format": 1, "made": _stamp(now), "targets": [view.summary() for view in listed]}
+        latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
         current = tonight(last, state.queued(), now) if last and not last.finished else None
         if current:
@@ -146,7 +146,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
             "status": HEALTH[sentence(listed)[1]],
             "output": sentence(listed)[0],
         }
-        health |= {"time": _stamp(now), "night": _stamp(last.started) if last else None}
+        health |= {"time": stamp(now), "night": stamp(last.started) if last else None}
         batch.add(site / "health.json", (json.dumps(health, indent=1) + "\n").encode())
         batch.add(site / "latest.json", (json.dumps(latest, indent=1) + "\n").encode())
         said, tone = sentence(listed)
@@ -363,11 +363,11 @@ def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes
             events.append((closed, thread, target, "fixed"))
     for build in state.builds():
         if build.listed and build.good:
-            at = _stamp(build.started + dt.timedelta(seconds=build.seconds))
+            at = stamp(build.started + dt.timedelta(seconds=build.seconds))
             events.append((at, build.id, build.target, "wheel"))
     newest = sorted(events, reverse=True)[:ENTRIES]
     # The time of the last event: a night without an event leaves the feed unchanged.
-    updated = newest[0][0] if newest else _stamp(now)
+    updated = newest[0][0] if newest else stamp(now)
     told = [(*event, *_about(state, event)) for event in newest]
     text = renderer("nightly_feed.xml.j2")({**common, "events": told, "updated": updated})
     return ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode()
@@ -395,7 +395,3 @@ def _about(state: State, event: tuple[str, str, str, str]) -> tuple[str, str]:
         if culprit and culprit.thread == failure(detail):
             said.insert(1, culprit.said)
     return "\n".join(dict.fromkeys(filter(None, said))), identifier or ""
-
-
-def _stamp(moment: dt.datetime) -> str:
-    return moment.astimezone(dt.UTC).isoformat(timespec="seconds")
