@@ -20,6 +20,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
 from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
@@ -77,7 +78,7 @@ class Subject:
     @cached_property
     def text(self) -> str:
         """The recipe's file."""
-        return self.path.read_text("utf-8")
+        return composing.file_of(self.path).read_text("utf-8")
 
     def at(self, *key: str) -> int:
         """Return the line of a key."""
@@ -85,7 +86,7 @@ class Subject:
 
     def finding(self, rule: str, line: int, what: str, remedy: str) -> LintFinding:
         """Return a finding in the recipe's own file."""
-        return LintFinding(self.path, line, what, remedy, rule)
+        return LintFinding(composing.file_of(self.path), line, what, remedy, rule)
 
 
 Rule = Callable[[Subject], Iterator[LintFinding]]
@@ -112,7 +113,8 @@ def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
 
 def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
     """Return the findings for recipes, then those that only several of them together show."""
-    found = [finding for name in names for finding in lint(name, host_file)]
+    # Recipes of one file share what is wrong with it.
+    found = dict.fromkeys(finding for name in names for finding in lint(name, host_file))
     return [*found, *among(names)]
 
 
@@ -361,7 +363,7 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
     recipe = subject.recipe
     python = recipe.host.python
-    names = recipes.HERMETIC_PYTHON_NAMES
+    names = HERMETIC_PYTHON_NAMES
     if recipe.source.interface == "own" or python == "any":
         return
     if recipe.source.release < recipes.HERMETIC_PYTHON:

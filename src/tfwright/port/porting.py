@@ -13,7 +13,7 @@ from typing import Literal
 from tfwright.configure import expected, validation
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import ARCHIVES, PINS, Composing
+from tfwright.documents.composing import ARCHIVES, PINS, Composing, pins_copied
 from tfwright.documents.faults import line_of
 from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
@@ -110,9 +110,9 @@ class _Porting:
 
     def copy_documents(self, old: Path, branch: str) -> None:
         """Give the new recipe packages of its own, and archives that may change."""
-        if (pins := old.with_suffix(PINS)).is_file():
+        if old.with_suffix(PINS).is_file():
             self.made.append(self.path.with_suffix(PINS))
-            files.write(self.made[-1], pins.read_bytes())
+            files.write(self.made[-1], pins_copied(old, self.path))
         named = self.old.recipe.fetch.archives
         if not named:
             return

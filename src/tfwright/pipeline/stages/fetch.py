@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
 
 
-REVISION = 6
+REVISION = 7
 
 
 def run(
@@ -113,6 +113,7 @@ def run(
         substitutes=tuple(external.substituted(pins, reached.rules)),
         unpinned=tuple(external.unpinned_downloads(reached.rules)),
         packages=tuple(installed),
+        registry=external.registry(job, reached.rules),
     )
 
 
