@@ -115,8 +115,8 @@ class AxesTable(Table):
     """Values for which the recipe stands several times, under names of their own."""
 
     python: tuple[PythonVersion, ...] = ()
-    """Pythons in addition to that of ``[host]``: ``3.13`` of the recipe ``r`` is ``r-py313``. Each has
-    packages and a lock file of its own."""
+    """Pythons in addition to that of ``[host]``: with ``3.13`` the recipe ``r`` has another one,
+    ``r-py313``, with packages and a lock file of its own."""
 
 
 class SourceTable(Table):
@@ -873,7 +873,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
         _name_recipe(fault, own or path.stem)
         raise
     source = loaded.source.located(folder)
-    recipe = loaded.model_copy(update={"source": source})
+    recipe = loaded.changed(source=source, axes=AxesTable.defaults())
     recipe._argument = own  # noqa: SLF001 our own
     recipe._documents = tuple(parts.documents)  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):

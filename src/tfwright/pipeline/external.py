@@ -85,10 +85,12 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
     table, tree = pins.source, job.places.patched
     content = PatchedTree(tree, table, repository, table.commit).patched()
     readings = Readings(job.places.readings)
-    flags, version = pins.environment.flags, pins.bazel.version
-    found = rules_of(readings, tree, table, content, flags, version)
+    starts = modules.starts(
+        patched_tree.bazelrc(tree, content), pins.environment.flags, pins.bazel.version
+    )
+    found = rules_of(readings, tree, table, content, starts)
     found = substitutes.pinned(found, pins.fetch.substitutes)
-    if programs is None:
+    if programs is None or modules.WORKSPACE not in starts:
         return found
     # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
     texts = workspaces(programs.bazel.path)
@@ -96,24 +98,21 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
     return found + of_bazel if of_bazel else found
 
 
-def rules_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
+def rules_of(
     readings: Readings,
     tree: Path,
     table: SourceTable,
     content: str,
-    flags: Sequence[str] = (),
-    bazel: str = "0",
+    starts: Sequence[str] = (modules.WORKSPACE,),
 ) -> Rules:
-    """Return the rules of a content of the patched tree, as a Bazel with these flags reads them."""
-
-    def read() -> Rules:
-        texts = patched_tree.texts(tree, table, content)
-        starts = modules.starts(texts.get(modules.BAZELRC, ""), flags, bazel)
-        return repositories.read(texts, [name for name in starts if name in texts] or starts)
-
+    """Return the rules of a content of the patched tree, from the files that Bazel begins with."""
     # git's ids decide the texts: where those are as before, the files are not even taken out.
     names = patched_tree.rule_files(tree, table, content)
-    return readings.remembered([names, [*flags], bazel], read) or Rules((), ())
+    begun = [name for name in starts if name in names] or starts
+    found = readings.remembered(
+        [names, begun], lambda: repositories.read(patched_tree.texts(tree, table, content), begun)
+    )
+    return found or Rules((), ())
 
 
 def in_force(

@@ -20,7 +20,6 @@ from tfwright.tools import json_text
 WORKSPACE = "WORKSPACE"
 MODULES = "MODULE.bazel"
 LOCK = "MODULE.bazel.lock"
-BAZELRC = ".bazelrc"
 REGISTRY = "registry"
 """Stands for the rule of a file that a registry of modules has."""
 OVERRIDES = ("archive_override", "git_override", "local_path_override")

@@ -223,6 +223,11 @@ def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     return WorkTree(tree).texts(content, _holding_rules(table))
 
 
+def bazelrc(tree: Path, content: str) -> str:
+    """Return the .bazelrc of a content; empty if it has none."""
+    return WorkTree(tree).texts(content, ".bazelrc".__eq__).get(".bazelrc", "")
+
+
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
     from tfwright.rules import repositories
 

@@ -77,7 +77,7 @@ UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 def relevant(path: str) -> bool:
     """Say whether WORKSPACE can lead to a file of a tree."""
     rules = path.endswith((".bzl", ".MODULE.bazel")) and path.isprintable()
-    named = {modules.WORKSPACE, modules.MODULES, modules.LOCK, modules.BAZELRC}
+    named = {modules.WORKSPACE, modules.MODULES, modules.LOCK}
     return path in named or rules or bool(listings.REQUIREMENTS.fullmatch(path))
 
 
