@@ -250,7 +250,7 @@ def registry(job: Job, found: Rules) -> dict[str, str]:
     return {
         modules.place(file.urls[0]): file.sha256
         for file in found.repositories
-        if file.rule == modules.REGISTRY and kept.path(file.sha256).is_file()
+        if file.rule in {modules.REGISTRY, modules.PATCH} and kept.path(file.sha256).is_file()
     }
 
 

@@ -22,6 +22,8 @@ MODULES = "MODULE.bazel"
 LOCK = "MODULE.bazel.lock"
 REGISTRY = "registry"
 """Stands for the rule of a file that a registry of modules has."""
+PATCH = "registry patch"
+"""The same for what a registry adds to the archive of a module, which only that module needs."""
 OVERRIDES = ("archive_override", "git_override", "local_path_override")
 """What says, in MODULE.bazel, where a module comes from in place of a registry."""
 ALWAYS = (REGISTRY, *OVERRIDES)
@@ -99,7 +101,8 @@ def of_registry(found: Rules, text_of: Callable[[str], bytes | None]) -> Iterato
         for kind in ("patches", "overlay"):
             named = source.get(kind)
             for name, integrity in named.items() if isinstance(named, dict) else ():
-                yield from _file(f"{folder}{kind}/{name}", integrity)
+                for patch in _file(f"{folder}{kind}/{name}", integrity):
+                    yield replace(patch, rule=PATCH)
         with suppress(UnknownError):
             prefix = line_of(source.get("strip_prefix") or "")
             for archive in _declared({**source, "name": file.name}):

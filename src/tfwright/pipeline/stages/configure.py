@@ -35,7 +35,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     from tfwright.configure import answering, expected, rendering
 
     key = _key(job, recipe, host, inputs, tree)
-    if same := _repeated(job, key):
+    if same := _repeated(job, key, tree.path):
         job.listener.note("./configure did not run again: only sources for a compiler changed")
         return same
     program = prepared(job, recipe, host, inputs, tree)
@@ -69,7 +69,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
         others=others,
         programs=Folder.of(job.places.programs),
     )
-    _keep(job, key, made)
+    _keep(job, key, made, tree.path)
     return made
 
 
@@ -91,9 +91,9 @@ def _key(job: Job, recipe: Recipe, host: HostFacts, fetched: Inputs, tree: Tree)
     return hashlib.sha256(json.dumps([REVISION, *known], sort_keys=True).encode()).hexdigest()
 
 
-def _keep(job: Job, key: str, made: Configured) -> None:
+def _keep(job: Job, key: str, made: Configured, tree: Path) -> None:
     """Keep what ./configure wrote, where that is whole files only."""
-    kept, tree = job.places.configured, job.places.tree
+    kept = job.places.configured
     files.remove(kept)
     if not made.others and not WorkTree(tree).changed():
         for artefact in (made.bazelrc, *made.written):
@@ -106,9 +106,9 @@ def _keep(job: Job, key: str, made: Configured) -> None:
 _RECORD = "configured.json"
 
 
-def _repeated(job: Job, key: str) -> Configured | None:
+def _repeated(job: Job, key: str, tree: Path) -> Configured | None:
     """Bring back what ./configure wrote when all that it reads was the same; None if it was not."""
-    kept, tree = job.places.configured, job.places.tree
+    kept = job.places.configured
     try:
         known = _Kept.model_validate_json(files.content(kept / _RECORD))
         written = {each.path: each.sha256 for each in (known.made.bazelrc, *known.made.written)}
