@@ -166,7 +166,9 @@ def _write(
     for key, own in named_packages(recipe_values(path)).items():
         table, name = key.split(".")
         pins = lists.get(key, ())
-        names = {packages.name_of(line) for line in (*own, *added[key])}
+        # A recipe that another one makes with its axes has no lists of its own.
+        direct = (*own, *added[key]) if path.is_file() else own
+        names = {packages.name_of(line) for line in direct}
         kept = [pin for pin in pins if packages.name_of(pin) in names]
         # The author's layout of a list that stays as it is stays as well.
         if kept != own and path.is_file():
