@@ -5,6 +5,7 @@ What each patch made is kept, so that after a change only that patch and the lat
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError
-from tfwright.rules.model import Rules
+from tfwright.rules.model import Rules, relevant
 from tfwright.tools import files, json_text
 from tfwright.tools.git.repository import is_excluded
 from tfwright.tools.git.work_tree import WorkTree
@@ -224,9 +225,7 @@ def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
 
 
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
-    from tfwright.rules import repositories
-
-    return lambda path: repositories.relevant(path) and not is_excluded(path, table.exclude)
+    return lambda path: relevant(path) and not is_excluded(path, table.exclude)
 
 
 def digests(table: SourceTable) -> Mapping[str, str]:
@@ -239,16 +238,13 @@ def rule_digests(table: SourceTable) -> Mapping[str, str]:
 
     A patch of sources alone changes nothing that a build downloads.
     """
-    from tfwright.tools.git import patching
-
     holding = _holding_rules(table)
 
     def changes_rules(file: str) -> bool:
-        try:
-            return any(holding(each.path) for each in patching.read(table.file(file)))
-        except RecipeError:
-            # The stage says what is wrong with it.
-            return True
+        text = table.file(file).read_text("utf-8", errors="replace")
+        changed = re.findall(r"(?m)^diff --git a/.* b/(.*)$", text)
+        # What names no file is no patch; the source stage says what is wrong with it.
+        return not changed or any(map(holding, changed))
 
     return {
         file: digest
