@@ -17,7 +17,8 @@ from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
 from tfwright.pipeline.external import RecipePins
 from tfwright.rules import listings, repositories
-from tfwright.rules.model import Rules, relevant
+from tfwright.rules.model import Rules
+from tfwright.rules.patched_tree import relevant
 from tfwright.tools.git import demo
 
 RECIPE = recipes.read("demo-hermetic")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.rules import repositories
-from tfwright.rules.model import relevant
+from tfwright.rules.patched_tree import relevant
 
 pytestmark = pytest.mark.real
 MIRRORS = [

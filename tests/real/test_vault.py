@@ -14,7 +14,7 @@ from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
 from tfwright.progress import SILENCE
 from tfwright.rules import repositories
-from tfwright.rules.model import relevant
+from tfwright.rules.patched_tree import relevant
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from tfwright.rules import repositories as rules
-from tfwright.rules.model import Load, Nested, Repository, Rules, Unreadable, relevant
+from tfwright.rules.model import Load, Nested, Repository, Rules, Unreadable
+from tfwright.rules.patched_tree import relevant
 from tfwright.rules.starlark import evaluator
 from tfwright.tools.git.clones import Clone
 

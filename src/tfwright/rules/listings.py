@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from posixpath import normpath
 
 from tfwright.errors import TfwrightError
-from tfwright.rules.model import REQUIREMENTS, Component, Listed, Repository, Rules, Unreadable
+from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
+from tfwright.rules.patched_tree import REQUIREMENTS
 from tfwright.rules.recognisers import NAME, digest_of, urls_of
 from tfwright.rules.starlark.language import UnknownError
 from tfwright.tools import json_text

@@ -10,14 +10,6 @@ if TYPE_CHECKING:
 
 BAZELS_PLACE = "@bazel//"
 """Where the files are that a Bazel brings along, as findings say it."""
-REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
-"""The files in which a tree pins the packages that its build installs, one for each Python."""
-
-
-def relevant(path: str) -> bool:
-    """Say whether WORKSPACE can lead to a file of a tree."""
-    rules = path.endswith(".bzl") and path.isprintable()
-    return path == "WORKSPACE" or rules or bool(REQUIREMENTS.fullmatch(path))
 
 
 @dataclass(frozen=True)

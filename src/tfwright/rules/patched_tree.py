@@ -10,19 +10,30 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError
-from tfwright.rules.model import Rules, relevant
 from tfwright.tools import files, json_text
 from tfwright.tools.git.repository import is_excluded
 from tfwright.tools.git.work_tree import WorkTree
 
+if TYPE_CHECKING:
+    from tfwright.rules.model import Rules
+
 STEPS = "tfwright-steps.json"
 """The file, in the tree's repository, that says which content each step made."""
+REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
+"""The files in which a tree pins the packages that its build installs, one for each Python."""
+
+
+def relevant(path: str) -> bool:
+    """Say whether WORKSPACE can lead to a file of a tree."""
+    rules = path.endswith(".bzl") and path.isprintable()
+    return path == "WORKSPACE" or rules or bool(REQUIREMENTS.fullmatch(path))
 
 
 class TreeStep(Table):
@@ -268,12 +279,14 @@ class Readings:
         """Keep readings in a folder, which need not exist yet; None keeps none."""
         self._folder = folder
 
-    def remembered(self, what: object, read: Callable[[], Rules | None]) -> Rules | None:
+    def remembered(self, what: object, read: "Callable[[], Rules | None]") -> "Rules | None":
         """Return the rules of something that JSON can say, which decides them all.
 
         They are read only if they were not before. None, which says that there was nothing to be
         read, is not kept.
         """
+        from tfwright.rules.model import Rules
+
         if self._folder is None:
             return read()
         path = self._folder / f"{_digest([self._reader, what])}.json"

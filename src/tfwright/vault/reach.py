@@ -14,8 +14,8 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.rules import listings, repositories
 from tfwright.rules.listings import Environment
-from tfwright.rules.model import Linked, Load, Nested, Repository, Rules, relevant
-from tfwright.rules.patched_tree import Readings
+from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
+from tfwright.rules.patched_tree import Readings, relevant
 from tfwright.rules.starlark.language import LONGEST_FILE
 from tfwright.tools import files, unpacking
 from tfwright.tools.git.clones import Clone
