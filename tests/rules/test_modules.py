@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tfwright.rules import listings, modules
+from tfwright.rules import listings, modules, patched_tree
 from tfwright.rules import repositories as rules
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
@@ -136,7 +136,7 @@ def test_an_extension_of_another_module_is_named_unless_the_lock_has_what_it_mad
 
 
 def test_a_tree_without_a_lock_says_that_its_modules_are_not_known() -> None:
-    assert any(fault.file == modules.LOCK for fault in read().unreadable)
+    assert any(fault.file == patched_tree.LOCK for fault in read().unreadable)
 
 
 def test_the_files_of_registries_lead_to_archives_and_patches() -> None:

@@ -90,7 +90,7 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
     )
     found = rules_of(readings, tree, table, content, starts)
     found = substitutes.pinned(found, pins.fetch.substitutes)
-    if programs is None or modules.WORKSPACE not in starts:
+    if programs is None or patched_tree.WORKSPACE not in starts:
         return found
     # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
     texts = workspaces(programs.bazel.path)
@@ -103,7 +103,7 @@ def rules_of(
     tree: Path,
     table: SourceTable,
     content: str,
-    starts: Sequence[str] = (modules.WORKSPACE,),
+    starts: Sequence[str] = (patched_tree.WORKSPACE,),
 ) -> Rules:
     """Return the rules of a content of the patched tree, from the files that Bazel begins with."""
     # git's ids decide the texts: where those are as before, the files are not even taken out.

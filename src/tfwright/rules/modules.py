@@ -13,13 +13,11 @@ from typing import Any
 
 from tfwright.rules.configurations import in_force
 from tfwright.rules.model import Repository, Rules, Unreadable
+from tfwright.rules.patched_tree import LOCK, MODULES, WORKSPACE
 from tfwright.rules.recognisers import declares, digest_of, files_of, line_of, names_url, urls_of
 from tfwright.rules.starlark.language import UnknownError
 from tfwright.tools import json_text
 
-WORKSPACE = "WORKSPACE"
-MODULES = "MODULE.bazel"
-LOCK = "MODULE.bazel.lock"
 REGISTRY = "registry"
 """Stands for the rule of a file that a registry of modules has."""
 PATCH = "registry patch"

@@ -5,23 +5,40 @@ What each patch made is kept, so that after a change only that patch and the lat
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError
-from tfwright.rules.model import Rules
 from tfwright.tools import files, json_text
 from tfwright.tools.git.repository import is_excluded
 from tfwright.tools.git.work_tree import WorkTree
 
+if TYPE_CHECKING:
+    from tfwright.rules.model import Rules
+
 STEPS = "tfwright-steps.json"
 """The file, in the tree's repository, that says which content each step made."""
+REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
+"""The files in which a tree pins the packages that its build installs, one for each Python."""
+
+
+WORKSPACE, MODULES, LOCK, BAZELRC = ("WORKSPACE", "MODULE.bazel", "MODULE.bazel.lock", ".bazelrc")
+"""The files with which Bazel begins; the last one says which of the first two it reads."""
+
+
+def relevant(path: str) -> bool:
+    """Say whether Bazel begins with a file of a tree, or can be led to it."""
+    rules = path.endswith((".bzl", ".MODULE.bazel")) and path.isprintable()
+    begins = path in {WORKSPACE, MODULES, LOCK, BAZELRC}
+    return begins or rules or bool(REQUIREMENTS.fullmatch(path))
 
 
 class TreeStep(Table):
@@ -225,13 +242,11 @@ def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
 
 def bazelrc(tree: Path, content: str) -> str:
     """Return the .bazelrc of a content; empty if it has none."""
-    return WorkTree(tree).texts(content, ".bazelrc".__eq__).get(".bazelrc", "")
+    return WorkTree(tree).texts(content, BAZELRC.__eq__).get(BAZELRC, "")
 
 
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
-    from tfwright.rules import repositories
-
-    return lambda path: repositories.relevant(path) and not is_excluded(path, table.exclude)
+    return lambda path: relevant(path) and not is_excluded(path, table.exclude)
 
 
 def digests(table: SourceTable) -> Mapping[str, str]:
@@ -244,16 +259,13 @@ def rule_digests(table: SourceTable) -> Mapping[str, str]:
 
     A patch of sources alone changes nothing that a build downloads.
     """
-    from tfwright.tools.git import patching
-
     holding = _holding_rules(table)
 
     def changes_rules(file: str) -> bool:
-        try:
-            return any(holding(each.path) for each in patching.read(table.file(file)))
-        except RecipeError:
-            # The stage says what is wrong with it.
-            return True
+        text = table.file(file).read_text("utf-8", errors="replace")
+        changed = re.findall(r"(?m)^diff --git a/.* b/(.*)$", text)
+        # What names no file is no patch; the source stage says what is wrong with it.
+        return not changed or any(map(holding, changed))
 
     return {
         file: digest
@@ -277,12 +289,14 @@ class Readings:
         """Keep readings in a folder, which need not exist yet; None keeps none."""
         self._folder = folder
 
-    def remembered(self, what: object, read: Callable[[], Rules | None]) -> Rules | None:
+    def remembered(self, what: object, read: "Callable[[], Rules | None]") -> "Rules | None":
         """Return the rules of something that JSON can say, which decides them all.
 
         They are read only if they were not before. None, which says that there was nothing to be
         read, is not kept.
         """
+        from tfwright.rules.model import Rules
+
         if self._folder is None:
             return read()
         path = self._folder / f"{_digest([self._reader, what])}.json"

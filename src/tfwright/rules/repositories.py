@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from tfwright.rules import listings, modules
+from tfwright.rules import listings, modules, patched_tree
 from tfwright.rules.model import (
     BAZELS_PLACE,
     Component,
@@ -74,14 +74,7 @@ UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 """What reading a text may end in; a name that stands for itself is followed without an end."""
 
 
-def relevant(path: str) -> bool:
-    """Say whether WORKSPACE can lead to a file of a tree."""
-    rules = path.endswith((".bzl", ".MODULE.bazel")) and path.isprintable()
-    named = {modules.WORKSPACE, modules.MODULES, modules.LOCK}
-    return path in named or rules or bool(listings.REQUIREMENTS.fullmatch(path))
-
-
-def read(texts: Mapping[str, str], starts: Sequence[str] = (modules.WORKSPACE,)) -> Rules:
+def read(texts: Mapping[str, str], starts: Sequence[str] = (patched_tree.WORKSPACE,)) -> Rules:
     """Read the repository rules of a tree, given its relevant files by path.
 
     `starts` are the files that Bazel begins with. Rules that they do not lead to are read too, and
@@ -107,7 +100,7 @@ def read(texts: Mapping[str, str], starts: Sequence[str] = (modules.WORKSPACE,))
                     reading.leftovers(path)
         break
     found = reading.rules() + Rules((), (), listed=packages)
-    return found + modules.locked(texts.get(modules.LOCK, "")) if reading.modules else found
+    return found + modules.locked(texts.get(patched_tree.LOCK, "")) if reading.modules else found
 
 
 def of_bazel(texts: Mapping[str, str]) -> Rules:
@@ -333,7 +326,7 @@ class _Reading:
         if repository is None:
             self.follow(there, symbol)
         # Where Bazel ran it, the lock may say what came of it.
-        elif f"//{label.partition('//')[2]}%{symbol}" not in self._program.text(modules.LOCK):
+        elif f"//{label.partition('//')[2]}%{symbol}" not in self._program.text(patched_tree.LOCK):
             raise UnknownError(f"{symbol} of {label} is an extension of another module")
 
     def _note_folder(self, named: Mapping[str, object], file: str) -> None:
