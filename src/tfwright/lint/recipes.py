@@ -573,7 +573,7 @@ def _same_file_names(read: Sequence[Recipe]) -> Iterator[LintFinding]:
         other = first.setdefault(recipe.wheel_identity, recipe.name)
         if other != recipe.name:
             yield LintFinding(
-                recipes.find(recipe.name),
+                composing.file_of(recipes.find(recipe.name)),
                 1,
                 f"its wheel would have the same file name as the one of {other}",
                 "Set package.project_name in one of them.",

@@ -15,6 +15,7 @@ from typing import Self
 from packaging.utils import canonicalize_name
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import file_of
 from tfwright.documents.recipe import Recipe
 from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import file_lock
@@ -196,7 +197,7 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     if locked.is_file():
         records.append(files.text(locked))
     # By pattern and not by field: a digest in a table of the future keeps its file, too.
-    keys = _named([files.text(file) for file in (path, *recipe.documents)] + records)
+    keys = _named([files.text(file) for file in (file_of(path), *recipe.documents)] + records)
     verify = recipe.verify
     # Packages of pip are kept under digests that a recipe without hashes does not know.
     pins = map(_pin, (*recipe.host.requirements, *verify.requirements, *verify.plugins))
