@@ -53,12 +53,21 @@ def test_a_build_waits_for_another_one(shell: CommandLine, named: str, tmp_path:
     holder.join()
 
 
-@pytest.mark.parametrize("jobs", ["none", "0", "-1"])
-def test_a_number_of_jobs_is_given_or_left_out(shell: CommandLine, named: str, jobs: str) -> None:
-    command = f"invoke build {named} --until source"
-    shell.remedy(f"{command} --jobs={jobs}", "1 on")
-    shell.succeeds(f"{command} --jobs=1")
-    shell.succeeds(command)
+@pytest.mark.parametrize(
+    ("wrong", "shows", "right"),
+    [
+        ("--jobs=none", "from 1 on", "--jobs=1"),
+        ("--jobs=0", "or leave it out", ""),
+        ("--jobs=-1", "from 1 on", "--jobs=1"),
+        ("--verified-by ' '", "--verified-by '[^']*'", "{shown}"),
+        ("--verified-by 'Ada\nLovelace'", "--verified-by '[^']*'", "{shown}"),
+    ],
+)
+def test_an_option_is_written_as_is_shown(
+    shell: CommandLine, named: str, wrong: str, shows: str, right: str
+) -> None:
+    build = f"invoke build {named} --until source"
+    shell.retype(f"{build} {wrong}", shows, f"{build} {right}")
 
 
 def test_a_shell_is_opened_in_a_stage_that_runs_programs(
@@ -78,14 +87,6 @@ def test_a_shell_is_opened_in_a_stage_that_runs_programs(
     assert became[0].cwd.is_dir()
     for stage in set(stages) - {"or"}:
         assert engine.stage_named(stage)
-
-
-@pytest.mark.parametrize("name", [" ", "Ada\nLovelace"])
-def test_a_name_is_given_on_one_line(shell: CommandLine, named: str, name: str) -> None:
-    command = f"invoke build {named} --until source"
-    remedy = shell.remedy(f"{command} --verified-by {shlex.quote(name)}")
-    shown = find_text(r"--verified-by '[^']*'", remedy)
-    shell.succeeds(f"{command} {shown[0]}")
 
 
 @pytest.mark.parametrize("way", ["patches/ of the recipe", "correct its name"])
@@ -189,16 +190,3 @@ def test_a_part_and_a_time_of_the_attacks_are_chosen(
     for part in parts:
         shell.succeeds(f"invoke test --attack --part {part} {shown[0]}")
     assert len(ran) == len(parts)
-
-
-def test_a_schema_is_one_of_those_that_are_listed(shell: CommandLine) -> None:
-    remedy = shell.remedy("invoke schema --document nothing-like-it")
-    names = remedy.removeprefix("Choose ").removesuffix(".").split(", ")
-    for name in names:
-        shell.succeeds(f"invoke schema --document {name}")
-
-
-def test_less_is_asked_for_where_nothing_was_made(shell: CommandLine) -> None:
-    remedy = shell.remedy("invoke new --gpu 12.0 --os Darwin", "12.0", "Darwin")
-    (release,) = re.findall(r"without .*12\.0: TensorFlow ([\d.]+\d)", remedy)
-    shell.succeeds(f"invoke match --os Darwin --release {release}")

@@ -185,27 +185,6 @@ def test_a_python_whose_pip_does_not_run_is_repaired(python: Path, tmp_path: Pat
     assert ask() == ""
 
 
-TAG = "manylinux_2_31_x86_64"
-
-
-@pytest.mark.parametrize(
-    ("version", "pins", "way"),
-    [
-        ("3.6.15", (), "Add"),
-        ("3.6", ("pip==18.1",), "Pin"),
-        ("3.4.10", (), "Take package.platform out"),
-    ],
-)
-def test_a_wheel_of_a_new_platform_gets_a_pip_that_reads_it(
-    version: str, pins: tuple[str, ...], way: str
-) -> None:
-    fault = failing(lambda: pips.insist_on_reader(TAG, version, pins), RecipeError, way)
-    if named := re.search(r'"(pip==[\d.]+)"', fault.remedy):
-        pips.insist_on_reader(TAG, version, (named[1],))
-    else:
-        pips.insist_on_reader(None, version, pins)
-
-
 # What pins are chosen from
 
 

@@ -40,8 +40,8 @@ from tfwright.errors import (
     WheelError,
 )
 from tfwright.pipeline import engine
-from tfwright.pipeline.compile import attempts, failure, invocation
-from tfwright.pipeline.job import Job, RecipeJob
+from tfwright.pipeline.compile import attempts, failure
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, HostFacts, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
@@ -132,17 +132,6 @@ def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # 
     assert sources_left(shell, capsys) > 0
 
 
-def test_remote_execution_is_removed_or_left_to_another_host_file(tmp_path: Path) -> None:
-    def flags(*given: str) -> tuple[str, ...]:
-        host_file = HostFile(build_out=tmp_path, remote_execution=given)
-        return invocation.remote_execution(Job(name="a", host_file=host_file), "0.26.1")
-
-    executor = "--remote_executor=grpcs://build.example"
-    fault = failing(lambda: flags(executor), HostError)
-    assert fault.remedy == "Remove it, or build this recipe with another host file."
-    assert flags() == ()
-
-
 @pytest.mark.parametrize("way", ["package.project_name", "build_out"])
 def test_two_wheels_of_one_name_get_two_names_or_two_places(
     job: RecipeJob, recipe_file: Path, monkeypatch: pytest.MonkeyPatch, way: str
@@ -224,18 +213,6 @@ def test_a_library_that_does_not_compile_is_corrected_or_kept(built: RecipeJob, 
         assert not test_nccl.run(built, NcclTable(rebuild=False)).library
     else:
         assert test_nccl.run(built, NcclTable(rebuild=True)).library
-
-
-@pytest.mark.parametrize("why", ["release", "no library"])
-def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
-    built: RecipeJob, why: str
-) -> None:
-    release = "1.13" if why == "release" else "1.12"
-    (built.places.tree / "bazel-bin" / NCCL_LIBRARY).unlink()
-    table = NcclTable(rebuild=True)
-    fault = failing(lambda: test_nccl.run(built, table, release), RecipeError)
-    assert fault.remedy == "Take nccl.rebuild out of the recipe."
-    assert not test_nccl.run(built, NcclTable(), release).library
 
 
 def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
