@@ -138,14 +138,6 @@ def test_a_target_that_makes_no_wheel_is_corrected(recipe: Path, way: str) -> No
         assert engine.stage_named(option[1])
 
 
-def test_a_recipe_is_built_before_its_cost_is_shown(
-    shell: CommandLine, recipe: Path, named: str
-) -> None:
-    remedy = shell.remedy(f"invoke cost {named} --page x")
-    words = shlex.split(remedy.removeprefix("Build it first: "))
-    assert words == ["invoke", "build", "--recipe", str(recipe)]
-
-
 @pytest.mark.parametrize("way", ["previous", "the path of a profile"])
 def test_another_build_is_named_as_is_said(
     shell: CommandLine, named: str, tmp_path: Path, way: str
@@ -174,19 +166,3 @@ def test_a_build_is_compared_with_the_one_before_it_once_there_is_one(
     assert shell.remedy(command).startswith("Build it again after a change")
     built(job, kernel=2.0)
     shell.succeeds(command)
-
-
-# Tools for developers
-
-
-def test_a_part_and_a_time_of_the_attacks_are_chosen(
-    shell: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ran = list[tuple[str, ...]]()
-    monkeypatch.setattr("tfwright.develop.checks.run", lambda *argv, **_: ran.append(argv))
-    remedy = shell.remedy("invoke test --attack --part nothing-like-it")
-    parts = remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
-    shown = find_text(r"--seconds \d+", shell.remedy("invoke test --attack --seconds 0"))
-    for part in parts:
-        shell.succeeds(f"invoke test --attack --part {part} {shown[0]}")
-    assert len(ran) == len(parts)

@@ -15,14 +15,14 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import load
-from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs
 from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
 from tfwright.progress import SILENCE
-from tfwright.tools import disk, files
+from tfwright.tools import files
 from tfwright.tools.git import demo, mirror
 from tfwright.tools.git.mirror import Origin, Pin
 
@@ -78,17 +78,6 @@ def test_the_option_that_is_to_be_added_makes_the_command_valid() -> None:
 
 
 # The host
-
-
-def test_a_build_out_that_is_a_file_is_corrected(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x", "utf-8")
-
-    def write(place: Path) -> None:
-        with disk.explained():
-            files.write(place / "out/a", "x")
-
-    failing(lambda: write(tmp_path / "file"), HostError, "build_out")
-    write(tmp_path / "other")
 
 
 def test_a_host_file_with_a_wrong_key_takes_one_of_those_that_are_listed(tmp_path: Path) -> None:

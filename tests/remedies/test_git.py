@@ -354,36 +354,35 @@ diff --git a/{path} b/{path}
 +two
  3
 """
-HEADER = "Why: w\nUpstream: none; x\nDrop when: {when}\n\n"
+HEADER = "Why: w\nUpstream: none; x\nDrop when: later\n\n"
 
 
 @pytest.fixture
-def patched(upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Return what applies a patch, and maybe assets, to the commit of `upstream`."""
-    folder = make_folder(tmp_path / "patches")
-    monkeypatch.setattr(recipes, "PATCHES", folder)
+def patched(
+    upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], str]:
+    """Return what applies a patch to the commit of `upstream`."""
+    monkeypatch.setattr(recipes, "PATCHES", tmp_path)
 
-    def apply(text: str | None, when: str = "later", **assets: dict[str, str]) -> str:
-        (folder / "1.patch").write_text(HEADER.format(when=when) + (text or ""), "utf-8")
+    def apply(text: str) -> str:
+        (tmp_path / "1.patch").write_text(f"{HEADER}{text}", "utf-8")
         table = SourceTable(
             url=f"file://{upstream}",
             branch="main",
             commit=head(upstream),
             release="1.8",
-            patches=("1.patch",) if text else (),
-            **assets,
+            patches=("1.patch",),
         )
         scratch = tmp_path / "scratch"
         WorkTree(scratch).discard()
-        place = upstream / ".git"
-        return PatchedTree(scratch, table, place, table.commit).patched()
+        return PatchedTree(scratch, table, upstream / ".git", table.commit).patched()
 
     return apply
 
 
 @pytest.mark.parametrize("kind", ["two sections", "a link"])
 def test_a_patch_that_git_reads_otherwise_is_made_by_git(
-    upstream: Path, patched: Callable[..., str], kind: str
+    upstream: Path, patched: Callable[[str], str], kind: str
 ) -> None:
     (upstream / "link").symlink_to("op.cc")
     commit(upstream)

@@ -5,8 +5,7 @@ import json
 import re
 import shutil
 from collections import namedtuple
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,25 +40,9 @@ pytestmark = pytest.mark.medium
 # Substitutes
 
 
-RULES = replacing.RULES
 FFT = "fft2d"
 
 
-def rewritten(texts: Mapping[str, str], name: str = FFT) -> dict[str, str]:
-    whole = {**replacing.TEXTS, **texts}
-    wanted = replacing.table(strip_prefix="r-1")
-    return substitutes.rewritten(whole, {name: wanted})
-
-
-BZL = "tensorflow/workspace.bzl"
-TWICE = (
-    f'  native.http_archive(name = "{FFT}", sha256 = "{"3" * 64}", '
-    'url = "https://a.example/b.zip")\n'
-)
-APART = (
-    f'ARGUMENTS = {{"sha256": "{replacing.OLD}", "urls": ["https://a.example/b.zip"]}}\n'
-    f'def tf_workspace():\n  http_archive(name = "{FFT}", **ARGUMENTS)\n'
-)
 OPEN = f'def tf_workspace():\n  http_archive(name = "{FFT}", sha256 = "{replacing.OLD}", '
 PREFIX = f'MORE = {{"strip_prefix": "old"}}\n{OPEN}urls = ["https://a.example/b.zip"], **MORE)\n'
 ADDRESS = f'MORE = {{"urls": ["https://a.example/b.zip"]}}\n{OPEN}**MORE)\n'
@@ -69,20 +52,14 @@ PATCHED = (
 )
 
 
-@pytest.mark.parametrize("text", [RULES + TWICE, APART, PREFIX, ADDRESS])
+@pytest.mark.parametrize("text", [PREFIX, ADDRESS])
 def test_an_archive_that_no_substitute_can_replace_is_replaced_by_a_patch(text: str) -> None:
-    fault = failing(lambda: rewritten({BZL: text}), RecipeError)
+    whole = {**replacing.TEXTS, "tensorflow/workspace.bzl": text}
+    wanted = {FFT: replacing.table(strip_prefix="r-1")}
+    fault = failing(lambda: substitutes.rewritten(whole, wanted), RecipeError)
     assert fault.remedy == "Replace this archive by a patch of the tree instead."
     # A tree with such a patch asks for the other archive without a substitute.
-    assert replacing.found({BZL: PATCHED}, FFT).sha256 == replacing.NEW
-
-
-@pytest.mark.parametrize("way", ["holds that file", "by a patch"])
-def test_what_another_archive_declares_is_replaced_there_or_declared_in_the_tree(way: str) -> None:
-    found = [replace(replacing.found({}, FFT), file="@outer//defs.bzl")]
-    failing(lambda: substitutes.replaced(FFT, found), RecipeError, way)
-    own = replacing.found({}, "eigen_archive" if "holds" in way else FFT)
-    assert substitutes.replaced(own.name, [*found, own]) == own
+    assert replacing.found({"tensorflow/workspace.bzl": PATCHED}, FFT).sha256 == replacing.NEW
 
 
 # Toolkits
