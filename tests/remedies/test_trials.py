@@ -12,7 +12,7 @@ from tests.cost.test_account import built
 from tests.cost.test_account import job as cost_job
 from tests.making import make_program
 from tests.nightly.wheels import write_wheel
-from tests.remedies.following import CommandLine, commands, failing
+from tests.remedies.following import failing
 
 from tfwright.bisect import bisection as bisecting
 from tfwright.cost import account as costs
@@ -20,7 +20,6 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, SupplyError, ToolError, WheelError
 from tfwright.nightly import builds as nightly_builds
-from tfwright.nightly import state as states
 from tfwright.nightly.builds import KeptInputs, NightlyBuild
 from tfwright.pipeline import cost
 from tfwright.smoke import smoking as smoke
@@ -116,18 +115,6 @@ def test_a_build_without_an_action_is_built_again(tmp_path: Path) -> None:
 # bisect
 
 
-@pytest.fixture
-def nights(shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a build host that builds the demo at night."""
-    path = tmp_path / "nightly.toml"
-    folder = tmp_path / "nights"
-    lines = f'directory = "{folder}"\n[[recipe]]\nname = "demo"\n'
-    path.write_text(lines, "utf-8")
-    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(path))
-    assert shell.host_file.is_file()
-    return folder
-
-
 def night_of(name: str, result: str, day: int = 1, **more: object) -> NightlyBuild:
     values = {"target": "demo", "recipe": "demo", "seconds": 1.0, **more}
     values |= {"id": name, "started": f"2026-01-0{day}T00:00:00Z"}
@@ -145,30 +132,6 @@ def test_a_build_whose_inputs_are_gone_gives_way_to_another(
 
     failing(lambda: made_from("odd"), RecipeError, "--good", "--bad")
     assert made_from("good")
-
-
-def test_a_build_that_failed_without_a_change_is_built_again(
-    nights: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = {"stage": "compile", "cause": "the network", "line": "x"}
-    with states.opened(nights) as state:
-        state.add_build(night_of("good", "built", 1))
-        state.add_build(night_of("bad", "failed", 2, broken=broken))
-    demo = recipes.read("demo")
-    kept = {name: KeptInputs(demo) for name in ("good", "bad")}
-    monkeypatch.setattr(nightly_builds, "read_inputs", lambda path: kept[path.name])
-    monkeypatch.setattr(bisecting, "_commits", lambda *_: [])
-    fault = failing(lambda: bisecting.prepare("demo"), RecipeError, "failed")
-    assert fault.evidence.where == str(nights / "site/builds/bad")
-    (command,) = commands(fault.remedy)
-    assert command == "invoke nightly --recipe demo --now"
-    # It fails again once something is wrong with the recipe.
-    package = demo.package.model_copy(update={"flags": ("--wrong",)})
-    wrong = demo.model_copy(update={"package": package})
-    kept["again"] = KeptInputs(wrong)
-    with states.opened(nights) as state:
-        state.add_build(night_of("again", "failed", 3, broken=broken))
-    assert bisecting.prepare("demo").steps
 
 
 # A wheel from a worker
