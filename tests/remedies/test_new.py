@@ -14,7 +14,7 @@ from tfwright.errors import RecipeError
 from tfwright.port import patches
 from tfwright.recipes import writing
 
-pytestmark = pytest.mark.medium
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("quick_pip")]
 
 SETUP = "tensorflow/tools/pip_package/setup.py"
 

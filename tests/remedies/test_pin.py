@@ -12,26 +12,15 @@ from tests.remedies.following import CommandLine, add, commands
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
-from tfwright.lock import packages
-from tfwright.tools.python import resolving
 
-pytestmark = pytest.mark.medium
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("quick_pip")]
 
 RECIPE = HEAD + '[bazel]\nversion = "0.17.2"\n'
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a recipe with nothing left to pin but packages; pip knows one version of each."""
-
-    def resolve(
-        _python: Path, _version: str, wanted: list[str], _log: Path, *_: object
-    ) -> tuple[str, ...]:
-        names = [re.split(r"[<>=]", line)[0] for line in wanted]
-        return tuple(f"{name}==1.19.5" for name in sorted(set(names)))
-
-    monkeypatch.setattr(resolving, "closure", resolve)
-    monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
+def path(tmp_path: Path) -> Path:
+    """Write a recipe with nothing left to pin but packages."""
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE})
     return make_file(tmp_path / "small.toml", RECIPE.format(folder=tmp_path, commit=pinned))
 
