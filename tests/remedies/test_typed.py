@@ -29,35 +29,31 @@ OPTION = r"--[a-z]+ [\w.]*\w"
 HELP = "'(invoke plan --help)'"
 
 
-@pytest.mark.parametrize(
-    ("fails", "shows", "then"),
-    [
-        ("invoke match --gpu nope", OPTION, "invoke match {shown}"),
-        ("invoke match --gpu sm_x", OPTION, "invoke match {shown}"),
-        ("invoke match --os Plan9", OPTION, "invoke match {shown}"),
-        (
-            "invoke new --gpu 12.0 --os Darwin",
-            r"without .*12\.0: TensorFlow ([\d.]+\d)",
-            "invoke match --os Darwin --release {shown}",
-        ),
-        ("invoke smoke", QUOTED, "{shown}"),
-        ("invoke plan --recipe nothing-like-it", QUOTED, "{shown}"),
-        ("invoke docter", QUOTED, "{shown}"),
-        ("invoke recipe", QUOTED, "{shown}"),
-        ("invoke recipies", QUOTED, "{shown}"),
-        ("invoke plan --json --colour", HELP, "{shown}"),
-        ("invoke plan --json --jobs many", HELP, "{shown}"),
-        ("invoke plan --json a-word", HELP, "{shown}"),
-        ("invoke schema --document none", r"\w+(?=[,.])", "invoke schema --document {shown}"),
-        ("invoke vault --gc --links", "one of them at a time", "invoke vault --gc"),
-        ("invoke vault --gc --links", "one of them at a time", "invoke vault --verify"),
-        (
-            "invoke index --folder {new}/a",
-            "^Name a folder that holds",
-            "invoke index --folder {new}",
-        ),
-    ],
-)
+RETYPED = [
+    ("invoke match --gpu nope", OPTION, "invoke match {shown}"),
+    ("invoke match --gpu sm_x", OPTION, "invoke match {shown}"),
+    ("invoke match --os Plan9", OPTION, "invoke match {shown}"),
+    (
+        "invoke new --gpu 12.0 --os Darwin",
+        r"without .*12\.0: TensorFlow ([\d.]+\d)",
+        "invoke match --os Darwin --release {shown}",
+    ),
+    ("invoke smoke", QUOTED, "{shown}"),
+    ("invoke plan --recipe nothing-like-it", QUOTED, "{shown}"),
+    ("invoke docter", QUOTED, "{shown}"),
+    ("invoke recipe", QUOTED, "{shown}"),
+    ("invoke recipies", QUOTED, "{shown}"),
+    ("invoke plan --json --colour", HELP, "{shown}"),
+    ("invoke plan --json --jobs many", HELP, "{shown}"),
+    ("invoke plan --json a-word", HELP, "{shown}"),
+    ("invoke schema --document none", r"\w+(?=[,.])", "invoke schema --document {shown}"),
+    ("invoke vault --gc --links", "one of them at a time", "invoke vault --gc"),
+    ("invoke vault --gc --links", "one of them at a time", "invoke vault --verify"),
+    ("invoke index --folder {new}/a", "^Name a folder that holds", "invoke index --folder {new}"),
+]
+
+
+@pytest.mark.parametrize(("fails", "shows", "then"), RETYPED, ids=[row[0] for row in RETYPED])
 def test_a_command_is_typed_as_its_message_shows(
     shell: CommandLine, fails: str, shows: str, then: str, tmp_path: Path
 ) -> None:
