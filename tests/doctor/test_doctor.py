@@ -51,7 +51,9 @@ def test_a_host_that_can_build_is_told_so_by_the_exit_status() -> None:
 
 
 @pytest.mark.parametrize(("name", "told"), [("linux-r1.8-cpu", True), ("demo", False)])
-def test_what_a_build_of_tensorflow_takes_is_known_before_it_begins(name: str, told: bool) -> None:
+def test_what_a_build_of_tensorflow_takes_is_known_before_it_begins(
+    name: str, *, told: bool
+) -> None:
     cost = requirements.forecast(recipes.read(name))
     assert ("hours of processor time" in cost) is told
 
