@@ -62,7 +62,7 @@ COLUMNS = (
     Column("Bazel", rank=7),
     Column("platform", rank=5),
     Column("patches", rank=8, right=True),
-    Column("verified until", rank=1, cut="end", least=14),
+    Column("verified until", rank=1, cut="end", least=20),
     Column("builds here", cut="end", least=14),
 )
 
