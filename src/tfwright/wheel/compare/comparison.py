@@ -5,7 +5,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from tfwright.wheel import archive, record
 from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.elf_image import Content
 from tfwright.wheel.compare import code, text
-from tfwright.wheel.compare.difference import Cursor, Difference, sample, tell_apart
+from tfwright.wheel.compare.code import sample, tell_apart
 from tfwright.wheel.compare.text import TextFinding
 
 GROUPS = ("path", "metadata", "source", "code", "other", "order", "time", "mode", "compression")
@@ -37,6 +37,19 @@ _BY_SUFFIX: dict[str, Callable[[bytes, bytes], TextFinding | None]] = {
 
 Members = dict[str, zipfile.ZipInfo]
 """The files of a wheel by where they are installed."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which two wheels differ."""
+
+    group: str
+    """One of `GROUPS`."""
+    member: str
+    """The file, by the place where it is installed; empty for what concerns many."""
+    what: str
+    lines: tuple[str, ...] = ()
+    """What shows it."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,14 @@ def compare(first: Path, second: Path) -> Comparison:
         differences = _differences(one, two)
         # Sorting is stable: within a group, the largest files stay first.
         ranked = sorted(differences, key=lambda difference: GROUPS.index(difference.group))
-        counted = _counted(sides[0], one), _counted(sides[1], two)
+        counted = [
+            replace(
+                side,
+                members=len(wheel.members),
+                unpacked=sum(member.file_size for member in wheel.members.values()),
+            )
+            for side, wheel in zip(sides, (one, two), strict=True)
+        ]
     # Two zlibs give one content other bytes, and nothing that the archive says differs
     # then.
     again = Difference(
@@ -103,12 +123,6 @@ def compare(first: Path, second: Path) -> Comparison:
 def _side(path: Path) -> Side:
     archive.insist_on_file(path)
     return Side(path.name, files.sha256(path), path.stat().st_size)
-
-
-def _counted(side: Side, wheel: Opened) -> Side:
-    count = len(wheel.members)
-    unpacked = sum(member.file_size for member in wheel.members.values())
-    return Side(side.file, side.sha256, side.size, count, unpacked)
 
 
 def _opened(wheel: zipfile.ZipFile) -> Opened:
@@ -231,12 +245,8 @@ def content(place: str, first: Content, second: Content) -> Difference:
 
 def _bytes(first: Content, second: Content) -> TextFinding:
     """Compare two files about which nothing else is known."""
-    before, after = len(first), len(second)
-    apart = tell_apart(Cursor(first), Cursor(second), min(before, after))
-    where = f", first at {apart.first:#x}" if apart else ""
-    if before != after:
-        return TextFinding(f"{before:,} bytes, then {after:,}{where}")
-    return TextFinding(f"{apart.bytes if apart else 0:,} of {before:,} bytes differ{where}")
+    whole = code.stretches(first, second, range(len(first)), range(len(second)))
+    return whole or TextFinding("the same bytes")
 
 
 def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Difference]:
