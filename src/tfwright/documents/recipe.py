@@ -799,23 +799,19 @@ def find(name: str, *, to_write: bool = False) -> Path:
                 "NAME.",
             )
         return path
-    raise _unknown(name[:LONGEST_PATH])
+    wanted = name[:LONGEST_PATH].removesuffix(".toml")
+    # Below the default, which a part of a name such as "r1.8" does not reach.
+    guess = words.guess(wanted, names(), similar=0.4)
+    raise RecipeError(
+        f"Unknown recipe {name[:LONGEST_PATH]!r}{guess}",
+        remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
+        ".toml.",
+    )
 
 
 def _folders() -> list[Path]:
     """Return where recipes lie that need no path: a person's own, then those of the package."""
     return [RECIPES, SHIPPED / "recipes"] if INSTALLED else [RECIPES]
-
-
-def _unknown(name: str) -> RecipeError:
-    wanted = name.removesuffix(".toml")
-    # Below the default, which a part of a name such as "r1.8" does not reach.
-    guess = words.guess(wanted, names(), similar=0.4)
-    return RecipeError(
-        f"Unknown recipe {name!r}{guess}",
-        remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
-        ".toml.",
-    )
 
 
 def names() -> list[str]:
@@ -843,7 +839,13 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     try:
         loaded = load(path, Recipe, extra={"name": path.stem}, complete=completed)
     except RecipeError as fault:
-        _name_recipe(fault, own or path.stem)
+        # Complete the commands in the remedies of a recipe that does not load.
+        argument = own or path.stem
+        fault.recipe = argument
+        if isinstance(fault, DocumentError):
+            fault.faults = tuple(
+                replace(found, remedy=with_recipe(found.remedy, argument)) for found in fault.faults
+            )
         raise
     source = loaded.source.located(folder)
     recipe = loaded.model_copy(update={"source": source})
@@ -852,15 +854,6 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe
-
-
-def _name_recipe(fault: RecipeError, argument: str) -> None:
-    """Complete the commands in the remedies of a recipe that does not load."""
-    fault.recipe = argument
-    if isinstance(fault, DocumentError):
-        fault.faults = tuple(
-            replace(found, remedy=with_recipe(found.remedy, argument)) for found in fault.faults
-        )
 
 
 def whole(path: Path) -> str:

@@ -40,7 +40,15 @@ def add(
     tree = WorkTree(job.places.tree)
     if not tree.exists():
         raise writing.no_tree(job)
-    _insist_on_no_edits(job, tree)
+    edited = sorted({*tree.changed(), *tree.strangers()} - writing.of_configure(job))
+    if edited:
+        raise RecipeError(
+            f"{tree.place} holds edits that are in no patch yet",
+            remedy=f"Write them first: 'invoke patch WORDS --recipe {job.recipe.argument}'. Or "
+            f"make the tree again: 'invoke build --recipe {job.recipe.argument} --until source "
+            "--again source'.",
+            evidence=Evidence(lines=edited),
+        )
     # Asked first: an answer that is missing ends the command.
     headers = [ask(patch.said) for patch in found]
     written = list[WrittenPatch]()
@@ -71,18 +79,6 @@ def add(
             job = replace(job, recipe=recipes.read(str(path)))
         undo.pop_all()
     return written
-
-
-def _insist_on_no_edits(job: RecipeJob, tree: WorkTree) -> None:
-    edited = sorted({*tree.changed(), *tree.strangers()} - writing.of_configure(job))
-    if edited:
-        raise RecipeError(
-            f"{tree.place} holds edits that are in no patch yet",
-            remedy=f"Write them first: 'invoke patch WORDS --recipe {job.recipe.argument}'. Or "
-            f"make the tree again: 'invoke build --recipe {job.recipe.argument} --until source "
-            "--again source'.",
-            evidence=Evidence(lines=edited),
-        )
 
 
 def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
