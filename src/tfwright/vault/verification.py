@@ -1,6 +1,6 @@
 """`invoke vault --verify`: whether all that is kept for later builds still is what it was."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tfwright.errors import Evidence, SupplyError, TfwrightError, invoke
