@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfwright import __version__
 from tfwright.documents import recipe as recipes
-from tfwright.documents.home import SHIPPED
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda
 from tfwright.lock import inputs as lock_inputs

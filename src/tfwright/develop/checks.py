@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tfwright.documents import toml
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.errors import Evidence, HostError, RecipeError, ToolError
 from tfwright.tools import json_text
 from tfwright.tools.process import capacity

@@ -2,13 +2,14 @@
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from tfwright.documents import filesystem
-from tfwright.documents.home import HOST_FILE, INSTALLED, ROOT
+from tfwright.documents.filesystem import HOST_FILE, INSTALLED, ROOT
 from tfwright.documents.names import Flag, HttpUrl, Line, Version
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
@@ -313,9 +314,10 @@ class HostFile(Table):
             # A field is one part of the path: [^/]+ keeps it from matching several.
             escaped = re.escape(pattern)
             expression = re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", escaped)
-            fields = re.fullmatch(expression, url)
-            if fields:
-                return _filled(mirror, fields)
+            if fields := re.fullmatch(expression, url):
+                for name, value in fields.groupdict().items():
+                    mirror = mirror.replace(f"{{{name}}}", value)  # noqa: PLW2901 the same mirror
+                return mirror
         return None
 
 
@@ -340,10 +342,6 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
     """Return where `invoke toolkit` puts nvcc's host compiler; None if the recipe pins none."""
     gcc = recipe.toolkit.gcc()
     return build_out / "toolkits" / f"gcc-{gcc[1]}" if gcc else None
-
-
-def _filled(mirror: str, fields: re.Match[str]) -> str:
-    return _FIELD.sub(lambda field: fields[field[1]], mirror)
 
 
 def path() -> Path:
@@ -371,15 +369,9 @@ def read() -> HostFile:
     Raises RecipeError if the file is faulty, or is named by $TFWRIGHT_HOST_FILE and missing.
     """
     file = path()
-    # A file that the user names must exist; the one in the usual place is optional.
-    if not _there(file) and "TFWRIGHT_HOST_FILE" not in os.environ:
-        return HostFile.defaults()
+    # A file that the user names must exist; the one in the usual place is optional. Where its
+    # directory is closed to this user, reading the file says so.
+    with suppress(OSError):
+        if not file.exists() and "TFWRIGHT_HOST_FILE" not in os.environ:
+            return HostFile.defaults()
     return load(file, HostFile)
-
-
-def _there(file: Path) -> bool:
-    try:
-        return file.exists()
-    except OSError:
-        # A directory that is closed to this user: reading the file says so.
-        return True

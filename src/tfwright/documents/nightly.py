@@ -266,10 +266,14 @@ def targets(nightly: NightlyFile) -> list[Target]:
 
 def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
     """Return a recipe's target for one choice on each axis."""
-    architectures = [_architecture(text) for text in capabilities.split(",") if text]
-    parts = [recipe.name]
-    if recipe.name.endswith(".toml"):
-        parts = [Path(recipe.name).stem]
+    architectures = [
+        # compute_70 asks for PTX, which a driver compiles for its GPU.
+        ("ptx" if text.startswith("compute") else "sm")
+        + text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
+        for text in capabilities.split(",")
+        if text
+    ]
+    parts = [Path(recipe.name).stem if recipe.name.endswith(".toml") else recipe.name]
     if python:
         parts.append(f"py{python}")
     if architectures:
@@ -285,13 +289,6 @@ def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
         follow=recipe.follow,
         smoke=recipe.smoke,
     )
-
-
-def _architecture(text: str) -> str:
-    digits = text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
-    # compute_70 asks for PTX, which a driver compiles for its GPU.
-    kind = "ptx" if text.startswith("compute") else "sm"
-    return f"{kind}{digits}"
 
 
 def path() -> Path:

@@ -17,14 +17,15 @@ from pydantic import (
     model_validator,
 )
 
-from tfwright.documents import home, words
+from tfwright.documents import filesystem
 from tfwright.documents.composing import Composing
-from tfwright.documents.home import INSTALLED, SHIPPED
+from tfwright.documents.filesystem import INSTALLED, SHIPPED
 from tfwright.documents.names import (
     LONGEST_PATH,
     PYTHON,
     VARIABLE,
     Commit,
+    CpuLevel,
     DownloadUrl,
     Flag,
     GitUrl,
@@ -43,9 +44,8 @@ from tfwright.documents.names import (
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import DocumentError, Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
-from tfwright.documents.words import CpuLevel
 from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
-from tfwright.printable import shell_word
+from tfwright.printable import guess, shell_word
 from tfwright.progress import Stage
 
 TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
@@ -63,7 +63,7 @@ SEPARATE_NCCL = Release(1, 0), Release(1, 12)
 """The first and the last release with a separate _nccl_ops.so."""
 NAMED_SINCE = Release(1, 9)
 """The first release whose build_pip_package takes --project_name."""
-ROOT = home.ROOT
+ROOT = filesystem.ROOT
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 # Quick ones first: a wheel that does not even list its devices fails within seconds.
@@ -801,9 +801,9 @@ def find(name: str, *, to_write: bool = False) -> Path:
         return path
     wanted = name[:LONGEST_PATH].removesuffix(".toml")
     # Below the default, which a part of a name such as "r1.8" does not reach.
-    guess = words.guess(wanted, names(), similar=0.4)
+    near = guess(wanted, names(), similar=0.4)
     raise RecipeError(
-        f"Unknown recipe {name[:LONGEST_PATH]!r}{guess}",
+        f"Unknown recipe {name[:LONGEST_PATH]!r}{near}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
         ".toml.",
     )

@@ -119,7 +119,7 @@ def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned
             # Alone, so that no other source of the recipe can answer in its place.
             alone = replace(origins, fetch=FetchTable(sources=(fetch.sources[number],)))
             wanted = WantedArchive(f"fetch.sources {number + 1}", OPEN, ())
-            return {key: learning.of_source(wanted, alone, store)}
+            return {key: learning.of_file(wanted, alone, store, report)}
         case _, _, "archives", str(url):
             wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
             store = sources.store(job.places.vault)

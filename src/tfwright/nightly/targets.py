@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from tfwright import __version__
 from tfwright.documents import faults, nightly, recipe
-from tfwright.documents.home import SHIPPED
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents import words
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, stamps
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Known, Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
+from tfwright.printable import guess
 from tfwright.tools import disk, files
 from tfwright.tools.git.work_tree import repository_of
 from tfwright.tools.process import file_lock
@@ -311,7 +311,7 @@ def stage_named(name: str) -> Stage:
         if stage.name == name:
             return stage
     raise RecipeError(
-        f"Unknown stage {name!r}{words.guess(name, _names())}",
+        f"Unknown stage {name!r}{guess(name, _names())}",
         remedy=f"The stages are: {', '.join(_names())}.",
     )
 

@@ -15,7 +15,7 @@ from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, Composing
 from tfwright.documents.faults import line_of
-from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
+from tfwright.documents.filesystem import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import RecipeError, TfwrightError

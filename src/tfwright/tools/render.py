@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
-from tfwright.documents.home import SHIPPED
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.errors import HostError
 from tfwright.tools import files
 

@@ -7,7 +7,6 @@ packages, and last the drop folder, where only the name of the file can be looke
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from tfwright.progress import Progress
 from tfwright.tools import files
 from tfwright.tools.git.archive import SourceArchive
 from tfwright.tools.http import downloads
-from tfwright.vault.origins import DROP, RECIPE, Origins, WantedArchive, dropped_files
+from tfwright.vault.origins import DROP, Origins, WantedArchive, dropped_files
 from tfwright.vault.store import Store
 
 OPEN = "0" * 64
@@ -42,7 +41,10 @@ def of_file(
     Raises SupplyError with what each source said.
     """
     refused: list[str] = []
-    with _scratch(store) as target:
+    store.root.mkdir(parents=True, exist_ok=True)
+    # On the disk of the store.
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as folder:
+        target = Path(folder, "file")
         for where, fill in _ways(wanted, origins, report):
             try:
                 fill(target)
@@ -58,6 +60,12 @@ def of_file(
             f"Correct its urls, name a mirror in {tables} of {place}, or copy the file, as "
             f"{wanted.urls[0].rpartition('/')[2]}, into {host_files.drop_folder(settings)}."
         )
+    elif not refused:
+        # A repository alone does not say which file is meant.
+        remedy = (
+            "Write the sha256 of the file that it is a further source of, or add blob, or ref and "
+            "prefix."
+        )
     else:
         # What is made from a commit has no name under which it could be dropped.
         remedy = f"Correct its git and commit, or name a mirror in [mirrors] of {place}."
@@ -66,14 +74,6 @@ def of_file(
         remedy=remedy,
         evidence=Evidence(lines=refused),
     )
-
-
-@contextmanager
-def _scratch(store: Store) -> Iterator[Path]:
-    """Give a path on the disk of the store."""
-    store.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as folder:
-        yield Path(folder, "file")
 
 
 def kept(path: Path, where: str, store: Store) -> Learned:
@@ -108,20 +108,3 @@ def dropped(names: Collection[str], host_file: HostFile) -> dict[str, Path]:
         # Of several with one name the first.
         found.setdefault(path.name, path)
     return found
-
-
-def of_source(wanted: WantedArchive, origins: Origins, store: Store) -> Learned:
-    """Learn the checksum of what one ``[[fetch.sources]]`` has.
-
-    `origins` knows this source only, with `OPEN` as its checksum. Raises SupplyError.
-    """
-    with _scratch(store) as target:
-        for source in origins.sources(wanted):
-            if source.way == RECIPE:
-                source.fill(target)
-                return Learned(files.sha256(target), source.where)
-    raise SupplyError(
-        "A repository alone does not say which file is meant",
-        remedy="Write the sha256 of the file that it is a further source of, or add blob, or ref "
-        "and prefix.",
-    )

@@ -104,20 +104,20 @@ def compare(first: Path, second: Path) -> Comparison:
         differences = _differences(one, two)
         # Sorting is stable: within a group, the largest files stay first.
         ranked = sorted(differences, key=lambda difference: GROUPS.index(difference.group))
-        counted = [
+        before, after = (
             replace(
                 side,
                 members=len(wheel.members),
                 unpacked=sum(member.file_size for member in wheel.members.values()),
             )
             for side, wheel in zip(sides, (one, two), strict=True)
-        ]
+        )
     # Two zlibs give one content other bytes, and nothing that the archive says differs
     # then.
     again = Difference(
         "compression", "", "only the archives differ: the same files, packed into other bytes"
     )
-    return Comparison(*counted, differences=tuple(ranked) or (again,))
+    return Comparison(before, after, tuple(ranked) or (again,))
 
 
 def _side(path: Path) -> Side:
