@@ -40,8 +40,8 @@ from tfwright.errors import (
     WheelError,
 )
 from tfwright.pipeline import engine
-from tfwright.pipeline.compile import attempts, failure, invocation
-from tfwright.pipeline.job import Job, RecipeJob
+from tfwright.pipeline.compile import attempts, failure
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, HostFacts, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
@@ -130,17 +130,6 @@ def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # 
         add(shell.host_file, f'[downloads]\n"http://127.0.0.1:9/" = "{address}"\n')
     shell.succeeds(fetch)
     assert sources_left(shell, capsys) > 0
-
-
-def test_remote_execution_is_removed_or_left_to_another_host_file(tmp_path: Path) -> None:
-    def flags(*given: str) -> tuple[str, ...]:
-        host_file = HostFile(build_out=tmp_path, remote_execution=given)
-        return invocation.remote_execution(Job(name="a", host_file=host_file), "0.26.1")
-
-    executor = "--remote_executor=grpcs://build.example"
-    fault = failing(lambda: flags(executor), HostError)
-    assert fault.remedy == "Remove it, or build this recipe with another host file."
-    assert flags() == ()
 
 
 @pytest.mark.parametrize("way", ["package.project_name", "build_out"])

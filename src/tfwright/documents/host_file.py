@@ -142,16 +142,6 @@ OptionalPath = Annotated[str, Field(pattern=r"^(~?/[^\x00-\x1f]*|~)?$")]
 """A path on another machine, or an empty text."""
 
 
-RemoteFlag = Annotated[
-    str,
-    Field(
-        pattern=r"^--(remote|experimental_remote|tls|google|spawn_strategy|strategy|jobs"
-        r"|extra_execution_platforms|host_platform|platforms|bes)[A-Za-z0-9_.]*(=[^\x00-\x1f]*)?$"
-    ),
-]
-"""A flag of Bazel that is about other machines; all others belong in the recipe."""
-
-
 class WorkerTable(Table):
     """Another machine that builds, reached by OpenSSH."""
 
@@ -253,9 +243,7 @@ class HostFile(Table):
     """The Slurm that 'invoke build' with several recipes and 'invoke nightly' submit builds to."""
     container: ContainerTable = ContainerTable.defaults()
     """How containers are run."""
-    remote_execution: tuple[RemoteFlag, ...] = ()
-    """Flags of Bazel for remote execution, ``--remote_executor=grpcs://HOST``. tfwright passes them
-    to Bazel 6 and later, without its own cache. Untested."""
+
     sign: Sign | None = None
     """With it, tfwright signs the statement that it publishes with each wheel."""
 

@@ -78,8 +78,7 @@ def opened(
     """
     cache = None
     obstacle = _obstacle(known, version)
-    # Other machines have a cache of their own, whose entries nothing here can verify.
-    if job.host_file.cache.enabled and not job.host_file.remote_execution:
+    if job.host_file.cache.enabled:
         secret = read_secret(job.host_file.cache_secret)
         try:
             if not obstacle:
@@ -221,7 +220,7 @@ def summary(built: Built) -> str:
     """Say in a few words how the cache, or other machines, took part in a build."""
     use = built.cache
     if use is None:
-        return "cache off, remote execution" if built.remote else "cache off"
+        return "cache off"
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
 
 

@@ -52,17 +52,7 @@ def run(
     checks = list(_read(job, sealed.wheel, table, wanted, host))
     files.remove(venv.place)
     venv.place.parent.mkdir(parents=True, exist_ok=True)
-    # Put the tests where the tree does not lie around them: they must import the wheel.
-    for name in table.tests:
-        test = (tree.path / name).resolve()
-        # A link in the tree could lead to any file of the host.
-        if not test.is_file() or not test.is_relative_to(tree.path.resolve()):
-            raise RecipeError(
-                f"verify.tests: {name} is not a file of the tree",
-                remedy="Name tests as they lie in the pinned commit, and do not exclude them.",
-            )
-        # As bytes: a test may be written in any encoding that Python knows.
-        files.write(_copy(job, name), test.read_bytes())
+    _copy_tests(job, table, tree.path)
     runner.run(
         venv.creation(str(host.interpreter), host.python, job.places.home),
         job.log("verify-venv"),
@@ -168,6 +158,20 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
         command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
         trials.append(Trial(f"test {name}", command))
     return trials
+
+
+def _copy_tests(job: Job, table: VerifyTable, tree: Path) -> None:
+    """Put the tests where the tree does not lie around them: they must import the wheel."""
+    for name in table.tests:
+        test = (tree / name).resolve()
+        # A link in the tree could lead to any file of the host.
+        if not test.is_file() or not test.is_relative_to(tree.resolve()):
+            raise RecipeError(
+                f"verify.tests: {name} is not a file of the tree",
+                remedy="Name tests as they lie in the pinned commit, and do not exclude them.",
+            )
+        # As bytes: a test may be written in any encoding that Python knows.
+        files.write(_copy(job, name), test.read_bytes())
 
 
 def _copy(job: Job, test: str) -> Path:
