@@ -46,7 +46,9 @@ def pin(
     """
     recipe = job.recipe
     values = toml.values_of(path)
-    opened = left_open(values)
+    named = named_packages(values)
+    # The lines of the document that pin no version, by the key of their list.
+    opened = {key: list(filter(_is_open, lines)) for key, lines in named.items()}
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
         for line in lines:
@@ -55,8 +57,8 @@ def pin(
     trying = [*opened["verify.requirements"], *verifying]
     direct = {"host.requirements": building, "verify.requirements": trying}
     wanted = {
-        key: _Unresolved.of(named, getattr(recipe, key.partition(".")[0]).requirements, direct[key])
-        for key, named in named_packages(values).items()
+        key: _Unresolved.of(lines, getattr(recipe, key.partition(".")[0]).requirements, direct[key])
+        for key, lines in named.items()
     }
     # A recipe without packages can be pinned on any host.
     if not any(each.packages for each in wanted.values()):
@@ -208,11 +210,6 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
     why = f"from {binary.origin}, when it was pinned"
     toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
     return f"{bazels.here()} {binary.sha256}"
-
-
-def left_open(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the lines of a document that pin no version, by the key of their list."""
-    return {key: list(filter(_is_open, lines)) for key, lines in named_packages(values).items()}
 
 
 def without_open(values: dict[str, Any]) -> None:

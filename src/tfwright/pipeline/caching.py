@@ -175,10 +175,7 @@ def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
     with suppress(OSError):
         build = CachedBuild(recipe=job.name, finished=time.time(), use=use)
         usage.add(job.host_file.cache_directory, build)
-    try:
-        before = CacheUse.model_validate_json(files.content(_use_file(job)))
-    except (OSError, ValueError):
-        before = CacheUse(toolchain=use.toolchain)
+    before = json_text.kept(_use_file(job), CacheUse) or CacheUse(toolchain=use.toolchain)
     total = before.plus(use)
     files.write(_use_file(job), total.model_dump_json())
     written = _written(job, use.toolchain)

@@ -77,7 +77,8 @@ def build(job: RecipeJob) -> Results:
             job.listener.started(stage.name, decision.why)
             begun, before = time.monotonic(), _processor()
             with _named(stage, job), disk.explained():
-                stamps.forget(job, stage)
+                # Before it runs, so that a crash leaves no false stamp.
+                stamps.path(job, stage.name).unlink(missing_ok=True)
                 _empty(job.places.home)
                 with _closed_off(job, stage), containers.around(job, stage.name):
                     made[stage.makes] = stage.run(job, made)

@@ -19,7 +19,7 @@ from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree, Readings
 from tfwright.tools import files, json_text, trees
-from tfwright.tools.bazel.binary import workspaces
+from tfwright.tools.bazel.binary import here, release, workspaces
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
@@ -133,12 +133,12 @@ class External:
         wanted = [substitutes.pinned_archive(name, found) for name in tables]
         if locked:
             replaced = {one.sha256 for one in locked.substitutes}
-            here = [one.name for one in wanted if one.sha256 not in replaced]
+            had = [one.name for one in wanted if one.sha256 not in replaced]
         else:
             progress = self.job.listener.progress
             ways = origins.obtain(wanted, store(self.job), self.origins, progress).ways
-            here = [one.name for one in wanted if one.sha256 in ways]
-        return replace(self, pins=replace(self.pins, fetch=fetch.without(here)))
+            had = [one.name for one in wanted if one.sha256 in ways]
+        return replace(self, pins=replace(self.pins, fetch=fetch.without(had)))
 
     def bring(self, locked: Lock | None) -> Reached:
         """Bring what the rules lead to into the vault.
@@ -190,7 +190,10 @@ class External:
         # A host of another system has no binary that could be looked at.
         if self.programs:
             stored = self.programs.bazel
-            binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
+            # The official address, also where a mirror gave the file: a lock holds for every host.
+            binaries[here()] = LockedBinary(
+                url=release(bazel.version), sha256=stored.sha256, size=stored.path.stat().st_size
+            )
         pinned = {one.name: one.sha256 for one in substituted(self.pins, reached.rules)}
         gathered = lock.Gathered(
             tree=GitRepository(self.repository).tree_of(source.commit),

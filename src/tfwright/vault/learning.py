@@ -6,9 +6,8 @@ packages, and last the drop folder, where only the name of the file can be looke
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tfwright.documents import host_file as host_files
@@ -17,7 +16,6 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
 from tfwright.tools.git.archive import SourceArchive
-from tfwright.tools.http import downloads
 from tfwright.vault.origins import DROP, Origins, WantedArchive, dropped_files
 from tfwright.vault.store import Store
 
@@ -45,13 +43,20 @@ def of_file(
     # On the disk of the store.
     with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as folder:
         target = Path(folder, "file")
-        for where, fill in _ways(wanted, origins, report):
-            try:
-                fill(target)
-            except SupplyError as fault:
-                refused.append(f"{where}: {fault.what}")
-                continue
-            return kept(target, where, store)
+        # What the host's owner put there was meant, and costs no network.
+        names = [url.rpartition("/")[2] for url in wanted.urls]
+        for found in dropped(names, origins.host_file).values():
+            return kept(found, str(found), store)
+        for number, source in enumerate(origins.with_urls(wanted)):
+            report(Progress(number, None, "sources", source.where))
+            # The drop folder finds files by the very checksum that is missing.
+            if source.way != DROP:
+                try:
+                    source.fill(target)
+                except SupplyError as fault:
+                    refused.append(f"{source.where}: {fault.what}")
+                else:
+                    return kept(target, source.where, store)
     place, settings = host_files.path(), origins.host_file
     if wanted.urls:
         made = any(map(SourceArchive.of, wanted.urls))
@@ -82,22 +87,6 @@ def kept(path: Path, where: str, store: Store) -> Learned:
     with store.admitting(sha256, where) as place:
         shutil.copyfile(path, place)
     return Learned(sha256, where)
-
-
-def _ways(
-    wanted: WantedArchive, origins: Origins, report: Callable[[Progress], None]
-) -> Iterator[tuple[str, Callable[[Path], object]]]:
-    # What the host's owner put there was meant, and costs no network.
-    names = [url.rpartition("/")[2] for url in wanted.urls]
-    for found in dropped(names, origins.host_file).values():
-        yield str(found), partial(shutil.copyfile, found)
-    for url in origins.urls(wanted):
-        # One attempt each: whoever waits for a checksum sits at a terminal.
-        yield url, partial(downloads.download, url, pauses=(), report=report)
-    for source in origins.sources(wanted):
-        # The drop folder finds files by the very checksum that is missing.
-        if source.way != DROP:
-            yield source.where, source.fill
 
 
 def dropped(names: Collection[str], host_file: HostFile) -> dict[str, Path]:

@@ -4,13 +4,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
-from tfwright.tools.http import client, downloads
+from tfwright.tools.http import client
 from tfwright.vault.origins import URL, Origins, Source, WantedArchive
 from tfwright.vault.store import Store
 
@@ -64,13 +63,10 @@ def report(
         (
             archive,
             [
-                # The report says how the sources are now, so a failed download is not repeated.
-                *(
-                    Source(URL, url, remote=True, fill=partial(downloads.download, url, pauses=()))
-                    for url in origins.urls(archive)
-                ),
+                source
+                for source in origins.with_urls(archive)
                 # A git mirror or an index can be asked only by a download.
-                *(source for source in origins.sources(archive) if deep or not source.remote),
+                if deep or source.way == URL or not source.remote
             ],
         )
         for archive, origins in wanted

@@ -233,6 +233,16 @@ class Origins:
         every = self._every(wanted)
         return [source for source in every if not (self.offline and source.remote)]
 
+    def with_urls(self, wanted: WantedArchive) -> list[Source]:
+        """Return all places that may have a file, its urls first, each of which is asked once."""
+        return [
+            *(
+                Source(URL, url, remote=True, fill=partial(downloads.download, url, pauses=()))
+                for url in self.urls(wanted)
+            ),
+            *self.sources(wanted),
+        ]
+
     def _every(self, wanted: WantedArchive) -> Iterator[Source]:
         """Yield them from what is nearest to the original bytes to what somebody put there."""
         if wanted.pack:

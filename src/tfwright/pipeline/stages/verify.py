@@ -31,6 +31,8 @@ class Trial(NamedTuple):
     command: Command
     seconds: float | None = None
     """How long it may take; None where it has no limit."""
+    smoke: bool = False
+    """Whether it is a program of the smoke folder."""
 
 
 def run(
@@ -47,7 +49,7 @@ def run(
     wheel, venv = sealed.wheel.path, _venv(job)
     # Made before anything runs: an unknown smoke program is refused at once.
     trials = _trials(job, table, str(wheel))
-    programs = _programs(job, table)
+
     # Reading takes seconds, so it goes before the venv and the programs.
     checks = list(_read(job, sealed.wheel, table, wanted, host))
     files.remove(venv.place)
@@ -58,8 +60,7 @@ def run(
         job.log("verify-venv"),
         remedy=python_venv.remedy_without(host.interpreter, host.python),
     )
-    checks += [_pass(job, wheel, trial) for trial in trials]
-    checks += [_smoke(job, wheel, program) for program in programs]
+    checks += [(_smoke if trial.smoke else _pass)(job, wheel, trial) for trial in trials]
     # Kept where something failed, for whoever looks into it.
     files.remove(venv.place)
     return Verdict(wheel=sealed.wheel, checks=tuple(checks))
@@ -78,7 +79,7 @@ def inputs(table: VerifyTable) -> Mapping[str, str]:
 
 def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step]:
     """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
-    trials = _trials(job, table, "@WHEEL@") + _programs(job, table)
+    trials = _trials(job, table, "@WHEEL@")
     # Python 2 needs virtualenv, so the version decides the command.
     version = host.python if host else ""
     creation = _venv(job).creation("@PYTHON@", version, job.places.home)
@@ -157,6 +158,11 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     for name in table.tests:
         command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
         trials.append(Trial(f"test {name}", command))
+    # The smoke programs, on the first module that the recipe imports.
+    module = next(iter(table.imports), "tensorflow")
+    for name in table.smoke:
+        command = venv.program(name, module, home, table.env)
+        trials.append(Trial(name, command, smoke=True))
     return trials
 
 
@@ -179,14 +185,6 @@ def _copy(job: Job, test: str) -> Path:
     path = Path(test)
     folder = "-".join(path.with_suffix("").parts)
     return _venv(job).place.parent / "tests" / folder / path.name
-
-
-def _programs(job: Job, table: VerifyTable) -> list[Trial]:
-    """Return the recipe's smoke programs, to be run on the first module that it imports."""
-    module = next(iter(table.imports), "tensorflow")
-    venv = _venv(job)
-    home, extra = job.places.home, table.env
-    return [Trial(name, venv.program(name, module, home, extra)) for name in table.smoke]
 
 
 def _installations(job: Job, table: VerifyTable, wheel: str) -> Iterator[Trial]:
