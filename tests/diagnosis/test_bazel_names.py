@@ -33,7 +33,7 @@ def test_an_option_says_which_bazel_is_at_work(option: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("maven_jar", "0.17.2 to 1.2.1 have `maven_jar`"),
+        ("maven_jar", "0.17.2 to 1.2.0 have `maven_jar`"),
         ("CcInfo", "0.20.0 to 7.7.1 have `CcInfo`; a flag"),
         ("cc_library", "0.17.2 to 7.7.1 have"),
     ],

@@ -157,19 +157,12 @@ def _pin_packages(
             job.listener.note(f"The versions in {path.stem}{PINS} do not fit; pip chooses others")
             lists[key] = resolving.closure(interpreter, version, lines, log)
         numpy = [line for line in lists[key] if packages.name_of(line) == "numpy"]
-    _write(path, lists, direct)
-    return lists
-
-
-def _write(
-    path: Path, lists: Mapping[str, Sequence[str]], added: Mapping[str, Sequence[str]]
-) -> None:
-    """Write what a recipe names into its own lists, and what that needs next to it."""
+    # Write what a recipe names into its own lists, and what that needs next to it.
     resolved = {}
     for key, own in named_packages(toml.values_of(path)).items():
         table, name = key.split(".")
         pins = lists.get(key, ())
-        names = {packages.name_of(line) for line in (*own, *added[key])}
+        names = {packages.name_of(line) for line in (*own, *direct[key])}
         kept = [pin for pin in pins if packages.name_of(pin) in names]
         # The author's layout of a list that stays as it is stays as well.
         if kept != own:
@@ -182,6 +175,7 @@ def _write(
             head = "".join(re.findall(r"\A(?:#.*\n)+", files.text(place)))
         values = toml.values_of(path)
         files.write(place, pins_text(head, values, resolved["host"], resolved["verify"]))
+    return lists
 
 
 def _without(pins: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -156,7 +156,19 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     """Return all differences, in no order."""
     common = [place for place in one.members if place in two.members]
     changed = [place for place in common if not _same(one, two, place)]
-    yield from _paths(one, two)
+    if one.folder != two.folder:
+        names = f"{one.folder}, then {two.folder}"
+        yield Difference("path", "", "they have different names", (names,))
+    for there, other, side in ((one, two, "first"), (two, one, "second")):
+        sizes = {
+            place: member.file_size
+            for place, member in there.members.items()
+            if place not in other.members
+        }
+        if sizes:
+            missing = sorted(sizes, key=lambda place: (-sizes[place], place))
+            lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
+            yield Difference("path", "", f"files only in the {side} ({len(sizes):,})", lines)
     # The largest first: in a wheel of TensorFlow, its library is what a reader asks about.
     for place in sorted(changed, key=lambda place: -two.members[place].file_size):
         # RECORD differs wherever a file does; `_records` says what is left beyond that.
@@ -182,23 +194,6 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
         if apart:
             what = f"{len(apart):,} of {len(common):,} files {attribute.what}"
             yield Difference(attribute.group, "", what, sample(apart))
-
-
-def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
-    """Name what is in one wheel and not in the other, the largest first."""
-    if one.folder != two.folder:
-        names = f"{one.folder}, then {two.folder}"
-        yield Difference("path", "", "they have different names", (names,))
-    for there, other, side in ((one, two, "first"), (two, one, "second")):
-        sizes = {
-            place: member.file_size
-            for place, member in there.members.items()
-            if place not in other.members
-        }
-        if sizes:
-            missing = sorted(sizes, key=lambda place: (-sizes[place], place))
-            lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
-            yield Difference("path", "", f"files only in the {side} ({len(sizes):,})", lines)
 
 
 def _same(one: Opened, two: Opened, place: str) -> bool:
