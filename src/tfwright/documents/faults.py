@@ -234,9 +234,7 @@ def of_syntax(text: str, message: str) -> DocumentFault:
     # At the end of the document the parser names no line.
     line = int(found[1]) if found else max(len(text.splitlines()), 1)
     source = _source_line(text, line)
-    if text.startswith("\N{ZERO WIDTH NO-BREAK SPACE}"):
-        what = "begins with a byte order mark"
-        return DocumentFault(1, what, "Save the file as UTF-8 without a byte order mark.")
+
     if re.match(r"(<{7}|={7}|>{7}|\|{7})( |$)", source):
         what = "a line of an unfinished merge"
         return DocumentFault(line, what, "Finish the merge, and delete git's marks.")

@@ -40,6 +40,12 @@ def home() -> Path:
     return found if found.is_absolute() else HOMELESS
 
 
+def settings(name: str) -> Path:
+    """Return where a file of the user's settings has its place (XDG Base Directory)."""
+    config = os.environ.get("XDG_CONFIG_HOME") or home() / ".config"
+    return Path(config) / "tfwright" / name
+
+
 def expanded(path: Path | str) -> Path:
     """Return a path with its ``~`` or ``~user`` replaced; unchanged without such a user."""
     # Path.expanduser raises RuntimeError for an unknown user.

@@ -340,8 +340,7 @@ def path() -> Path:
     named = os.environ.get("TFWRIGHT_HOST_FILE")
     if INSTALLED and not named and (ROOT / HOST_FILE).is_file():
         return ROOT / HOST_FILE
-    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
-    return Path(named) if named else Path(config) / "tfwright" / "host.toml"
+    return Path(named) if named else filesystem.settings("host.toml")
 
 
 def drop_folder(settings: HostFile) -> str:

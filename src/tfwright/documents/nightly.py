@@ -294,8 +294,7 @@ def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
 def path() -> Path:
     """Return where the file is: $TFWRIGHT_NIGHTLY_FILE, else next to the host file."""
     named = os.environ.get("TFWRIGHT_NIGHTLY_FILE")
-    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
-    return Path(named) if named else Path(config) / "tfwright" / "nightly.toml"
+    return Path(named) if named else filesystem.settings("nightly.toml")
 
 
 def read(file: Path | None = None) -> NightlyFile:

@@ -189,14 +189,10 @@ class SourceTable(Table):
         return {**found, **values}
 
     @model_validator(mode="after")
-    def _version_is_of_its_release(self) -> Self:
+    def _is_consistent(self) -> Self:
         if self.version and self.version.line != self.release:
             message = f"source.version: {self.version} is not of release {self.release}"
             raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _has_rules(self) -> Self:
         if self.interface == "tensorflow" and self.release == NO_RELEASE:
             raise ValueError(
                 'source.release: none belongs to interface = "own"; the rules of TensorFlow\'s '
@@ -686,15 +682,11 @@ class Recipe(Table):
         return (self.source.commit, *own)
 
     @model_validator(mode="after")
-    def _toolkit_is_of_the_versions(self) -> Self:
+    def _is_consistent(self) -> Self:
         for name, _ in self.toolkit.parts():
             # The compiler's version is part of its package's name: see `ToolkitTable.gcc`.
             if name != "compiler" and getattr(self.host, name) is None:
                 raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
-        return self
-
-    @model_validator(mode="after")
-    def _nccl_exists(self) -> Self:
         first, last = SEPARATE_NCCL
         separate = first <= self.source.release <= last
         if self.nccl.rebuild and not separate:
@@ -703,20 +695,12 @@ class Recipe(Table):
                 "only 1.0 to 1.12 do"
             )
             raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _libraries_are_of_a_mac(self) -> Self:
         # A wheel for "any" system may be built on a Mac, so only Linux is refused.
         if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
             raise ValueError(
                 "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has "
                 "none"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _name_can_be_chosen(self) -> Self:
         if self.package.project_name and self.package.program:
             raise ValueError(
                 "package.project_name belongs to TensorFlow's build_pip_package; "
@@ -728,10 +712,6 @@ class Recipe(Table):
                 "does not have --project_name, which came with 1.9"
             )
             raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _own_interface_is_described(self) -> Self:
         own = self.source.interface == "own"
         if not own and self.configure.bazelrc.lines:
             raise ValueError(

@@ -6,7 +6,7 @@ headers, other paths, renames and wide contexts do not matter.
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -139,7 +139,11 @@ def _leading(tree: Path, text: str) -> int:
     Files that exist say it, or else the directories of new ones. Where neither does, it is what
     git writes. Raises RecipeError for new files whose place nothing says.
     """
-    names = list(_names(text))
+    # The files of the patch, and whether they are new.
+    names = [
+        (after if new or before == "/dev/null" else before, bool(new))
+        for before, after, new in _PAIR.findall(text)
+    ]
     usual = 1 if _PREFIX.search(text) else 0
     if not names:
         return 1
@@ -149,12 +153,6 @@ def _leading(tree: Path, text: str) -> int:
 
     depths = sorted(range(_DEEPEST), key=lambda depth: depth != usual)
     return max(depths, key=found) if any(map(found, depths)) else usual
-
-
-def _names(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the files of a patch, and whether they are new."""
-    for before, after, new in _PAIR.findall(text):
-        yield (after if new or before == "/dev/null" else before), bool(new)
 
 
 def _is_of(tree: Path, name: str, depth: int, *, new: bool) -> bool:

@@ -148,9 +148,17 @@ _OTHER_REMEDY = "Correct by a patch what puts the wheel together: pip cannot use
 
 
 def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
-    """Return the installation, the imports and the tree's own tests, in order."""
+    """Return the installation, the imports and the tests, in order."""
+    from tfwright.tools.python import packages, pips
+
     venv, home = _venv(job), job.places.home
-    trials = list(_installations(job, table, wheel))
+    # pip installs with the pinned requirements, or with none and no network. The pip of an old
+    # Python cannot read every wheel of its time, so a pinned one goes first.
+    pip, others = pips.apart((*table.requirements, *table.plugins))
+    shelves = packages.offline(job.places.stores)
+    trials = [Trial("install pip", _pip(job, *shelves, *pip))] if pip else []
+    where = shelves if others else ("--no-deps", "--no-index")
+    trials.append(Trial("install", _pip(job, *where, wheel, *others)))
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
         command = venv.execution("-c", f"import {module}", home=home, extra=table.env)
@@ -185,21 +193,6 @@ def _copy(job: Job, test: str) -> Path:
     path = Path(test)
     folder = "-".join(path.with_suffix("").parts)
     return _venv(job).place.parent / "tests" / folder / path.name
-
-
-def _installations(job: Job, table: VerifyTable, wheel: str) -> Iterator[Trial]:
-    """Yield the runs of pip: with the pinned requirements, or with none and no network.
-
-    The pip of an old Python cannot read every wheel of its time, so a pinned one goes first.
-    """
-    from tfwright.tools.python import packages, pips
-
-    pip, others = pips.apart((*table.requirements, *table.plugins))
-    shelves = packages.offline(job.places.stores)
-    if pip:
-        yield Trial("install pip", _pip(job, *shelves, *pip))
-    where = shelves if others else ("--no-deps", "--no-index")
-    yield Trial("install", _pip(job, *where, wheel, *others))
 
 
 def _pip(job: Job, *arguments: str) -> Command:
