@@ -244,6 +244,9 @@ class SubstituteTable(Table):
     only_if_missing: bool = False
     """Use the pinned archive wherever a source has it. A lock file then states which of both its
     builds take."""
+    patches: tuple[InnerPath, ...] = ()
+    """Those of source.patches that only this substitute needs; a build that takes the pinned
+    archive leaves them out. They may not change Bazel's files."""
 
     @property
     def pins(self) -> bool:
@@ -316,6 +319,11 @@ class FetchTable(Table):
         """The substitutes of archives that the tree pins: the wheel is made of other bytes."""
         given = self.substitutes.items()
         return {name: table for name, table in given if not table.pins}
+
+    @property
+    def patches(self) -> frozenset[str]:
+        """The patches that belong to a substitute."""
+        return frozenset(patch for table in self.substitutes.values() for patch in table.patches)
 
     def without(self, names: Collection[str]) -> Self:
         """Return the same without some substitutes."""
@@ -687,6 +695,11 @@ class Recipe(Table):
             # The compiler's version is part of its package's name: see `ToolkitTable.gcc`.
             if name != "compiler" and getattr(self.host, name) is None:
                 raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
+        for patch in sorted(self.fetch.patches - {*self.source.patches}):
+            raise ValueError(
+                f"fetch.substitutes: {patch} is a patch of a substitute, and source.patches does "
+                "not list it; list it there as well, in the order in which it is applied"
+            )
         first, last = SEPARATE_NCCL
         separate = first <= self.source.release <= last
         if self.nccl.rebuild and not separate:
