@@ -15,7 +15,7 @@ from tfwright.documents.toolkit import PartName, Way
 from tfwright.errors import SupplyError
 from tfwright.lock import packages
 from tfwright.pipeline import external
-from tfwright.pipeline.external import External, RecipePins
+from tfwright.pipeline.external import ExternalRules, RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener
 from tfwright.toolkit import sources
@@ -139,7 +139,7 @@ def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArch
         return WantedArchive(name, OPEN, table.urls, substitute=True)
     # Only the rule says into which directory the commit is packed, and into a zip or not.
     repository = external.repository(job.job, job.recipe.source)
-    rules = External(job.job, RecipePins.of(job.recipe), repository).rules()
+    rules = ExternalRules(job.job, RecipePins.of(job.recipe), repository).rules()
     return substitutes.wanted(name, table, substitutes.replaced(name, rules.repositories))
 
 

@@ -88,7 +88,7 @@ def rules_of(readings: Readings, tree: Path, table: SourceTable, content: str) -
 
 
 @dataclass(frozen=True)
-class External:
+class ExternalRules:
     """The external repositories of a recipe's tree, as its pins and this host's programs are."""
 
     job: Job
@@ -231,7 +231,7 @@ def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     # The stage that asks, seal, was promised no network; fetch has brought everything.
     quiet = replace(job, offline=True, listener=SILENCE)
     pins = replace(pins, fetch=inputs.taken(pins.fetch))
-    external = External(quiet, pins, inputs.mirror, inputs.programs)
+    external = ExternalRules(quiet, pins, inputs.mirror, inputs.programs)
     return external.lock(external.bring(None))
 
 

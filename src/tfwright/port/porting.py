@@ -337,7 +337,7 @@ def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rul
     source = job.recipe.source.model_copy(update={"patches": tuple(applied), "assets": {}})
     pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
     try:
-        return external.External(job.job, pins, repository).rules()
+        return external.ExternalRules(job.job, pins, repository).rules()
     except TfwrightError:
         # Each patch fits by itself, and may need another one; or the rules can only be read with
         # patches that do not fit: the report says so and goes on.

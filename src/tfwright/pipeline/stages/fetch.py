@@ -47,7 +47,7 @@ def run(
     """Obtain what is not there yet; everything is verified by commit or digest."""
     from tfwright.host import hermetic
     from tfwright.pipeline import external
-    from tfwright.pipeline.external import External, RecipePins
+    from tfwright.pipeline.external import ExternalRules, RecipePins
     from tfwright.rules import listings, tree_files
     from tfwright.tools.python import packages
     from tfwright.vault import bundle, lock
@@ -79,7 +79,7 @@ def run(
         lacking.append(fault)
     # Also without a Bazel: all that is missing is named at once.
     try:
-        here = External(job, pins, repository, programs).in_force(locked)
+        here = ExternalRules(job, pins, repository, programs).in_force(locked)
         reached = here.bring(locked)
     except SupplyError as fault:
         raise _together([*lacking, fault]) from fault
