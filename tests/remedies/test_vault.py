@@ -23,6 +23,7 @@ from tfwright.bundle import packing, unpacking
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
+from tfwright.documents.toolkit import PartTable
 from tfwright.errors import HostError, RecipeError, SilentServerError, SupplyError, TfwrightError
 from tfwright.lock import inputs as locks
 from tfwright.pipeline.job import RecipeJob
@@ -494,7 +495,7 @@ def test_a_toolkit_is_downloaded_once_the_network_is_there(
     supplier = Supplier(store, host_file, SILENCE, log)
 
     def download() -> None:
-        supplier._download(pins)
+        supplier._bring("archives", PartTable(), pins)
 
     assert failing(download, SupplyError).remedy == "Check the network."
     (served / "a.tgz").write_bytes(b"right")
