@@ -81,25 +81,25 @@ def prepared(
         {"PYTHON_BIN_PATH": str(inputs.python), "PYTHON_LIB_PATH": packages},
         expected.ConfiguredHost(host.system, host.python, host.cuda, host.cudnn),
     )
-    return _program(job, recipe, interview, inputs, tree.epoch)
+    return _program(job, recipe, interview, inputs, tree)
 
 
 def _program(
-    job: Job, recipe: Recipe, interview: "Interview", inputs: Inputs | None, epoch: int
+    job: Job, recipe: Recipe, interview: "Interview", inputs: Inputs | None, tree: Tree | None
 ) -> "ConfigureProgram":
     from tfwright.configure.program import ConfigureProgram
 
     places = job.places
     return ConfigureProgram(
         recipe=recipe,
-        tree=places.tree,
+        tree=tree.path if tree else places.tree,
         interview=interview,
         bazel=inputs.bazel.path if inputs else Path(),
         python=inputs.python if inputs else Path(),
         programs=places.programs,
         home=places.home,
         log=job.log("configure"),
-        epoch=epoch,
+        epoch=tree.epoch if tree else 0,
     )
 
 
@@ -224,7 +224,7 @@ def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -
         python["PYTHON_BIN_PATH"] = str(fetched.python)
     host = expected.ConfiguredHost(expected.system(recipe))
     interview = expected.interview(recipe, job.host_file, _scripts(recipe, tree), python, host)
-    program = _program(job, recipe, interview, None, tree.epoch if tree else 0)
+    program = _program(job, recipe, interview, None, tree)
     return (program.command, Writes(program.written[0], rendered(recipe, job.host_file, tree)))
 
 
