@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tfwright.configure import catalogue
 from tfwright.configure.catalogue import Answer, Prompt
 from tfwright.configure.interview import Interview
-from tfwright.documents.recipe import HERMETIC_PYTHON_NAMES
+from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.release import ExactRelease, Release, first_of
 from tfwright.printable import nearest
 

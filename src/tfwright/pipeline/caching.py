@@ -129,7 +129,7 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
         remote.close()
         _note_transfer(job, "Took", cache.fetched, remote, "from")
         written = CacheEntries.of(job, tools.digest)
-        written.keep(job, damaged=sorted(remote.damaged | set(written.damaged)))
+        written.keep(job, damaged=tuple(sorted(remote.damaged | {*written.damaged})))
     return cache
 
 

@@ -79,6 +79,8 @@ def build(job: RecipeJob) -> Results:
             with _named(stage, job), disk.explained():
                 # Before it runs, so that a crash leaves no false stamp.
                 stamps.path(job, stage.name).unlink(missing_ok=True)
+                if stage.name == job.again:
+                    files.remove(job.places.configured)
                 _empty(job.places.home)
                 with _closed_off(job, stage), containers.around(job, stage.name):
                     made[stage.makes] = stage.run(job, made)
