@@ -20,7 +20,7 @@ from tfwright.nightly.night import BuildHost
 from tfwright.nightly.pages import build as pages
 from tfwright.nightly.pages import charts, log
 from tfwright.nightly.pages import site as site_pages
-from tfwright.nightly.pages.charts import Curves, TimedAction, Timeline
+from tfwright.nightly.pages.charts import TimedAction, Timeline
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import TEMPLATES
 
@@ -398,21 +398,8 @@ def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "curves", [{}, {"CPU": []}, {"CPU": [(0.0, 5.0)]}, {"CPU": [(64.0, float("nan"))]}]
-)
-def test_a_sweep_without_a_point_draws_nothing(curves: Curves) -> None:
-    assert charts.sweep(curves) is None
-
-
-def test_a_sweep_has_a_line_for_each_device(tmp_path: Path) -> None:
+def test_a_page_draws_the_sweep(tmp_path: Path) -> None:
     curves = {"CPU": [(64.0, 5.0), (128.0, 20.0)], "GPU": [(64.0, 50.0), (128.0, 900.0)]}
-    plot = charts.sweep(curves)
-    assert plot
-    assert [curve.name for curve in plot.curves] == ["CPU", "GPU"]
-    # The last point of the faster device is the highest one, near the upper edge.
-    assert plot.curves[1].points[-1][1] == 13.2
-    assert charts.sweep({"CPU": [(64.0, 5.0)]})
     text = pages.page(a_build(sweep=curves), tmp_path, None, tmp_path)
     Checked(text)
     assert '<g class="gpu"><path d="M60.0 ' in text

@@ -5,7 +5,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
@@ -35,7 +34,6 @@ LET_THROUGH = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 """What of the caller's environment reaches the programs: where CUDA is, which GPUs are meant."""
 NEED_NO_MODULE = ("imports", "library_path")
 """The other programs have nothing to say about a module that does not import."""
-KEPT = "smoke.json"
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Request:
     @property
     def place(self) -> Path:
         """The directory of its venv, its logs and its report."""
-        return home(self.host_file) / self.wheel.stem
+        return self.host_file.build_out / "smoke" / self.wheel.stem
 
     @property
     def venv(self) -> WheelVenv:
@@ -172,7 +170,7 @@ def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> Smoke
             installed=installed,
             outcomes=tuple(outcomes),
         )
-        files.write(request.place / KEPT, report.dump())
+        files.write(request.place / "smoke.json", report.dump())
         # A venv with TensorFlow takes gigabytes; only a failure makes it worth keeping.
         if not report.failures:
             files.remove(request.venv.place)
@@ -184,21 +182,6 @@ def insist(request: Request, report: SmokeReport) -> None:
     # The first failure usually causes the others: without the import, nothing else works.
     for outcome in report.failures:
         raise request.venv.refused(report.wheel, outcome)
-
-
-def kept(host_file: HostFile) -> list[SmokeReport]:
-    """Return the last report of every wheel that was tried here."""
-    reports = []
-    for path in sorted(home(host_file).glob(f"*/{KEPT}")):
-        # A report of another release is left out; its wheel can be tried again.
-        with suppress(OSError, ValidationError):
-            reports.append(_REPORT.validate_json(files.content(path)))
-    return reports
-
-
-def home(host_file: HostFile) -> Path:
-    """Return the directory that holds a directory for each wheel that was tried."""
-    return host_file.build_out / "smoke"
 
 
 def target(request: Request) -> tuple[Path, str]:

@@ -163,69 +163,6 @@ def _bars(
     return BarPlot(title, tuple(bars), marks, days[0], days[-1])
 
 
-Curves = Mapping[str, Sequence[tuple[float, float]]]
-"""By device, rows of a matrix and operations a second."""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One device's line in a plot, with its name at the end in place of a legend."""
-
-    name: str
-    points: tuple[tuple[float, float], ...]
-    """Across and down, in SVG units."""
-
-
-@dataclass(frozen=True)
-class SweepPlot:
-    """Operations a second over the size of matrices; both axes are logarithmic."""
-
-    grid: Mapping[float, float]
-    """By power of ten, how far down its line is."""
-    ticks: Mapping[float, float]
-    """By size, how far across its name is."""
-    curves: tuple[Curve, ...]
-
-
-def sweep(curves: Curves) -> SweepPlot | None:
-    """Return a plot of 560 by 260 SVG units with a line for each device; None without a point."""
-    shown = {
-        # The wheel's own code measured them: not every point has a place on such axes.
-        name: [pair for pair in own if all(math.isfinite(one) and one > 0 for one in pair)]
-        for name, own in curves.items()
-    }
-    points = [point for own in shown.values() for point in own]
-    if not points:
-        return None
-    sizes = sorted({size for size, _ in points})
-    speeds = [speed for _, speed in points]
-    low, high = math.floor(math.log10(min(speeds))), math.ceil(math.log10(max(speeds)))
-    # Speeds that are all one power of ten would leave an axis without a length.
-    powers = [10.0**power for power in range(low, max(high, low + 1) + 1)]
-
-    def across(size: float) -> float:
-        return _place(size, sizes, 60, 510)
-
-    def down(speed: float) -> float:
-        return _place(speed, powers, 220, 10)
-
-    return SweepPlot(
-        {power: down(power) for power in powers},
-        {size: across(size) for size in sizes},
-        tuple(
-            Curve(name, tuple((across(size), down(speed)) for size, speed in own))
-            for name, own in shown.items()
-            if own
-        ),
-    )
-
-
-def _place(value: float, axis: Sequence[float], start: float, end: float) -> float:
-    """Return where a value lies between the ends of a logarithmic axis."""
-    span = math.log(axis[-1] / axis[0]) or 1.0
-    return round(start + math.log(value / axis[0]) / span * (end - start), 1)
-
-
 @dataclass(frozen=True)
 class TimedAction:
     """One action of Bazel."""
