@@ -26,7 +26,7 @@ from tfwright.nightly import builds, night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, FreeSpace, NightOutcome
-from tfwright.nightly.notices import Notice
+from tfwright.nightly.notices import Channel, Notice
 from tfwright.tools.process import file_lock
 
 pytestmark = pytest.mark.medium
@@ -510,8 +510,6 @@ class Heard:
         self.notices: list[Notice] = []
         self.broken = False
 
-    name = "test"
-
     def send(self, notice: Notice) -> None:
         if self.broken:
             raise HostError("the line is dead", remedy="Wait.")
@@ -524,7 +522,9 @@ class Heard:
 
 def with_channel(host: BuildHost) -> tuple[BuildHost, Heard]:
     heard = Heard()
-    return BuildHost(host.nightly, host.builder, host.clock, channels=(heard,)), heard
+    return BuildHost(
+        host.nightly, host.builder, host.clock, channels=(Channel("test", heard.send),)
+    ), heard
 
 
 def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
@@ -649,9 +649,8 @@ def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(tmp_p
 def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
     host, dead = with_channel(host_with(tmp_path, "a"))
     alive = Heard()
-    alive.name = "alive"
     dead.broken = True
-    both = BuildHost(host.nightly, host.builder, host.clock, channels=(dead, alive))
+    both = replace(host, channels=(*host.channels, Channel("alive", alive.send)))
     builder_of(host).broken["a"] = BROKEN
     pass_night(both)
     assert alive.kinds == ["failing"]

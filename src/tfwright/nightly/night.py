@@ -11,14 +11,14 @@ import functools
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
-from tfwright.errors import HostError, TfwrightError
+from tfwright.errors import HostError, TfwrightError, said
 from tfwright.nightly import builds, notices, retention, site, status
 from tfwright.nightly import plan as plans
 from tfwright.nightly import state as states
@@ -257,38 +257,20 @@ def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.
     with states.opened(nightly.directory) as state:
         book = notices.Book(state, moment, channels)
         book.raise_all(nightly)
-        if _is_cut_off(nightly.directory, state):
-            book.raise_cut_off()
+        last = state.last_night()
+        if last and not last.finished:
+            # A night that still runs has not ended in the middle.
+            with suppress(LockHeldError), _alone(nightly.directory, wait=False):
+                # Asked again: it may have come to its end while the lock was waited for.
+                if (last := state.last_night()) and not last.finished:
+                    book.raise_cut_off(last)
         return book.send()
 
 
-def _is_cut_off(directory: Path, state: State) -> bool:
-    """Say whether the last night ended in the middle; one that still runs has not."""
-    last = state.last_night()
-    if last is None or last.finished:
-        return False
-    try:
-        with _alone(directory, wait=False):
-            # Asked again: it may have come to its end while the lock was waited for.
-            last = state.last_night()
-            return last is not None and not last.finished
-    except HostError:
-        return False
-
-
-@contextmanager
-def _alone(directory: Path, *, wait: bool) -> Iterator[None]:
+def _alone(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
     """Hold the directory's lock; two hosts may share the directory."""
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(file_lock.held(directory / LOCK, "invoke nightly", wait=wait))
-        except LockHeldError as fault:
-            raise HostError(
-                f"Another night runs in {directory}: {fault.what}",
-                remedy="Wait for it, or add --wait; nothing was changed.",
-                evidence=fault.evidence,
-            ) from fault
-        yield
+    remedy = "Wait for that night, or add --wait; nothing was changed."
+    return file_lock.held(directory / LOCK, "invoke nightly", wait=wait, remedy=remedy)
 
 
 def _chosen(host: BuildHost, only: str) -> list[Target]:
@@ -318,10 +300,8 @@ def _planned(
             fingerprint = host.builder.fingerprint(target)
             item = plans.planned(target, fingerprint, past[target.name], asked=asked)
             obstacle = host.builder.obstacle(target) if look and item.due else ""
-        except TfwrightError as fault:
-            obstacle = fault.what
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
-            obstacle = f"a flaw in tfwright: {type(fault).__name__}: {fault}"
+            obstacle = said(fault)
         if obstacle:
             blocked[target.name] = obstacle
         else:
@@ -583,7 +563,7 @@ class Night:
             try:
                 culprit = self.host.bisect(build, left)
             except Exception as fault:  # noqa: BLE001 a bisection must not cost the night
-                self.host.note(f"{build.target}: bisect: {fault}")
+                self.host.note(f"{build.target}: bisect: {said(fault)}")
                 continue
             if culprit:
                 found[build.target] = culprit.said
@@ -603,7 +583,8 @@ class Night:
             same = item.why == "unchanged" and not item.target.follow
             if same and item.last_good and item.seconds <= left:
                 candidates[item.target] = item
-        target = self._in_turn(list(candidates), "reproduced")
+        checks, moment = self.state.checks("reproduced"), self.host.clock()
+        target = plans.in_turn(list(candidates), checks, moment)
         order = self._order(candidates[target]) if target else None
         if order is None or order.last_good is None or order.last_wheel is None:
             return "", ""
@@ -611,15 +592,14 @@ class Night:
         why = "built again from nothing, to compare"
         self._queue([WaitingBuild(order.target.name, why, candidates[order.target].seconds)])
         self._begin(order.target.name)
-        fleet = self.host.fleet
-        why = _answer(
-            lambda: (
-                fleet.reproduce(again)
-                if fleet
-                else self.host.builder.reproduce(again.target, wheel)
-            )
-        )
-        name = order.target.name
+        fleet, name = self.host.fleet, order.target.name
+        try:
+            if fleet:
+                why = fleet.reproduce(again)
+            else:
+                why = self.host.builder.reproduce(again.target, wheel)
+        except Exception as fault:  # noqa: BLE001 a flaw in a check must not cost the night
+            why = said(fault)
         # By target for the turn, by build for the index: a later build is not reproduced yet.
         for kind in ("reproduced", f"reproduced:{order.last_good.id}"):
             self.state.check(name, kind, self.host.clock(), passed=not why, detail=why)
@@ -678,11 +658,6 @@ class Night:
     def _judge_build(self, build: NightlyBuild) -> None:
         self.state.judge(build.target, self.number, build.verdict, build.id, build.detail)
 
-    def _in_turn(self, candidates: Sequence[Target], kind: str) -> Target | None:
-        """Return the target that was checked in one way longest ago."""
-        turns = {name: check.at for name, check in self.state.checks(kind).items()}
-        return plans.in_turn(candidates, turns, self.host.clock())
-
     def _publish(self, *, pages: bool = True, ended: bool = False) -> None:
         """Bring the site up to date; say which files it does not list."""
         host = self.host
@@ -725,13 +700,3 @@ def _compared(build: NightlyBuild, order: BuildOrder) -> NightlyBuild:
         return build
     changed = plans.differing(last.fingerprint, order.fingerprint)
     return build.model_copy(update={"against": last.id, "changed": changed})
-
-
-def _answer(question: Callable[[], str]) -> str:
-    """Return the answer; a check that cannot be made says why, and fails no night."""
-    try:
-        return question()
-    except TfwrightError as fault:
-        return fault.what
-    except Exception as fault:  # noqa: BLE001 a flaw in a check must not cost the night
-        return f"the check failed: {type(fault).__name__}: {fault}"
