@@ -12,7 +12,7 @@ from tests.upstream import commit
 
 from tfwright.bisect import bisection as bisecting
 from tfwright.bisect import page, trial
-from tfwright.bisect.bisection import Bisection, HostChange, expected_trials, first_bad
+from tfwright.bisect.bisection import Bisection, HostChange, expected_trials, suspects
 from tfwright.bisect.steps import BisectStep, steps_between
 from tfwright.bisect.trial import Symptom, TrialAnswer, Trials
 from tfwright.documents import nightly, recipe
@@ -174,8 +174,7 @@ def test_the_commit_that_broke_the_compiler_is_named(
 ) -> None:
     monkeypatch.setattr(trial, "engine", FakeEngine(culprit))
     outcome = run(wanted)
-    assert outcome.culprits is not None
-    assert outcome.culprits.first_bad.commit == COMMITS[culprit]
+    assert outcome.suspects[-1].commit == COMMITS[culprit]
     assert outcome.result.line == "the compiler found an error"
 
 
@@ -184,7 +183,7 @@ def test_what_passes_now_is_not_blamed_on_the_last_commit(
 ) -> None:
     monkeypatch.setattr(trial, "engine", FakeEngine(len(COMMITS)))
     outcome = run(wanted)
-    assert outcome.culprits is None
+    assert not outcome.suspects
     assert outcome.start.answer == "good"
 
 
@@ -205,8 +204,7 @@ def test_an_interrupted_run_repeats_no_trial(
     outcome = run(wanted)
     assert outcome.remembered == 2
     assert len(engine.built) == len(set(engine.built))
-    assert outcome.culprits is not None
-    assert outcome.culprits.first_bad.commit == COMMITS[5]
+    assert outcome.suspects[-1].commit == COMMITS[5]
 
 
 def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
@@ -245,7 +243,7 @@ def test_a_good_build_that_fails_now_points_at_the_host(
     outcome = run(changed_host)
     page.show_outcome(changed_host, outcome)
     printed = capsys.readouterr().out
-    assert outcome.culprits is None
+    assert not outcome.suspects
     assert outcome.ran == 1
     assert "the compiler, from gcc 12 to gcc 4" in printed
 
@@ -553,7 +551,7 @@ def test_the_first_bad_step_is_found_wherever_it_is(count: int) -> None:
             tried.append(step)  # noqa: B023 called within the loop
             return "bad" if step >= culprit else "good"
 
-        assert first_bad(range(count), judged).suspects == (culprit,)
+        assert suspects(range(count), judged) == (culprit,)
         assert len(tried) <= expected_trials(count) + 1
 
 
@@ -563,9 +561,9 @@ def test_steps_that_cannot_be_tried_leave_more_than_one_suspect() -> None:
             return "skip"
         return "bad" if step >= 5 else "good"
 
-    found = first_bad(range(10), tried)
-    assert found.suspects == (4, 5, 6)
-    assert found.first_bad == 6
+    found = suspects(range(10), tried)
+    assert found == (4, 5, 6)
+    assert found[-1] == 6
 
 
 def test_a_single_step_needs_no_trial() -> None:
@@ -575,5 +573,5 @@ def test_a_single_step_needs_no_trial() -> None:
         asked.append(step)
         return "good"
 
-    found = first_bad(["only"], tried)
-    assert (found.first_bad, asked) == ("only", [])
+    found = suspects(["only"], tried)
+    assert (found[-1], asked) == ("only", [])

@@ -470,29 +470,6 @@ def test_of_a_build_that_broke_without_a_log_of_its_own_the_last_ones_are_shown(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0.2, "0.2 s"), (59, "59 s"), (125, "2 min 05 s"), (3000, "50 min"), (7500, "2 h 05 min")],
-)
-def test_times_are_said_in_the_units_that_matter(seconds: float, said: str) -> None:
-    assert words.duration(seconds) == said
-
-
-@pytest.mark.parametrize(
-    ("count", "written"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1_000, "1.0 kB"),
-        (131_849_591, "132 MB"),
-        (2_870_000_000, "2.9 GB"),
-        (5_000_000_000_000, "5000 GB"),
-    ],
-)
-def test_a_size_has_two_to_four_digits(count: int, written: str) -> None:
-    assert words.size(count) == written
-
-
-@pytest.mark.parametrize(
     ("before", "now", "written"),
     [(100, 103.1, "+3.1 %"), (100, 90, "\N{MINUS SIGN}10.0 %"), (100, 100.05, ""), (0, 5, "")],
 )

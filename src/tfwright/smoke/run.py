@@ -185,38 +185,16 @@ class WheelVenv:
         """The directory that comes first on the PATH of whatever runs in it."""
         return (self.place / "bin",)
 
-    def creation(self, interpreter: str, version: str, home: Path) -> Command:
-        """Return the making of the venv; Python 2 has no venv module of its own."""
-        # Of the interpreter itself: its own module makes a venv of exactly its version.
-        module = "virtualenv" if version.startswith("2.") else "venv"
-        argv = (interpreter, "-m", module, str(self.place))
-        return Command(argv, self.place.parent, clean_environment(home))
-
-    def pip(self, *arguments: str) -> Command:
-        """Return a run of its pip that may ask the package index, through this host's proxies."""
-        # Only here: a proxy's address may hold a password,
-        # which no program of the wheel needs.
-        env = package_clients.of("pip", self.programs)
-        return self._pip(arguments, env)
-
     def pip_offline(self, home: Path, *arguments: str) -> Command:
         """Return a run of its pip that needs no network and gets no proxies' passwords."""
-        return self._pip(arguments, clean_environment(home, self.programs))
-
-    def _pip(self, arguments: tuple[str, ...], env: dict[str, str]) -> Command:
-        # "python -m pip" works where the path is too long for the first line of a script.
         command = package_clients.pip(self.python, *arguments, cwd=self.place.parent)
-        return replace(command, env=env)
+        return replace(command, env=clean_environment(home, self.programs))
 
     def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return a run of its Python."""
         # A clean environment: PYTHONPATH or LD_PRELOAD of the caller would change the result.
         env = clean_environment(home, self.programs, extra=extra)
         return Command((str(self.python), *arguments), self.place.parent, env)
-
-    def program(self, name: str, module: str, home: Path, extra: Mapping[str, str]) -> Command:
-        """Return the run of a smoke program on a module."""
-        return self.execution(str(program(name)), module, home=home, extra=extra)
 
     def refusal(self, wheel: str, name: str, why: str, evidence: Evidence) -> WheelError:
         """Return the error that a wheel failed in something that was done with it."""

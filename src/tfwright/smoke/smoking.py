@@ -19,13 +19,13 @@ from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolError, WheelError
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, WheelError
 from tfwright.host import probes, pythons
 from tfwright.smoke import PROGRAMS, run
 from tfwright.smoke.run import TrialOutcome, WheelVenv
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, runner
-from tfwright.tools.python import packages, pips
+from tfwright.tools.python import package_clients, packages, pips
 from tfwright.tools.python import venv as python
 from tfwright.wheel import archive
 
@@ -285,42 +285,35 @@ def _install(request: Request, interpreter: Path, version: str, bounds: Sequence
     else:
         first = [pip] if (pip := pips.instead(place, version, log)) else []
     if first:
-        _pip(request.venv, log, *request.sources, *first)
-    _install_wheel(request, bounds, logs / "install.log")
-    return time.monotonic() - start
-
-
-def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
+        _pip(request, log, *first)
     # Constraints bound a package only if something requires it; they install nothing.
-    constraints = request.venv.place / "bounds.txt"
+    constraints = place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
     wheel = str(request.wheel.absolute())
     what = ("--constraint", str(constraints), *request.requirements, wheel)
-    _pip(request.venv, log, *request.sources, *what)
+    _pip(request, logs / "install.log", *what)
+    return time.monotonic() - start
 
 
-def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
-    """Let the pip of a venv install something.
+def _pip(request: Request, log: Path, *what: str) -> None:
+    """Let the pip of the venv install something.
 
     Among sources and wheels it prefers wheels: for an old Python, the newest grpcio would have to
     be compiled for many minutes.
     """
-    command = venv.pip("install", "--prefer-binary", *what)
+    options = ("install", "--prefer-binary", *request.sources)
+    command = package_clients.pip(request.venv.python, *options, *what, cwd=request.place)
     remedy = "Give other bounds with --requirement, or check how pip reaches its package index."
     try:
-        runner.run(command, log, remedy=remedy)
-    except ToolError as fault:
-        complaint = packages.complaint(log)
+        packages.run_pip(command, log, f"could not install {Path(what[-1]).name}", remedy)
+    except SupplyError as fault:
+        _, unsupported, why = fault.what.partition("ERROR: ")
         # pip says so before any download: the wheel is wrong here, and not the index.
-        if "is not a supported wheel" in complaint:
-            raise WheelError(
-                complaint.removeprefix("ERROR: "),
-                remedy="Give another Python with --python, or the wheel for this machine.",
-                evidence=fault.evidence,
-            ) from fault
-        raise SupplyError(
-            f"pip could not install {Path(what[-1]).name}: {complaint}",
-            remedy=fault.remedy,
+        if not (unsupported and "is not a supported wheel" in why):
+            raise
+        raise WheelError(
+            why,
+            remedy="Give another Python with --python, or the wheel for this machine.",
             evidence=fault.evidence,
         ) from fault
 
@@ -347,7 +340,8 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     # Every program runs on its own, so a crash ends only its own process.
     for name in run.ORDER:
         if imports or name in NEED_NO_MODULE:
-            command = request.venv.program(name, request.module, user, given)
+            program = str(run.program(name))
+            command = request.venv.execution(program, request.module, home=user, extra=given)
             outcome = run.run(name, command, request.place / f"logs/{name}.log")
         else:
             outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from tfwright.errors import SupplyError, ToolError, invoke
 from tfwright.tools import files
 from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
 PAGE = "index.html"
@@ -182,16 +183,24 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     # What the pins need is pinned as well: pip must not choose more.
     where = ("--no-deps", "--dest", str(folder))
     command = package_clients.pip(python, "download", *where, *options, cwd=folder)
+    remedy = UNFETCHED if "--no-index" in options else ""
+    run_pip(command, log, "could not download the packages", remedy)
+    return sorted(folder.iterdir())
+
+
+def run_pip(command: Command, log: Path, what: str, remedy: str = "") -> None:
+    """Run pip; raise SupplyError with `what` it failed to do, and its first complaint.
+
+    Without a remedy it is about the index.
+    """
     try:
-        runner.run(command, log, remedy=UNFETCHED)
+        runner.run(command, log, remedy=remedy)
     except ToolError as fault:
-        asked = "--no-index" not in options
         raise SupplyError(
-            f"pip could not download the packages: {complaint(log)}",
-            remedy=package_clients.pip_remedy(fault) if asked else UNFETCHED,
+            f"pip {what}: {complaint(log)}",
+            remedy=remedy or package_clients.pip_remedy(fault),
             evidence=fault.evidence,
         ) from fault
-    return sorted(folder.iterdir())
 
 
 def listed(file: Path, requirements: Iterable[str]) -> tuple[str, str]:
