@@ -378,16 +378,21 @@ class Night:
             for item in ordered
             if item.within_budget
         )
-        if fleet is None:
-            self._build_here(ordered)
-            return
-        orders = []
+        left, orders, begun = self.host.nightly.hours * 3600, [], False
         for item in ordered:
-            if not item.within_budget:
+            if begun and item.seconds > left if fleet is None else not item.within_budget:
                 self._skip(item)
             elif order := self._ready(item):
-                orders.append(order)
-        fleet.build(orders, self.state.last_seconds(), self.conclude, self._begin)
+                if fleet:
+                    orders.append(order)
+                    continue
+                self._begin(item.target.name)
+                build = self.conclude(order, functools.partial(self.host.builder.build, order))
+                left -= build.seconds
+                # One build always runs; a host that lacks something runs none.
+                begun = begun or build.result != "blocked"
+        if fleet:
+            fleet.build(orders, self.state.last_seconds(), self.conclude, self._begin)
 
     def _queue(self, builds: Iterable[WaitingBuild]) -> None:
         """Show what the night has still to do; without anything, the pages stay as they are."""
@@ -405,20 +410,6 @@ class Night:
             site.show_queue(self.host.nightly, self.state, moment)
             spent = time.monotonic() - began
             self._shown = time.monotonic() + (60 if spent > 1 else 0)
-
-    def _build_here(self, ordered: Sequence[PlannedTarget]) -> None:
-        """Build one target after the other, as long as the night's budget lasts."""
-        left = self.host.nightly.hours * 3600
-        begun = False
-        for item in ordered:
-            if begun and item.seconds > left:
-                self._skip(item)
-            elif order := self._ready(item):
-                self._begin(item.target.name)
-                build = self.conclude(order, functools.partial(self.host.builder.build, order))
-                left -= build.seconds
-                # One build always runs; a host that lacks something runs none.
-                begun = begun or build.result != "blocked"
 
     def _skip(self, item: PlannedTarget) -> None:
         """Leave a target to the next night."""
