@@ -148,7 +148,7 @@ def test_plots_have_axes_with_numbers_and_days() -> None:
     smoke = {"b0": SmokeCount(5, 0, 1), "b1": SmokeCount(4, 1, 1)}
     times, sizes, programs = charts.history(builds, smoke)
     assert [*times.marks.values()] == ["0 min", "50 min", "100 min"]
-    assert [*sizes.marks.values()] == ["0 B", "300 MB", "600 MB"]
+    assert [*sizes.marks.values()] == ["0 bytes", "300.0 MB", "600.0 MB"]
     assert (sizes.first, sizes.last) == ("2026-01-01", "2026-01-02")
     assert programs.kinds == ["passed", "skipped", "failed"]
     first, last = times.bars

@@ -13,7 +13,7 @@ from tfwright.smoke import smoking as smoke
 from tfwright.smoke.run import ORDER, TrialOutcome
 from tfwright.smoke.smoking import Request
 from tfwright.tools import json_text
-from tfwright.tools.python import venv
+from tfwright.tools.python import packages, venv
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no
 # TensorFlow.
@@ -74,7 +74,7 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
     where: tuple[str, str],
 ) -> None:
     seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(smoke, "_pip", lambda _, __, *what: seen.append(what))
+    monkeypatch.setattr(packages, "run_pip", lambda run, *_: seen.append(run.argv[6:]))
     monkeypatch.setattr(venv, "create", lambda *_: None)
     verify = job.recipe.verify.model_copy(update={"requirements": requirements})
     recipe = job.recipe.model_copy(update={"verify": verify})

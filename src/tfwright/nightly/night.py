@@ -381,7 +381,12 @@ class Night:
         left, orders, begun = self.host.nightly.hours * 3600, [], False
         for item in ordered:
             if begun and item.seconds > left if fleet is None else not item.within_budget:
-                self._skip(item)
+                took = "it took" if item.why != "never built" else "a first build counts as"
+                last = " last time" if item.why != "never built" else ""
+                # A verdict all the same: a target that never fits has to become stale on the page.
+                detail = f"{took} {item.seconds / 3600:.1f} h{last}"
+                self.state.judge(item.target.name, self.number, "skipped", detail=detail)
+                self.host.note(f"{item.target.name}: out of tonight's budget")
             elif order := self._ready(item):
                 if fleet:
                     orders.append(order)
@@ -411,15 +416,6 @@ class Night:
             spent = time.monotonic() - began
             self._shown = time.monotonic() + (60 if spent > 1 else 0)
 
-    def _skip(self, item: PlannedTarget) -> None:
-        """Leave a target to the next night."""
-        took = f"it took {item.seconds / 3600:.1f} h last time"
-        if item.why == "never built":
-            took = f"a first build counts as {item.seconds / 3600:.1f} h"
-        # A verdict all the same: a target that never fits has to become stale on the page.
-        self.state.judge(item.target.name, self.number, "skipped", detail=took)
-        self.host.note(f"{item.target.name}: out of tonight's budget")
-
     def _ready(self, item: PlannedTarget) -> BuildOrder | None:
         """Return an order for a target; judge it if the disk has no room to build it."""
         changed = f" ({', '.join(item.changed)})" if item.changed else ""
@@ -442,7 +438,14 @@ class Night:
         """See to free space, at the end at the cost of hidden builds; say what is missing."""
         wanted = self.host.nightly.retention.free
         space = self.host.builder.make_room(wanted)
-        while space.site < wanted and self._expire(wanted - space.site):
+        while space.site < wanted:
+            today = self.host.clock().date()
+            count = retention.expire(self.host.nightly, self.state, today, wanted - space.site)
+            if not count:
+                break
+            self._publish()
+            self._sweep()
+            self.host.note(f"short of room: {count} hidden builds deleted before their day")
             space = self.host.builder.make_room(wanted)
         free = min(space.site, space.work)
         if free >= wanted:
@@ -452,16 +455,6 @@ class Night:
             f"only {free / 1e9:.1f} GB are free in {where}; "
             f"retention.free asks for {wanted / 1e9:.1f} GB"
         )
-
-    def _expire(self, missing: int) -> int:
-        """Delete builds that are hidden already, before their day; return how many."""
-        today = self.host.clock().date()
-        count = retention.expire(self.host.nightly, self.state, today, missing)
-        if count:
-            self._publish()
-            self._sweep()
-            self.host.note(f"short of room: {count} hidden builds deleted before their day")
-        return count
 
     def conclude(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
         """Put a build into its place, and keep the verdict; return it."""

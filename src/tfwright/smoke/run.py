@@ -7,6 +7,7 @@ come from: verify has pinned ones out of the vault, smoke asks the package index
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -103,7 +104,13 @@ class _Printed(Table):
 
 def _verdict(status: int, log: Path) -> Verdict:
     """Believe a program that it did well only if it also ended well."""
-    printed = _printed(log)
+    printed = None
+    # The last result: TensorFlow may have the last word on stderr, and a native library may print
+    # anything before it crashes.
+    for line in files.tail(log).splitlines():
+        if line.startswith("{"):
+            with suppress(ValidationError):
+                printed = _Printed.model_validate_json(line)
     if status < 0:
         # A crash at exit, in a library's own cleanup, still breaks whoever uses the wheel.
         done = printed is not None and printed.status == "passed"
@@ -119,18 +126,6 @@ def _verdict(status: int, log: Path) -> Verdict:
         reason = f"it came to no result (exit status {status}): {line}"
         return "failed", _line(reason), {}
     return printed.status, _line(printed.reason), printed.numbers
-
-
-def _printed(log: Path) -> _Printed | None:
-    """Find the last result in what was printed; TensorFlow may have the last word on stderr."""
-    # "replace": a native library may print anything before it crashes.
-    for line in reversed(files.tail(log).splitlines()):
-        if line.startswith("{"):
-            try:
-                return _Printed.model_validate_json(line)
-            except ValidationError:
-                continue
-    return None
 
 
 def _line(text: str) -> str:

@@ -16,7 +16,10 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
     document = tomlkit.parse(text)
     made = tomlkit.table()
     for key, value in values.items():
-        made[key] = _item(value)
+        inline = isinstance(value, Mapping)
+        made[key] = tomlkit.inline_table() if inline else value
+        if inline:
+            made[key].update(value)
     if place := _alone(text, table):
         lines = tomlkit.dumps({table: made})
         files.write(path, f"{text[: place[0]]}{lines}{text[place[1] :]}")
@@ -183,14 +186,3 @@ def _put(path: Path, key: Sequence[str | int], value: object) -> None:
     place[key[-1]] = value
     body.extend(trailing)
     files.write(path, tomlkit.dumps(document))
-
-
-def _item(value: object) -> Any:  # noqa: ANN401 tomlkit's items have no common type
-    """Return a value as tomlkit writes it; a mapping becomes an inline table."""
-    import tomlkit
-
-    if isinstance(value, Mapping):
-        made = tomlkit.inline_table()
-        made.update(value)
-        return made
-    return value

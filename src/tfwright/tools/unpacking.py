@@ -252,22 +252,16 @@ def _untar(stream: IO[bytes], into: Path, wanted: Wanted, space: _Space, *, pack
             to_the_host = packaged and member.issym() and member.linkname.startswith("/")
             if wanted(PurePosixPath(member.name)) and not to_the_host:
                 space.take(member.size)
-                _insist_on_short(member, into)
+                # The filter of Pythons before 3.11.13 takes a path that is longer than the system
+                # resolves as it is written, and a chain of links in it then leads out
+                # (CVE-2025-4517). Links make a real path longer than its name, so that the
+                # directory counts as it is.
+                real = os.path.realpath(into / PurePosixPath(member.name).parent)
+                grown = len(real) - len(os.path.realpath(into))
+                if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
+                    raise ValueError(f"{member.name[:60]!r} has a path that is too long")
                 # The filter refuses absolute names, "..", devices, and links that lead out.
                 tar.extract(member, into, filter="data")
-
-
-def _insist_on_short(member: tarfile.TarInfo, into: Path) -> None:
-    """Refuse what could make a path longer than the system resolves.
-
-    The filter of Pythons before 3.11.13 takes such a path as it is written, and a chain of links
-    in it then leads out (CVE-2025-4517).
-    """
-    # Links make a real path longer than its name, so that the directory counts as it is.
-    real = os.path.realpath(into / PurePosixPath(member.name).parent)
-    grown = len(real) - len(os.path.realpath(into))
-    if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
-        raise ValueError(f"{member.name[:60]!r} has a path that is too long")
 
 
 def _unzip(archive: Path, into: Path, wanted: Wanted, space: _Space) -> None:

@@ -351,18 +351,14 @@ def lanes(now: Timeline, before: Timeline | None = None) -> Iterator[Box]:
         said = f"{action.name}, {action.seconds:.1f} s"
         if action.name in times:
             said += f", before {times[action.name]:.1f} s"
-        kind = _kind(action.seconds, times.get(action.name)) if before else "same"
+        kind, earlier = "same", times.get(action.name)
+        if before and earlier is None:
+            kind = "new"
+        elif earlier is not None and abs(action.seconds - earlier) >= NOTICED:
+            if action.seconds > earlier * SLOWER:
+                kind = "slower"
+            elif action.seconds * SLOWER < earlier:
+                kind = "faster"
         # A box that is narrower than half a unit could not be seen.
         width = max(0.5, scale * action.seconds)
         yield Box(kind, lane, scale * (action.start - begin), width, said)
-
-
-def _kind(seconds: float, earlier: float | None) -> str:
-    """Say how an action compares with the same one of an earlier build."""
-    if earlier is None:
-        return "new"
-    if abs(seconds - earlier) < NOTICED:
-        return "same"
-    if seconds > earlier * SLOWER:
-        return "slower"
-    return "faster" if seconds * SLOWER < earlier else "same"

@@ -97,7 +97,12 @@ class PrivateCache:
             # Bazel before 0.26 computes no checksum of what it took: a wrong file could be
             # the input of anything that was built.
             # Looking at a whole tree is for nothing where all came from the cache.
-            if added and not self.spoiled and self._sources_are_unchanged():
+            if added and not self.spoiled:
+                # Bazel takes a file's digest before the action that reads it: where the file
+                # changed in between, the result belongs to other sources than its entry says.
+                if json_text.record(self._record).get("tree") != self._sources():
+                    self.tally.fault("the tree changed while Bazel ran")
+                    added.clear()
                 for action, payload in sorted(added.items()):
                     self._take(action, payload)
         except OSError as fault:
@@ -219,17 +224,6 @@ class PrivateCache:
         """Return a digest of the state of all files of the tree. Raises OSError."""
         names = (*CONVENIENCE, self._tree.name)
         return trees.glance(self._tree, without=[f"{self._tree}/bazel-{name}" for name in names])
-
-    def _sources_are_unchanged(self) -> bool:
-        """Say whether the tree is as it was before the build. Raises OSError.
-
-        Bazel takes a file's digest before the action that reads it: where the file changed in
-        between, the result belongs to other sources than its entry says.
-        """
-        if json_text.record(self._record).get("tree") == self._sources():
-            return True
-        self.tally.fault("the tree changed while Bazel ran")
-        return False
 
     def _blob_link(self, sha256: str) -> Path:
         return self._made(sha256 if self._flat else f"cas/{sha256[:2]}/{sha256}")

@@ -135,7 +135,14 @@ class _Listener:
         while True:
             # EOF says that the program closed its terminal, TIMEOUT only that it paused.
             try:
-                self._add(self.child.read_nonblocking(CHUNK, SETTLE_SECONDS))
+                piece = self.child.read_nonblocking(CHUNK, SETTLE_SECONDS)
+                self.quiet_since = time.monotonic()
+                self.looked = self.waited = False
+                self.pieces.append(piece)
+                self.size += len(piece)
+                # A line end may have come in two pieces.
+                # Only the end: searching all of a growing text took quadratic time.
+                self.end = (self.end + piece).replace("\r\n", "\n")[-END:]
             except pexpect.EOF:
                 return False
             except pexpect.TIMEOUT:
@@ -168,15 +175,6 @@ class _Listener:
     def text(self) -> str:
         """Return all that was heard, with plain line ends."""
         return "".join(self.pieces).replace("\r\n", "\n")
-
-    def _add(self, piece: str) -> None:
-        self.quiet_since = time.monotonic()
-        self.looked = self.waited = False
-        self.pieces.append(piece)
-        self.size += len(piece)
-        # A line end may have come in two pieces.
-        # Only the end: searching all of a growing text took quadratic time.
-        self.end = (self.end + piece).replace("\r\n", "\n")[-END:]
 
     def _waits(self) -> bool:
         """Say whether a silent program waits for an answer to a question that is not known."""

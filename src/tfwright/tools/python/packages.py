@@ -82,24 +82,16 @@ def supply(
             if offline_only:
                 raise
             found = bring(python, wanted, Path(folder, "brought"), log)
-        kept = _keep_new(found, vault)
+        kept = [f"{files.sha256(path)}/{path.name}" for path in found]
+        # Also a file that was at hand may have come from a folder of this host's pip.
+        new = {
+            path: (path.name, place.partition("/")[0])
+            for path, place in zip(found, kept, strict=True)
+            if not _is_sound(shelf(vault) / place)
+        }
+        keep(new, vault)
     files.write(_record(python, pins, vault), "".join(f"{place}\n" for place in kept))
     return [shelf(vault) / place for place in kept]
-
-
-def _keep_new(found: Iterable[Path], vault: Path) -> list[str]:
-    """Keep the files that the vault lacks; return where all of them are on its shelf."""
-    places = []
-    new = {}
-    for path in found:
-        digest = files.sha256(path)
-        place = f"{digest}/{path.name}"
-        places.append(place)
-        # Also a file that was at hand may have come from a folder of this host's pip.
-        if not _is_sound(shelf(vault) / place):
-            new[path] = (path.name, digest)
-    keep(new, vault)
-    return places
 
 
 def _supplied(python: Path, pins: Sequence[str], vault: Path) -> list[Path]:
