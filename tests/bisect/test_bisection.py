@@ -12,7 +12,7 @@ from tests.upstream import commit
 
 from tfwright.bisect import bisection as bisecting
 from tfwright.bisect import page, trial
-from tfwright.bisect.bisection import Bisection, HostChange, expected_trials, suspects
+from tfwright.bisect.bisection import Bisection, expected_trials, suspects
 from tfwright.bisect.steps import BisectStep, steps_between
 from tfwright.bisect.trial import Symptom, TrialAnswer, Trials
 from tfwright.documents import nightly, recipe
@@ -161,7 +161,7 @@ def wanted(tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch) ->
     commits = [CommitLine(commit=commit, subject="Note") for commit in COMMITS]
     steps = tuple(steps_between(good, bad, commits, tmp_path / "steps"))
     build = NightlyBuild.model_validate(BUILD)
-    return Bisection(build, build, good, steps, Symptom("compile"), ())
+    return Bisection(build, build, good, steps, Symptom("compile"), {})
 
 
 def run(wanted: Bisection) -> bisecting.BisectOutcome:
@@ -239,7 +239,7 @@ def test_a_good_build_that_fails_now_points_at_the_host(
         raise fault
 
     monkeypatch.setattr(trial, "engine", type("Broken", (), {"build": staticmethod(broken)}))
-    changed_host = replace(wanted, host_changes=(HostChange("the compiler", "gcc 12", "gcc 4"),))
+    changed_host = replace(wanted, host_changes={"the compiler": ("gcc 12", "gcc 4")})
     outcome = run(changed_host)
     page.show_outcome(changed_host, outcome)
     printed = capsys.readouterr().out
@@ -281,8 +281,8 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
 def test_a_host_that_changed_alone_takes_one_trial(
     wanted: Bisection, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change = HostChange("the compiler", "gcc 12", "gcc 4")
-    page.show_start(replace(wanted, steps=(), host_changes=(change,)))
+    changes = {"the compiler": ("gcc 12", "gcc 4")}
+    page.show_start(replace(wanted, steps=(), host_changes=changes))
     printed, said = capsys.readouterr()
     assert "The recipe did not change: one trial, up to compile." in said + printed
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfwright.bisect import page
-from tfwright.bisect.bisection import Bisection, BisectOutcome, HostChange
+from tfwright.bisect.bisection import Bisection, BisectOutcome
 from tfwright.bisect.steps import BisectStep
 from tfwright.bisect.trial import Symptom, TrialResult
 from tfwright.documents import recipe
@@ -33,7 +33,7 @@ def build(name: str) -> NightlyBuild:
     )
 
 
-def wanted(*changes: HostChange) -> Bisection:
+def wanted(**changes: tuple[str, str]) -> Bisection:
     return Bisection(
         build("monday"),
         build("tuesday"),
@@ -46,9 +46,9 @@ def wanted(*changes: HostChange) -> Bisection:
 
 
 def printed(
-    outcome: BisectOutcome, capsys: pytest.CaptureFixture[str], *changes: HostChange
+    outcome: BisectOutcome, capsys: pytest.CaptureFixture[str], **changes: tuple[str, str]
 ) -> str:
-    page.show_outcome(wanted(*changes), outcome)
+    page.show_outcome(wanted(**changes), outcome)
     return capsys.readouterr().out
 
 
@@ -93,13 +93,13 @@ def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
 ) -> None:
     found = BisectOutcome((), FAILED, FAILED, 1, 0)
     assert "something that tfwright does not record" in printed(found, capsys)
-    shown = printed(found, capsys, HostChange("cc", "gcc 12", ""))
+    shown = printed(found, capsys, cc=("gcc 12", ""))
     assert "cc, from gcc 12 to none" in shown
     assert as_json(found)["verdict"] == "host"
 
 
 def test_at_the_start_the_number_of_trials_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_start(wanted(HostChange("cc", "gcc 12", "gcc 13")))
+    page.show_start(wanted(cc=("gcc 12", "gcc 13")))
     assert capsys.readouterr().err.splitlines() == [
         "monday is good, tuesday fails in compile.",
         "3 changes in between: about 3 trials, each up to compile.",

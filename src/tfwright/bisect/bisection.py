@@ -4,7 +4,7 @@ Both ends are read from the directories of two builds, which hold the inputs as 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -26,15 +26,6 @@ Step = TypeVar("Step")
 
 
 @dataclass(frozen=True)
-class HostChange:
-    """What of the host differs between two builds, and no trial can take back."""
-
-    name: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True)
 class Bisection:
     """What is to be found out."""
 
@@ -44,7 +35,8 @@ class Bisection:
     """What made the good wheel."""
     steps: tuple[BisectStep, ...]
     symptom: Symptom
-    host_changes: tuple[HostChange, ...]
+    host_changes: Mapping[str, tuple[str, str]]
+    """What of the host differs between the builds, and no trial can take back: before and after."""
     home: Path = Path()
     """The directory of both builds, each of which holds its inputs."""
 
@@ -72,7 +64,7 @@ class BisectOutcome:
             return f"Broken by {one_of}{'; '.join(step.said for step in self.suspects)}"
         if self.start.answer == "good":
             return "No change of the recipe is at fault: what failed passes now"
-        changed = ", ".join(change.name for change in wanted.host_changes)
+        changed = ", ".join(wanted.host_changes)
         where = f"this host, whose {changed} changed" if changed else "this host or a server"
         return f"Broken by {where}: what was good before fails now as well"
 
@@ -124,11 +116,11 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     folder = host.build_out / FOLDER / f"{name}.patches"
     steps = tuple(steps_between(start, end, commits, folder))
     before, after = first.fingerprint, last.fingerprint
-    of_host = tuple(
-        HostChange(part, before.get(part, ""), after.get(part, ""))
+    of_host = {
+        part: (before.get(part, ""), after.get(part, ""))
         for part in plan.differing(before, after)
         if part in targets.OF_HOST
-    )
+    }
     if not steps and not of_host:
         raise RecipeError(
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",

@@ -8,7 +8,7 @@ from tfwright.nightly.builds import INPUTS
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
-    from tfwright.bisect.bisection import Bisection, BisectOutcome, HostChange
+    from tfwright.bisect.bisection import Bisection, BisectOutcome
     from tfwright.bisect.steps import BisectStep
     from tfwright.bisect.trial import TrialResult
 
@@ -25,7 +25,7 @@ def show_start(wanted: "Bisection") -> None:
         text.tell(f"{changes} in between: about {expected}, each up to {stage}.")
     else:
         text.tell(f"The recipe did not change: one trial, up to {stage}.")
-    for change in wanted.host_changes:
+    for change in wanted.host_changes.items():
         text.tell(f"This host changed as well: {_host_change(change)}")
 
 
@@ -49,7 +49,7 @@ def show_outcome(wanted: "Bisection", outcome: "BisectOutcome") -> None:
             text.line("So the change is on this host:")
         else:
             text.line("This host or a server changed in something that tfwright does not record.")
-        for change in wanted.host_changes:
+        for change in wanted.host_changes.items():
             text.line(f"  {_host_change(change)}")
     remembered = f", {outcome.remembered} remembered" if outcome.remembered else ""
     text.line(f"{text.counted(outcome.ran, 'trial')} built{remembered}.")
@@ -79,8 +79,9 @@ def _show_suspects(wanted: "Bisection", outcome: "BisectOutcome") -> None:
         text.line(f"Read what changed with '{command}'.")
 
 
-def _host_change(change: "HostChange") -> str:
-    return f"{change.name}, from {change.before or 'none'} to {change.after or 'none'}"
+def _host_change(change: tuple[str, tuple[str, str]]) -> str:
+    name, (before, after) = change
+    return f"{name}, from {before or 'none'} to {after or 'none'}"
 
 
 def outcome_data(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
@@ -97,7 +98,7 @@ def outcome_data(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, obj
         "commit": suspects[-1].commit if suspects else "",
         "stage": outcome.result.stage,
         "line": outcome.result.line,
-        "host changes": {c.name: [c.before, c.after] for c in wanted.host_changes},
+        "host changes": wanted.host_changes,
         "trials": outcome.ran,
         "remembered": outcome.remembered,
     }

@@ -258,11 +258,11 @@ def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.
         book = notices.Book(state, moment, channels)
         book.raise_all(nightly)
         last = state.last_night()
-        if last and not last.finished:
+        if last and not last.ended:
             # A night that still runs has not ended in the middle.
             with suppress(LockHeldError), _alone(nightly.directory, wait=False):
                 # Asked again: it may have come to its end while the lock was waited for.
-                if (last := state.last_night()) and not last.finished:
+                if (last := state.last_night()) and not last.ended:
                     book.raise_cut_off(last)
         return book.send()
 
@@ -324,7 +324,7 @@ class Night:
         files.remove(host.directory / builds.WORK)
         moment = host.clock()
         last = state.last_night()
-        cut_off = last is not None and not last.finished
+        cut_off = last is not None and last.ended is None
         # Resuming an old night would skip the targets that it had judged, for one night more.
         # A clock that was set back leaves the last night in the future.
         if last and cut_off and abs(moment - last.started) > RESUMED_WITHIN:

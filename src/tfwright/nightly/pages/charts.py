@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tfwright.nightly import pages
 from tfwright.nightly.builds import Verdict
-from tfwright.nightly.state import KeptBuild, NightVerdict, SmokeCount
+from tfwright.nightly.state import KeptBuild, NightVerdict
 from tfwright.tools import json_text
 
 NIGHTS = 60
@@ -117,11 +117,11 @@ LEFT, RIGHT, TOP, FLOOR = 60, 396, 10, 130
 WIDEST = 20
 
 
-def history(builds: Sequence[KeptBuild], smoke: Mapping[str, SmokeCount]) -> list[BarPlot]:
+def history(builds: Sequence[KeptBuild], smoke: Mapping[str, Mapping[str, float]]) -> list[BarPlot]:
     """Return the plots of what a target's builds took, gave and passed, oldest build first."""
     times = [(build, {"time": build.seconds}) for build in builds]
     sizes = [(build, {"size": float(build.size)}) for build in builds if build.size]
-    programs = [(build, vars(smoke[build.id])) for build in builds if build.id in smoke]
+    programs = [(build, smoke[build.id]) for build in builds if build.id in smoke]
     longest = max((build.seconds for build in builds), default=0.0)
     unit, name = next((pair for pair in TIME_UNITS if longest >= 2 * pair[0]), TIME_UNITS[-1])
     found = [

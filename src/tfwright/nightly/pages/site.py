@@ -138,7 +138,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
             batch.add(site / "feed.xml", _feed(state, now, common))
         latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
-        current = tonight(last, state.queued(), now) if last and not last.finished else None
+        current = tonight(last, state.queued(), now) if last and not last.ended else None
         if current:
             latest["night"] = current.summary()
         batch.add(site / "metrics.txt", metrics(listed, past, current).encode())

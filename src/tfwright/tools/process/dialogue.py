@@ -84,9 +84,16 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
             texts.append(listener.text())
             if not asks:
                 break
-            # What the respondent raises passes through `_talking`, which ends the
-            # program.
-            child.sendline(_typed(respondent.answer(listener.text())))
+            # What is raised here passes through `_talking`, which ends the program.
+            answer = respondent.answer(listener.text())
+            if (size := len(answer.encode())) > LONGEST_ANSWER:
+                raise RecipeError(
+                    f"An answer of {size:,} bytes is longer than a terminal takes as one line",
+                    remedy='Set by = "environment" in the recipe\'s [configure], or shorten the '
+                    "answer.",
+                    evidence=Evidence(lines=(answer[:LONGEST_LINE],)),
+                )
+            child.sendline(answer)
             patience = timeout
         deadline = time.monotonic() + GRACE_SECONDS
         while child.isalive() and time.monotonic() < deadline:
@@ -95,17 +102,6 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
         # Bazel.
         status = -child.signalstatus if child.signalstatus else child.exitstatus or 0
     return Spoken("".join(texts), status)
-
-
-def _typed(answer: str) -> str:
-    """Return an answer that a terminal takes as one line."""
-    if len(answer.encode()) <= LONGEST_ANSWER:
-        return answer
-    raise RecipeError(
-        f"An answer of {len(answer.encode()):,} bytes is longer than a terminal takes as one line",
-        remedy='Set by = "environment" in the recipe\'s [configure], or shorten the answer.',
-        evidence=Evidence(lines=(answer[:LONGEST_LINE],)),
-    )
 
 
 class _LostError(Exception):
