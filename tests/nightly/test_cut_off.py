@@ -122,7 +122,7 @@ def assert_kills_leave_a_whole_site(folder: Path, every: int, first: int) -> int
 @pytest.fixture
 def in_memory(tmp_path: Path) -> Iterator[Path]:
     """Return a folder in memory: a kill loses nothing that a disk would have to be waited for."""
-    shared = Path("/dev/shm")
+    shared = Path("/dev/shm")  # noqa: S108 the folder in it is private
     with TemporaryDirectory(dir=shared if shared.is_dir() else tmp_path) as folder:
         yield Path(folder)
 
