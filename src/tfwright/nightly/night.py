@@ -269,7 +269,7 @@ def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.
 
 def _alone(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
     """Hold the directory's lock; two hosts may share the directory."""
-    remedy = "Wait for that night, or add --wait; nothing was changed."
+    remedy = "Wait for it, or add --wait; nothing was changed."
     return file_lock.held(directory / LOCK, "invoke nightly", wait=wait, remedy=remedy)
 
 
