@@ -31,6 +31,7 @@ PATCH = "demo/0001-matrix-power-zero-is-the-identity.patch"
 HEADER = "demo/nccl.h"
 COMMITS = [f"{number:040x}" for number in range(1, 8)]
 Changed = Callable[..., KeptInputs]
+ENGINE = "tfwright.pipeline.engine.build"
 BUILD = {
     "id": "2026-01-01-demo-1",
     "target": "demo",
@@ -143,10 +144,15 @@ class FakeEngine:
         commit = request.recipe.source.commit
         self.built.append(commit)
         if commit in COMMITS[self.culprit :]:
-            fault = ToolError("the compiler found an error", remedy="Correct it.")
-            fault.stage = "compile"
-            raise fault
+            raise failure("the compiler found an error")
         return Results()
+
+
+def failure(what: str, stage: str = "compile", evidence: Evidence | None = None) -> ToolError:
+    """Return what the engine raises where a stage fails."""
+    fault = ToolError(what, remedy="Correct it.", evidence=evidence)
+    fault.stage = stage
+    return fault
 
 
 @pytest.fixture
@@ -172,7 +178,7 @@ def run(wanted: Bisection) -> bisecting.BisectOutcome:
 def test_the_commit_that_broke_the_compiler_is_named(
     culprit: int, wanted: Bisection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "engine", FakeEngine(culprit))
+    monkeypatch.setattr(ENGINE, FakeEngine(culprit).build)
     outcome = run(wanted)
     assert outcome.suspects[-1].commit == COMMITS[culprit]
     assert outcome.result.line == "the compiler found an error"
@@ -181,7 +187,7 @@ def test_the_commit_that_broke_the_compiler_is_named(
 def test_what_passes_now_is_not_blamed_on_the_last_commit(
     wanted: Bisection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "engine", FakeEngine(len(COMMITS)))
+    monkeypatch.setattr(ENGINE, FakeEngine(len(COMMITS)).build)
     outcome = run(wanted)
     assert not outcome.suspects
     assert outcome.start.answer == "good"
@@ -197,10 +203,10 @@ def test_an_interrupted_run_repeats_no_trial(
             raise KeyboardInterrupt
         return engine.build(request)
 
-    monkeypatch.setattr(trial, "engine", type("Cut", (), {"build": staticmethod(cut_off)}))
+    monkeypatch.setattr(ENGINE, cut_off)
     with pytest.raises(KeyboardInterrupt):
         run(wanted)
-    monkeypatch.setattr(trial, "engine", engine)
+    monkeypatch.setattr(ENGINE, engine.build)
     outcome = run(wanted)
     assert outcome.remembered == 2
     assert len(engine.built) == len(set(engine.built))
@@ -210,11 +216,10 @@ def test_an_interrupted_run_repeats_no_trial(
 def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
     wanted: Bisection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(request: RecipeJob) -> None:
-        del request
+    def full(_: RecipeJob) -> None:
         raise HostError("the disk is full", remedy="Free some space.")
 
-    monkeypatch.setattr(trial, "engine", type("Full", (), {"build": staticmethod(full)}))
+    monkeypatch.setattr(ENGINE, full)
     with pytest.raises(HostError):
         run(wanted)
 
@@ -222,7 +227,7 @@ def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
 def test_a_damaged_journal_costs_only_the_trials(
     wanted: Bisection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "engine", FakeEngine(3))
+    monkeypatch.setattr(ENGINE, FakeEngine(3).build)
     run(wanted)
     (journal,) = Path(trial._host_file().build_out).glob("*.trials.json")
     journal.write_text('{"half')
@@ -232,13 +237,10 @@ def test_a_damaged_journal_costs_only_the_trials(
 def test_a_good_build_that_fails_now_points_at_the_host(
     wanted: Bisection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(request: RecipeJob) -> None:
-        del request
-        fault = ToolError("the compiler does not know -std=c++11", remedy="Correct it.")
-        fault.stage = "compile"
-        raise fault
+    def broken(_: RecipeJob) -> None:
+        raise failure("the compiler does not know -std=c++11")
 
-    monkeypatch.setattr(trial, "engine", type("Broken", (), {"build": staticmethod(broken)}))
+    monkeypatch.setattr(ENGINE, broken)
     changed_host = replace(wanted, host_changes={"the compiler": ("gcc 12", "gcc 4")})
     outcome = run(changed_host)
     page.show_outcome(changed_host, outcome)
@@ -261,12 +263,10 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
 
     def build(request: RecipeJob) -> Results:
         if request.locked == bad.locked:
-            fault = ToolError("the lock does not fit", remedy="Lock it again.")
-            fault.stage = "compile"
-            raise fault
+            raise failure("the lock does not fit")
         return Results()
 
-    monkeypatch.setattr(trial, "engine", type("Locked", (), {"build": staticmethod(build)}))
+    monkeypatch.setattr(ENGINE, build)
     monkeypatch.setattr("tfwright.nightly.targets.fingerprint", lambda job: str(job.locked))
     page.show_start(locked)
     outcome = run(locked)
@@ -446,9 +446,7 @@ def publishing(
             path.write_bytes(path.read_bytes().replace(b"small", b"smell"))
         wheel = Artefact.of(path)
         made = Results({Published: Published(wheel=wheel, statement=wheel)})
-        monkeypatch.setattr(
-            trial, "engine", type("Whole", (), {"build": staticmethod(lambda _: made)})
-        )
+        monkeypatch.setattr(ENGINE, lambda _: made)
 
     return publish
 
@@ -532,11 +530,9 @@ def test_a_trial_that_fails_otherwise_says_nothing_of_the_change(
     log = make_file(tmp_path / "source.log", f"{logged}\n")
 
     def fail(_: RecipeJob) -> None:
-        fault = ToolError("it failed", remedy="x", evidence=Evidence(log=log))
-        fault.stage = "source"
-        raise fault
+        raise failure("it failed", "source", Evidence(log=log))
 
-    monkeypatch.setattr(trial, "engine", type("Other", (), {"build": staticmethod(fail)}))
+    monkeypatch.setattr(ENGINE, fail)
     found = Trials("demo", Symptom("compile"))(wanted.start)
     assert (found.answer, found.stage) == ("skip", "source")
     assert found.line == line

@@ -289,6 +289,7 @@ def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:
             site.publish(host.nightly, state, host.clock())
     page = json.loads((host.site / "simple/tf-a/index.json").read_text())
     assert page["files"][0]["yanked"] == "wrong cuDNN"
+    assert json.loads((host.site / "match.json").read_text())["wheels"] == []
 
 
 def test_two_that_publish_at_once_leave_the_newest_state(tmp_path: Path) -> None:
