@@ -74,7 +74,7 @@ def copy(patch: Path, target: Path, base: str) -> None:
     """
     if target.exists():
         raise RecipeError(
-            f"{target} exists already", remedy="Delete it, or rename it, and port again."
+            f"{target} exists already", remedy=f"Move it, and port again: mv {target} {target}.old"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     text = patch.read_text("utf-8", "surrogateescape")
