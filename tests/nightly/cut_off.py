@@ -71,6 +71,14 @@ def host(folder: Path, number: int) -> BuildHost:
     return found
 
 
+def begin(folder: Path) -> None:
+    """Run the first night in this process, so that its copies have the modules and templates.
+
+    Without them, a night would spend six sevenths of its time on loading and compiling them.
+    """
+    night.run(host(folder, 1))
+
+
 def forked(work: Callable[[], int]) -> int:
     """Return what a copy of this process gives; negative for the signal that ended it."""
     child = os.fork()

@@ -30,7 +30,7 @@ import sys
 from pathlib import Path
 from tests.nightly import cut_off
 folder, every, first = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-assert cut_off.pass_night(folder, 1) == 0
+cut_off.begin(folder)
 number, step = 2, first
 while True:
     status = cut_off.pass_night(folder, number, step)
@@ -54,7 +54,7 @@ from tests.nightly import cut_off
 from tests.nightly.test_cut_off import waste
 from tests.nightly.test_night import assert_site_is_whole
 folder = Path(sys.argv[1])
-assert cut_off.pass_night(folder, 1) == 0
+cut_off.begin(folder)
 ballast = folder / "ballast"
 for number, room in enumerate(range(0, 360_000, int(sys.argv[2])), 2):
     with ballast.open("wb") as stream:
@@ -289,6 +289,7 @@ def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:
             site.publish(host.nightly, state, host.clock())
     page = json.loads((host.site / "simple/tf-a/index.json").read_text())
     assert page["files"][0]["yanked"] == "wrong cuDNN"
+    assert json.loads((host.site / "match.json").read_text())["wheels"] == []
 
 
 def test_two_that_publish_at_once_leave_the_newest_state(tmp_path: Path) -> None:

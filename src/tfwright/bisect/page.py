@@ -38,7 +38,26 @@ def show_trial(step: "BisectStep", result: "TrialResult") -> None:
 def show_outcome(wanted: "Bisection", outcome: "BisectOutcome") -> None:
     """Say what broke the recipe, and what to do about it."""
     if outcome.suspects:
-        _show_suspects(wanted, outcome)
+        first_bad = outcome.suspects[-1]
+        # Trials that fail in another way say nothing, and leave several changes.
+        if len(outcome.suspects) == 1:
+            text.line(f"Broken by {first_bad.said}")
+        else:
+            text.line("Broken by one of these changes; the trials between them failed otherwise:")
+            for step in outcome.suspects:
+                text.line(f"  {step.said}")
+        text.line(f"  {outcome.result.stage} fails: {outcome.result.line}")
+        if commit := first_bad.commit:
+            # Patches and the lock are steps as well, and have no commit.
+            position = wanted.steps.index(first_bad)
+            before = wanted.steps[position - 1].commit if position else ""
+            before = before or wanted.start.recipe.source.commit
+            text.line(f"Read it with 'git show {commit[:12]}' in the source tree.")
+            text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
+        else:
+            both = [wanted.home / build.id / INPUTS for build in (wanted.good, wanted.bad)]
+            command = shlex.join(["diff", "-r", *map(str, both)])
+            text.line(f"Read what changed with '{command}'.")
     elif outcome.start.answer == "good":
         text.line(f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now.")
         # Unchanged, so a night would not build it by itself.
@@ -53,30 +72,6 @@ def show_outcome(wanted: "Bisection", outcome: "BisectOutcome") -> None:
             text.line(f"  {_host_change(change)}")
     remembered = f", {outcome.remembered} remembered" if outcome.remembered else ""
     text.line(f"{text.counted(outcome.ran, 'trial')} built{remembered}.")
-
-
-def _show_suspects(wanted: "Bisection", outcome: "BisectOutcome") -> None:
-    """Name the change that broke the recipe, or those among which it is."""
-    first_bad = outcome.suspects[-1]
-    # Trials that fail in another way say nothing, and leave several changes.
-    if len(outcome.suspects) == 1:
-        text.line(f"Broken by {first_bad.said}")
-    else:
-        text.line("Broken by one of these changes; the trials between them failed otherwise:")
-        for step in outcome.suspects:
-            text.line(f"  {step.said}")
-    text.line(f"  {outcome.result.stage} fails: {outcome.result.line}")
-    if first_bad.commit:
-        # Patches and the lock are steps as well, and have no commit.
-        position = wanted.steps.index(first_bad)
-        before = wanted.steps[position - 1].commit if position else ""
-        before = before or wanted.start.recipe.source.commit
-        text.line(f"Read it with 'git show {first_bad.commit[:12]}' in the source tree.")
-        text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
-    else:
-        both = [wanted.home / build.id / INPUTS for build in (wanted.good, wanted.bad)]
-        command = shlex.join(["diff", "-r", *map(str, both)])
-        text.line(f"Read what changed with '{command}'.")
 
 
 def _host_change(change: tuple[str, tuple[str, str]]) -> str:

@@ -420,24 +420,9 @@ class Night:
         """Return an order for a target; judge it if the disk has no room to build it."""
         changed = f" ({', '.join(item.changed)})" if item.changed else ""
         self.host.note(f"{item.target.name}: {item.why}{changed}")
-        lacking = self._lacking_room()
-        if lacking:
-            self.state.judge(item.target.name, self.number, "blocked", detail=lacking)
-            return None
-        return self._order(item)
-
-    def _order(self, item: PlannedTarget) -> BuildOrder:
-        started = self.host.clock()
-        identifier = builds.identifier(started, item.target.name, item.fingerprint)
-        work = self.host.directory / builds.WORK / identifier
-        last = self.state.build(item.last_good)
-        wheel = self.host.builds / last.id / last.wheel if last else None
-        return BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
-
-    def _lacking_room(self) -> str:
-        """See to free space, at the end at the cost of hidden builds; say what is missing."""
         wanted = self.host.nightly.retention.free
         space = self.host.builder.make_room(wanted)
+        # At the end at the cost of hidden builds.
         while space.site < wanted:
             today = self.host.clock().date()
             count = retention.expire(self.host.nightly, self.state, today, wanted - space.site)
@@ -449,12 +434,22 @@ class Night:
             space = self.host.builder.make_room(wanted)
         free = min(space.site, space.work)
         if free >= wanted:
-            return ""
+            return self._order(item)
         where = "the host's directory" if space.site < wanted else "build_out"
-        return (
+        lacking = (
             f"only {free / 1e9:.1f} GB are free in {where}; "
             f"retention.free asks for {wanted / 1e9:.1f} GB"
         )
+        self.state.judge(item.target.name, self.number, "blocked", detail=lacking)
+        return None
+
+    def _order(self, item: PlannedTarget) -> BuildOrder:
+        started = self.host.clock()
+        identifier = builds.identifier(started, item.target.name, item.fingerprint)
+        work = self.host.directory / builds.WORK / identifier
+        last = self.state.build(item.last_good)
+        wheel = self.host.builds / last.id / last.wheel if last else None
+        return BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
 
     def conclude(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
         """Put a build into its place, and keep the verdict; return it."""
@@ -476,9 +471,13 @@ class Night:
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
             build = site.unless_taken(host.site, _compared(made(), order)).redacted()
-            if build.result == "blocked" and (before := self._blocked_before(build)):
-                files.remove(work)
-                return before
+            past = next(iter(self.state.history_of(build.target, 1)), None)
+            if build.result == "blocked" and past and past.verdict == "blocked":
+                before = self.state.build(past.build) if past.detail == build.detail else None
+                # Blocked by the same the night before: one page is enough.
+                if before:
+                    files.remove(work)
+                    return before
             from tfwright.nightly.pages import build as pages
 
             files.write(work / pages.PAGE, pages.page(build, work, order.last_good, host.builds))
@@ -503,12 +502,6 @@ class Night:
             )
             return self._cut_off(order, broken, blocked=False)
         return build
-
-    def _blocked_before(self, build: NightlyBuild) -> NightlyBuild | None:
-        """Return the build that was blocked by the same the night before: one page is enough."""
-        last = self.state.history_of(build.target, 1)
-        same = last and last[-1].verdict == "blocked" and last[-1].detail == build.detail
-        return self.state.build(last[-1].build) if same else None
 
     def _cut_off(self, order: BuildOrder, broken: Breakage, *, blocked: bool) -> NightlyBuild:
         """Return a build that ended in the middle; its files go, so that others have room."""

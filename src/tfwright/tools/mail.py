@@ -4,8 +4,7 @@ import smtplib
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from email.message import EmailMessage
 
 from tfwright.documents.nightly import MailTable
@@ -22,11 +21,22 @@ MOST_SAID = 1 << 20
 def send(table: MailTable, password: str, message: EmailMessage) -> None:
     """Send one mail; raise SupplyError if the server does not take it."""
     try:
-        with _connected(table) as connection:
+        # The default context verifies the certificate; without one nothing does.
+        context = ssl.create_default_context()
+        if table.security == "tls":
+            connection: _Plain = _Secure(table.host, table.port, context=context)
+        else:
+            connection = _Plain(table.host, table.port)
+        with closing(connection):
+            if table.security == "starttls":
+                connection.starttls(context=context)
             # A relay inside a company takes mail without a login.
             if table.user:
                 connection.login(table.user, password)
             connection.send_message(message)
+            # The mail is taken: what the server says to the end would only send it twice.
+            with suppress(OSError, smtplib.SMTPException):
+                connection.quit()
     # ValueError: a host, a password or an address that cannot be written as SMTP needs it.
     except (OSError, smtplib.SMTPException, ValueError) as fault:
         raise SupplyError(
@@ -93,21 +103,3 @@ class _Plain(smtplib.SMTP):
 
 class _Secure(_Plain, smtplib.SMTP_SSL):
     """The same, encrypted from the first byte."""
-
-
-@contextmanager
-def _connected(table: MailTable) -> Iterator[smtplib.SMTP]:
-    """Give a connection that is as secure as the table asks for, and end it."""
-    # The default context verifies the certificate; without one nothing does.
-    context = ssl.create_default_context()
-    if table.security == "tls":
-        connection: _Plain = _Secure(table.host, table.port, context=context)
-    else:
-        connection = _Plain(table.host, table.port)
-    with closing(connection):
-        if table.security == "starttls":
-            connection.starttls(context=context)
-        yield connection
-        # The mail is taken: what the server says to the end would only send it twice.
-        with suppress(OSError, smtplib.SMTPException):
-            connection.quit()

@@ -197,28 +197,24 @@ class PrivateCache:
             self.tally.fault(self._refused[action])
         try:
             for blob in self._store.files_of(messages.action_result(payload)):
-                self._adopt(blob)
+                path = self._blob_link(blob.sha256)
+                if blob.sha256 == EMPTY or blob.sha256 in self._adopted:
+                    continue
+                # An entry without its files would be a miss for each later build.
+                if path.is_symlink() or not path.is_file():
+                    raise MissError("a result came without its files")
+                # Those of the cache have a second link there.
+                if path.lstat().st_nlink > 1:
+                    continue
+                if not self._store.adopt(path, blob.sha256):
+                    raise MissError("Bazel stored a file that changed meanwhile")
+                self._adopted.add(blob.sha256)
             self._store.keep_entry(self.seal.toolchain, action, self.seal.add(action, payload))
         except FAULTS as fault:
             self.tally.fault(reason(fault))
         else:
             self.actions.append(action)
             self.tally.count("stored")
-
-    def _adopt(self, blob: Blob) -> None:
-        """Move a file in that Bazel has added. Raises MissError, OSError."""
-        path = self._blob_link(blob.sha256)
-        if blob.sha256 == EMPTY or blob.sha256 in self._adopted:
-            return
-        # An entry without its files would be a miss for each later build.
-        if path.is_symlink() or not path.is_file():
-            raise MissError("a result came without its files")
-        # Those of the cache have a second link there.
-        if path.lstat().st_nlink > 1:
-            return
-        if not self._store.adopt(path, blob.sha256):
-            raise MissError("Bazel stored a file that changed meanwhile")
-        self._adopted.add(blob.sha256)
 
     def _sources(self) -> str:
         """Return a digest of the state of all files of the tree. Raises OSError."""

@@ -213,9 +213,9 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
     # Docker writes "sha256:" before it, podman does not.
     if runner.answer(asked).removeprefix("sha256:") == identifier:
         return
+    blobs = image.layout / "blobs/sha256"
     if engine == "docker":
         archive = scratch / "image.tar"
-        blobs = image.layout / "blobs/sha256"
         (config, *layers) = image.manifest.parts
         names = [part.removeprefix("sha256:") for part in layers]
         listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
@@ -228,7 +228,17 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
                 output.add(blobs / name, name)
         command = client(engine, "load", "--quiet", "--input", str(archive))
     else:
-        folder = _as_directory(image, scratch / "image")
+        # podman's ``dir:`` keeps the manifest as it is. ``oci:`` would refuse Docker's, and would
+        # want to know which manifest of a list is meant.
+        # https://github.com/containers/image/blob/main/directory/directory_transport.go
+        folder = scratch / "image"
+        folder.mkdir()
+        (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
+        manifest = image.manifest.digest.removeprefix("sha256:")
+        (folder / "manifest.json").symlink_to(blobs / manifest)
+        for part in dict.fromkeys(image.manifest.parts):
+            name = part.removeprefix("sha256:")
+            (folder / name).symlink_to(blobs / name)
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
     _output_of(command, scratch / "load.log", f"Look at what {engine} says above.")
 
@@ -240,23 +250,6 @@ def _output_of(command: Command, log: Path, remedy: str) -> str:
     except ToolError as fault:
         evidence = replace(fault.evidence, log=None)
         raise ToolError(fault.what, remedy=remedy, evidence=evidence) from fault
-
-
-def _as_directory(image: KeptImage, folder: Path) -> Path:
-    """Lay an image out as podman's ``dir:`` takes it; links, no copies.
-
-    That form keeps the manifest as it is. ``oci:`` would refuse Docker's, and would want to know
-    which manifest of a list is meant.
-    https://github.com/containers/image/blob/main/directory/directory_transport.go
-    """
-    folder.mkdir()
-    blobs = image.layout / "blobs/sha256"
-    (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
-    (folder / "manifest.json").symlink_to(blobs / image.manifest.digest.removeprefix("sha256:"))
-    for part in dict.fromkeys(image.manifest.parts):
-        name = part.removeprefix("sha256:")
-        (folder / name).symlink_to(blobs / name)
-    return folder
 
 
 def _removal(engine: Engine, identifier: str) -> Command:

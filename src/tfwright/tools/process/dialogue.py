@@ -164,26 +164,18 @@ class _Listener:
             return True
         self.looked = True
         if time.monotonic() - self.quiet_since > QUIET_SECONDS:
-            self.waited = self._waits()
+            pid, self.waited = self.child.pid, False
+            if not pseudo_terminal.has_unread_line(self.child):
+                # Linux shows in which system call a process waits; elsewhere the text has to do.
+                # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
+                waits = pseudo_terminal.waits_for_input(pid) if pid else None
+                self.waited = self.end.endswith(_QUESTION_ENDS) if waits is None else waits
             self.quiet_since = time.monotonic()
         return False
 
     def text(self) -> str:
         """Return all that was heard, with plain line ends."""
         return "".join(self.pieces).replace("\r\n", "\n")
-
-    def _waits(self) -> bool:
-        """Say whether a silent program waits for an answer to a question that is not known."""
-        pid = self.child.pid
-        if pseudo_terminal.has_unread_line(self.child):
-            return False
-        # Linux shows in which system call a process waits; elsewhere the text has to
-        # do.
-        waits = pseudo_terminal.waits_for_input(pid) if pid else None
-        if waits is not None:
-            return waits
-        # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
-        return self.end.endswith(_QUESTION_ENDS)
 
 
 @contextmanager
