@@ -55,8 +55,9 @@ def run(
     files.remove(venv.place)
     venv.place.parent.mkdir(parents=True, exist_ok=True)
     _copy_tests(job, table, tree.path)
+    home = job.places.home
     runner.run(
-        venv.creation(str(host.interpreter), host.python, job.places.home),
+        python_venv.creation(str(host.interpreter), host.python, venv.place, home),
         job.log("verify-venv"),
         remedy=python_venv.remedy_without(host.interpreter, host.python),
     )
@@ -82,7 +83,9 @@ def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step
     trials = _trials(job, table, "@WHEEL@")
     # Python 2 needs virtualenv, so the version decides the command.
     version = host.python if host else ""
-    creation = _venv(job).creation("@PYTHON@", version, job.places.home)
+    from tfwright.tools.python import venv
+
+    creation = venv.creation("@PYTHON@", version, _venv(job).place, job.places.home)
     return creation, *(trial.command for trial in trials)
 
 
@@ -149,6 +152,7 @@ _OTHER_REMEDY = "Correct by a patch what puts the wheel together: pip cannot use
 
 def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     """Return the installation, the imports and the tests, in order."""
+    from tfwright.smoke import run as trying
     from tfwright.tools.python import packages, pips
 
     venv, home = _venv(job), job.places.home
@@ -169,7 +173,8 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     # The smoke programs, on the first module that the recipe imports.
     module = next(iter(table.imports), "tensorflow")
     for name in table.smoke:
-        command = venv.program(name, module, home, table.env)
+        program = str(trying.program(name))
+        command = venv.execution(program, module, home=home, extra=table.env)
         trials.append(Trial(name, command, smoke=True))
     return trials
 
