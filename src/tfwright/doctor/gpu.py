@@ -276,29 +276,35 @@ class CudaRequirements(HostComparison):
     def driver(self) -> Iterator[Finding]:
         if not cuda.wanted(self.recipe):
             return
-        least, why = self._oldest_driver()
-        remedy = self.host.remedy("driver", driver=least, major=least.partition(".")[0])
-        packaged = compatibility.packaged_driver(self.host.release.value)
-        if packaged and is_older(packaged, least.partition(".")[0]) and not self.host.wsl:
-            remedy = (
-                f"{self.host.release} packages driver {packaged} only: install {least} or later "
-                "from https://www.nvidia.com/drivers, then restart."
-            )
+        # The table has the drivers for Linux only.
+        row = self.row if self.host.system == "Linux" else None
+        gpu = next((gpu.capability for gpu in self.host.gpus), "")
+        needed = compatibility.drivers(row, gpu, self.recipe.host.driver or "")
+        has, why = self.host.driver, needed.source
+        said = needed.misfit(has.value)
+        if (has and not said) or not why:
+            return
         # Only a note: wheels are often built on hosts without a GPU.
-        if not self.host.driver:
-            yield Finding(
-                "no NVIDIA driver",
-                f"{least} or later, to run the wheel; it is built without one",
-                remedy,
-                why=why,
-            )
-        elif least and is_older(self.host.driver.value, least):
-            yield Finding(
-                f"driver {self.host.driver}",
-                f"{least} or later, to run the wheel",
-                remedy,
-                why=f"{why}, against {self.host.driver.by}",
-            )
+        found = f"driver {has}" if has else "no NVIDIA driver"
+        wanted = f"{needed}, to run the wheel; it is built without one"
+        if not needed.exist:
+            found, wanted = f"{self.host.gpus[0]}", f"a GPU of today's drivers: the wheel {said}"
+        yield Finding(
+            found, wanted, self._get_driver(needed), why=f"{why}, against {has.by}" if has else why
+        )
+
+    def _get_driver(self, needed: compatibility.Drivers) -> str:
+        """Say how to get a driver, by the newest that this distribution packages."""
+        if not needed.exist:
+            return "Take a recipe with an older CUDA: 'invoke match' names those for this GPU."
+        packaged = compatibility.packaged_drivers(self.host.release.value)
+        package = [name for line, name in packaged.items() if not needed.misfit(line)][-1:]
+        if package or self.host.wsl or self.host.installer != "apt-get":
+            return self.host.remedy("driver", drivers=str(needed), package="".join(package))
+        only = f"{self.host.release} packages driver {', '.join(packaged)} only. "
+        return (only if packaged else "") + (
+            f"Install driver {needed} from https://www.nvidia.com/drivers, then restart."
+        )
 
     def stubs(self) -> Iterator[Finding]:
         named = self.host.place.env.get("LD_LIBRARY_PATH", "").split(":")
@@ -311,17 +317,6 @@ class CudaRequirements(HostComparison):
                 "which knows no GPU (cuInit: error 34).",
                 why="the environment",
             )
-
-    def _oldest_driver(self) -> tuple[str, str]:
-        """Return the oldest driver that runs the wheel, and its source; empty if unknown."""
-        if self.recipe.host.driver:
-            return self.recipe.host.driver, "the recipe"
-        row = self.row
-        if row is None:
-            return "", ""
-        # The table has the drivers for Linux only.
-        known = row.driver if self.host.system == "Linux" else ""
-        return known, row.source("driver")
 
     def gpus(self) -> Iterator[Finding]:
         # A driver that does not report the capability gives

@@ -222,25 +222,53 @@ def mac(version: str) -> Mac | None:
     return None
 
 
-def driver(row: Cuda, gpu: str) -> tuple[str, str]:
-    """Return the oldest driver for Linux that runs what a CUDA builds, and its source.
+@dataclass(frozen=True)
+class Drivers:
+    """NVIDIA's drivers for Linux that run what a CUDA builds on a GPU."""
 
-    `gpu` is a compute capability, or empty.
+    least: str
+    last: str
+    """The last line that knows the GPU; empty while NVIDIA goes on with it."""
+    source: str
+
+    def __str__(self) -> str:
+        if not self.last:
+            return f"{self.least} or later"
+        return f"{self.least} to {self.last}" if self.least else f"{self.last} or earlier"
+
+    @property
+    def exist(self) -> bool:
+        """Whether the CUDA came before the last driver of the GPU."""
+        return not (self.last and is_newer(self.least, self.last))
+
+    def misfit(self, has: str) -> str:
+        """Say why a driver is none of them; empty for one that is, or that is not known.
+
+        ``535`` stands for all of its line.
+        """
+        if not self.exist:
+            return f"needs driver {self.least}, and {self.last} is the last for this GPU"
+        too_old = is_older(has, self.least) and not is_of_line(has, self.least)
+        too_new = self.last and is_newer(has, self.last)
+        return f"needs driver {self}, and {has} is there" if has and (too_old or too_new) else ""
+
+
+def drivers(row: Cuda | None, gpu: str, stated: str = "") -> Drivers:
+    """Return the drivers for what a CUDA builds, on a compute capability where one is given.
+
+    A recipe may have `stated` the oldest.
     """
+    least, source = (row.driver, row.source("driver")) if row else ("", "")
+    if stated:
+        least, source = stated, "the recipe"
+    known: dict[str, Any] = next(
+        (it for it in facts.read(TABLE)["generation"] if gpu in it["capabilities"]), {}
+    )
+    first, last = known.get("first", ""), known.get("last", "")
     # A GPU that is newer than its CUDA needs a driver that knows it.
-    generation = _generation(gpu)
-    if generation and is_older(row.driver, generation["driver"]):
-        return generation["driver"], generation["source"]
-    return row.driver, row.source("driver")
-
-
-def _generation(gpu: str) -> dict[str, Any] | None:
-    """Return the row of the newest generation of GPUs that a compute capability reaches."""
-    generation: dict[str, Any]
-    for generation in facts.read(TABLE)["generation"]:
-        if gpu and not is_older(gpu, generation["capability"]):
-            return generation
-    return None
+    if is_older(least, first):
+        least, source = first, known["source"]
+    return Drivers(least, last, f"{source}; {known['source']}" if last and source else source)
 
 
 def _ranges(kind: str, fork: str = "") -> list[Range]:
@@ -318,10 +346,10 @@ def packaged_versions(release: str, kind: Kind) -> list[str] | None:
     return None if row is None else list(row[kind])
 
 
-def packaged_driver(release: str) -> str:
-    """Return the line of NVIDIA's driver that a distribution packages; empty if unknown."""
+def packaged_drivers(release: str) -> dict[str, str]:
+    """Return the package of each line of NVIDIA's driver, the oldest first; none if unknown."""
     row = _distribution(release)
-    return str(row["driver"]) if row else ""
+    return dict(row["driver"]) if row else {}
 
 
 def debian_name(suite: str) -> str:
@@ -332,7 +360,7 @@ def debian_name(suite: str) -> str:
     )
 
 
-def _distribution(release: str) -> dict[str, list[str] | str] | None:
+def _distribution(release: str) -> dict[str, Any] | None:
     return next(
         (row for name, row in facts.read(DISTRIBUTIONS).items() if release.startswith(name)), None
     )

@@ -259,14 +259,16 @@ def _gpu(
         yield Judgement("GPU code", said, holds=True)
     row = compatibility.cuda(toolkit)
     if row:
-        needed, _ = compatibility.driver(row, wanted.gpu)
+        needed = compatibility.drivers(row, wanted.gpu)
         has = wanted.driver
-        if wanted.lacks_driver(needed):
-            remedy = f"Install NVIDIA's driver {needed} or later"
+        if said := needed.misfit(has):
+            remedy = f"Install NVIDIA's driver {needed}"
             remedy += " on Windows, not in WSL." if host and host.wsl else "."
-            yield Judgement("driver", f"needs {needed}, and {has} is there", remedy=remedy)
+            if not needed.exist:
+                remedy = f"'invoke match --gpu {wanted.gpu}' names wheels of an older CUDA."
+            yield Judgement("driver", said, remedy=remedy)
         else:
-            said = f"{needed} is enough, {has} is there" if has else f"needs {needed} or later"
+            said = f"needs {needed}" + (f"; {has} is there" if has else "")
             yield Judgement("driver", said, True if has else None)
     yield _libraries(report, toolkit, host)
 

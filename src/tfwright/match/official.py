@@ -103,15 +103,12 @@ def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
         yield f"made with CUDA {toolkit}"
     if wanted.gpu and not fit.serves(wheel.gpu, toolkit, wanted.gpu):
         yield f"code for {', '.join(wheel.gpu)}"
-    needed = _driver(toolkit, wanted)
-    if wanted.lacks_driver(needed):
-        yield f"needs driver {needed}, and {wanted.driver} is there"
+    if said := _drivers(toolkit, wanted).misfit(wanted.driver):
+        yield said
 
 
-def _driver(toolkit: str, wanted: Wish) -> str:
-    """Return the oldest driver that runs what a CUDA builds; ``0`` if that is unknown."""
-    row = compatibility.cuda(toolkit)
-    return compatibility.driver(row, wanted.gpu)[0] if row else "0"
+def _drivers(toolkit: str, wanted: Wish) -> compatibility.Drivers:
+    return compatibility.drivers(compatibility.cuda(toolkit), wanted.gpu)
 
 
 def _cuda_of(wheel: OfficialWheel) -> tuple[str, str]:
@@ -124,7 +121,7 @@ def _cuda_of(wheel: OfficialWheel) -> tuple[str, str]:
 
 def _gpu_notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     toolkit, cudnn = _cuda_of(wheel)
-    yield f"NVIDIA's driver {_driver(toolkit, wanted)} or later"
+    yield f"NVIDIA's driver {_drivers(toolkit, wanted)}"
     if is_older(wheel.version, fit.AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
     if wanted.gpu and fit.serves(wheel.gpu, toolkit, wanted.gpu) == "PTX":

@@ -11,7 +11,6 @@ from tfwright.documents.release import Release, is_version
 from tfwright.documents.words import CpuLevel
 from tfwright.errors import RecipeError
 from tfwright.facts import gpus
-from tfwright.facts.compatibility import is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.probes import Host
 from tfwright.tools import json_text
@@ -67,11 +66,6 @@ class Wish:
     def part(self, name: str) -> str:
         """Return a part as people say it: ``Python 3.6``."""
         return f"{_TITLES.get(name, '')}{vars(self)[name]}"
-
-    def lacks_driver(self, needed: str) -> bool:
-        """Say whether the driver is known, and older; 535 stands for all of its line."""
-        older = bool(self.driver) and is_older(self.driver, needed)
-        return older and not is_of_line(self.driver, needed)
 
     def __str__(self) -> str:
         given = (name for name, value in vars(self).items() if value and name != "named")

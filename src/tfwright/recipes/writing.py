@@ -310,8 +310,8 @@ class _Draft:
                 f"NVIDIA has wheels for it: {gpus.JETPACK}"
             )
             return
-        oldest, source = compatibility.driver(row, self.wish.gpu)
-        self.pin(driver=(oldest, f"the oldest that runs it: {source}"))
+        drivers = compatibility.drivers(row, self.wish.gpu)
+        self.pin(driver=(drivers.least, f"of {drivers} that run it: {drivers.source}"))
         # Where Bazel downloads CUDA, clang is nvcc's host compiler.
         if not compatibility.hermetic(self.wanted.line):
             self.pin(gcc=compatibility.gcc(self.wanted.line, row))
