@@ -147,6 +147,10 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         remedy = "Take another wheel, or ask who made it."
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
+    found += [
+        Judgement("tag", f"promises too much: {said}", True, "Do not publish it so.")
+        for said in report.broken_promises
+    ]
     found += _judged(report, wanted, host, host_file)
     order = {False: 0, None: 1, True: 2}
     return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))

@@ -6,6 +6,7 @@ recipe is unverified, and the report lists what is still open.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,8 @@ BUILDING = ("numpy", "wheel")
 BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
 """Packages that the build imports too, of a release that requires them."""
 CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+APART = ("cudnn", "nccl", "nvshmem")
+"""NVIDIA's libraries that are no part of a CUDA."""
 Ask = Callable[[Prompt, str], str]
 """Asks a person, with a default in the form that is typed; returns the default where there is
 none."""
@@ -95,6 +98,32 @@ class Toolkit:
         # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
         reason = "the oldest for this CUDA, since this release was tested with an older one"
         return least, f"{reason}: {self.row.source('cudnn')}"
+
+    def downloaded(self, release: Release) -> tuple[str, str]:
+        """Return the CUDA and cuDNN in full that Bazel downloads; empty for what no tree lists."""
+        if not (tree := compatibility.hermetic(release)):
+            return "", ""
+        cudas = [cuda for cuda in tree.cudas if is_of_line(cuda, self.row.version)]
+        cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, self.cudnn()[0])]
+        return cudas[-1] if cudas else "", cudnns[0] if cudnns else ""
+
+    def of_pip(self, setup: str, release: Release) -> list[str]:
+        """Name the packages of pip that hold what Bazel downloads: a wheel is tried with them.
+
+        They are those that setup.py lists for the extra and-cuda.
+        """
+        cuda, cudnn = self.downloaded(release)
+        names = dict.fromkeys(re.findall(r"['\"](nvidia-[a-z-]+-cu\d+)\b", setup))
+        if not (cuda and names):
+            return []
+        # NVIDIA's package of a whole CUDA requires those that go together, each as an extra of it.
+        parts = {re.sub(r"^nvidia-(cuda-)?|-cu\d+$", "", name): name for name in names}
+        extras = ({"runtime": "cudart"}.get(part, part) for part in parts if part not in APART)
+        apart = [name for part, name in parts.items() if part in APART]
+        return [
+            f"cuda-toolkit[{','.join(extras)}]=={cuda}",
+            *(f"{name}=={cudnn}.*" if "cudnn" in name else name for name in apart),
+        ]
 
 
 def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -320,12 +349,14 @@ class _Draft:
         """Name the packages of build and wheel; `invoke pin` finds versions that go together."""
         required = tree_files.required(setup, python)
         self.verifying = [str(requirement).partition(";")[0].strip() for requirement in required]
-        self.open += [
-            f"verify.requirements: setup.py of this tree wants {requirement}, of which every "
-            "night makes another; pin its release, or one night's, with 'invoke pin --recipe FILE "
-            "--verify NAME==VERSION'"
-            for requirement in tree_files.nightlies(setup, python)
-        ]
+        for requirement in tree_files.nightlies(setup, python):
+            self.verifying.append(str(requirement).partition(";")[0].strip())
+            self.open.append(
+                f"verify.requirements: setup.py of this tree wants {requirement}, of which the "
+                "index keeps the last nights only; patch setup.py to want a release, or say in a "
+                "comment why a night's will do"
+            )
+        self.verifying += self.toolkit.of_pip(setup, self.wanted.line) if self.toolkit else []
         reason = "The packages of the build are those that the tree locks: Bazel downloads them."
         if self.wanted.line <= recipes.LAST_BY_PROGRAM:
             # What TensorFlow's build imports, in the versions that it requires.
@@ -393,14 +424,11 @@ class _Draft:
                 # From 2.18 on Bazel downloads CUDA, and the three have other names.
                 "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
             }
-            if tree := compatibility.hermetic(self.wanted.line):
-                cudas = [cuda for cuda in tree.cudas if is_of_line(cuda, row.version)]
-                least = toolkit.cudnn()[0]
-                cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, least)]
-                self.answers |= {
-                    "HERMETIC_CUDA_VERSION": json.dumps(cudas[-1] if cudas else ""),
-                    "HERMETIC_CUDNN_VERSION": json.dumps(cudnns[0] if cudnns else ""),
-                }
+            cuda, cudnn = toolkit.downloaded(self.wanted.line)
+            self.answers |= {
+                "HERMETIC_CUDA_VERSION": json.dumps(cuda),
+                "HERMETIC_CUDNN_VERSION": json.dumps(cudnn),
+            }
         # Which questions ./configure asks depends on earlier answers, so ask until none is left.
         for _ in range(ROUNDS):
             files.write(path, self.text())
