@@ -300,7 +300,9 @@ class CudaRequirements(HostComparison):
         packaged = compatibility.packaged_drivers(self.host.release.value)
         package = [name for line, name in packaged.items() if not needed.misfit(line)][-1:]
         if package or self.host.wsl or self.host.installer != "apt-get":
-            return self.host.remedy("driver", drivers=str(needed), package="".join(package))
+            debian = "   # from contrib and non-free" if "Debian" in self.host.release.value else ""
+            named = "".join(package) + debian
+            return self.host.remedy("driver", drivers=str(needed), package=named)
         only = f"{self.host.release} packages driver {', '.join(packaged)} only. "
         return (only if packaged else "") + (
             f"Install driver {needed} from https://www.nvidia.com/drivers, then restart."

@@ -13,7 +13,9 @@ def pinned(made: NewRecipe) -> NewRecipe:
     if not made.unpinned:
         return made
     job = job_of(str(made.path), complete=packages.without_open)
-    job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages")
+    large = any(line.startswith("nvidia-") for line in made.unpinned)
+    size = "; it downloads about 3 GB, most of it NVIDIA's" if large else ""
+    job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages{size}")
     try:
         packages.pin(job, made.path)
     except (HostError, SupplyError) as fault:
