@@ -62,6 +62,38 @@ def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(ubuntu: Host) ->
 
 
 @pytest.mark.parametrize(
+    ("asked", "part", "read"),
+    [
+        ({"python": "cp312"}, "python", "3.12"),
+        ({"python": "3.12.3"}, "python", "3.12"),
+        ({"python": "27"}, "python", "2.7"),
+        ({"cuda": "12.8.1"}, "cuda", "12.8"),
+        ({"machine": "arm64"}, "machine", "aarch64"),
+        ({"system": "macos", "machine": "aarch64"}, "machine", "arm64"),
+        ({"system": "win", "machine": "x64"}, "machine", "AMD64"),
+    ],
+)
+def test_what_people_write_is_read_as_tfwright_writes_it(
+    asked: dict[str, str], part: str, read: str, ubuntu: Host
+) -> None:
+    assert vars(wishes.wish(ubuntu, **asked))[part] == read
+
+
+@pytest.mark.parametrize(
+    ("asked", "option"),
+    [
+        ({"machine": "arm64", "cpu": "avx"}, "--cpu"),
+        ({"system": "mac", "glibc": "2.17"}, "--glibc"),
+    ],
+)
+def test_what_a_machine_cannot_have_is_refused(
+    asked: dict[str, str], option: str, ubuntu: Host
+) -> None:
+    with fails(RecipeError, option):
+        wishes.wish(ubuntu, **asked)
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [("gpu", "foo"), ("python", "3"), ("cuda", "ten"), ("system", "BSD"), ("glibc", "musl")],
 )

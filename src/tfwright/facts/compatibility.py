@@ -253,6 +253,16 @@ class Drivers:
         return f"needs driver {self}, and {has} is there" if has and (too_old or too_new) else ""
 
 
+def _generation(gpu: str) -> dict[str, Any]:
+    rows = facts.read(TABLE)["generation"]
+    return next((row for row in rows if gpu in row["capabilities"]), {})
+
+
+def last_cuda(gpu: str) -> str:
+    """Return the CUDA of the last JetPack of a Jetson; empty for one that still gets newer ones."""
+    return str(_generation(gpu).get("cuda", ""))
+
+
 def drivers(row: Cuda | None, gpu: str, stated: str = "") -> Drivers:
     """Return the drivers for what a CUDA builds, on a compute capability where one is given.
 
@@ -261,9 +271,7 @@ def drivers(row: Cuda | None, gpu: str, stated: str = "") -> Drivers:
     least, source = (row.driver, row.source("driver")) if row else ("", "")
     if stated:
         least, source = stated, "the recipe"
-    known: dict[str, Any] = next(
-        (it for it in facts.read(TABLE)["generation"] if gpu in it["capabilities"]), {}
-    )
+    known = _generation(gpu)
     first, last = known.get("first", ""), known.get("last", "")
     # A GPU that is newer than its CUDA needs a driver that knows it.
     if is_older(least, first):

@@ -148,7 +148,7 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
     found += [
-        Judgement("tag", f"promises too much: {said}", True, "Do not publish it so.")
+        Judgement("tag", f"promises too much: {said}", holds=True)
         for said in report.broken_promises
     ]
     found += _judged(report, wanted, host, host_file)
@@ -258,7 +258,8 @@ def _gpu(
         return
     if wanted.gpu and "GPU code" not in missed:
         kind = serves(needs["gpu"].split(","), toolkit, wanted.gpu)
-        more = ", which the driver compiles at the first start" if kind == "PTX" else ""
+        more = f", compiled at the first start by a driver of CUDA {toolkit} or later"
+        more = more if kind == "PTX" else ""
         said = f"{kind} for compute capability {wanted.gpu}{more}"
         yield Judgement("GPU code", said, holds=True)
     row = compatibility.cuda(toolkit)

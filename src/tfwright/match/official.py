@@ -50,7 +50,8 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
 
     def distance(match: OfficialMatch) -> tuple[bool, bool, int]:
         # Of those that do not fit, one without GPU code is farthest from someone with a GPU.
-        unlike = bool(match.wheel.gpu) != wants_gpu
+        code = match.wheel.gpu and not _cpu_only(match.wheel, wanted)
+        unlike = bool(code) != wants_gpu
         return bool(match.differs), bool(match.differs) and unlike, len(match.differs)
 
     # They come newest first, and sorting keeps that order among equals.
@@ -80,16 +81,20 @@ def _differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
             yield f"needs a CPU with {wheel.cpu}"
         yield from _gpu_differences(wheel, wanted)
     elif (wanted.gpu or wanted.cuda) and wanted.system == "Windows" and wheel.gpu:
-        # https://www.tensorflow.org/install/pip#windows-native
-        newer = not is_older(wheel.version, "2.11")
         yield (
             "no GPU code for Windows since 2.11; in WSL 2 the wheel for Linux has it"
-            if (newer)
-            else "which GPUs its code for Windows serves is unknown"
+            if _cpu_only(wheel, wanted)
+            else "has GPU code for Windows, but for which GPUs was not read"
         )
     elif wanted.gpu or wanted.cuda:
         said = "no GPU code of NVIDIA's is known of it on this platform"
         yield said + (JETSON if gpus.jetson(wanted.gpu) else "")
+
+
+def _cpu_only(wheel: OfficialWheel, wanted: Wish) -> bool:
+    """Say whether a wheel has GPU code for Linux only."""
+    # https://www.tensorflow.org/install/pip#windows-native
+    return wanted.system == "Windows" and not is_older(wheel.version, "2.11")
 
 
 def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
@@ -125,4 +130,4 @@ def _gpu_notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     if is_older(wheel.version, fit.AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
     if wanted.gpu and fit.serves(wheel.gpu, toolkit, wanted.gpu) == "PTX":
-        yield "the driver compiles its code at the first start, which takes minutes"
+        yield f"at the first start a driver of CUDA {toolkit} or later compiles its code for minutes"

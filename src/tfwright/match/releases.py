@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility, gpus
-from tfwright.facts.compatibility import is_of_line, is_older, range_text, version_numbers
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older, range_text, version_numbers
 from tfwright.match.wish import Wish
 
 KNOWN = [
@@ -91,6 +91,9 @@ def _cuda_refusal(
         )
     elif not rows:
         yield f"nothing is known of CUDA {wanted.cuda}"
+    elif last := compatibility.last_cuda(wanted.gpu):
+        made_for = f"TensorFlow {release} is made for CUDA {wanted.cuda or major}"
+        yield f"{made_for}, and the last JetPack for {wanted.gpu} has CUDA {last}"
     elif said := compatibility.drivers(rows[0], wanted.gpu).misfit(wanted.driver):
         yield f"TensorFlow {release} {said}"
     else:
@@ -207,6 +210,8 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
         runs = compatibility.mac(row.version) is not None
     else:
         runs = not compatibility.drivers(row, wanted.gpu).misfit(wanted.driver)
+        last = compatibility.last_cuda(wanted.gpu)
+        runs = runs and not (last and is_newer(row.version, last))
     return asked and compiles and runs
 
 

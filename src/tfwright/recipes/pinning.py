@@ -6,6 +6,7 @@ from tfwright.errors import HostError, SupplyError
 from tfwright.lock import packages
 from tfwright.options import job_of
 from tfwright.recipes.writing import NewRecipe
+from tfwright.terminal import console
 
 
 def pinned(made: NewRecipe) -> NewRecipe:
@@ -17,7 +18,8 @@ def pinned(made: NewRecipe) -> NewRecipe:
     size = "; it downloads about 3 GB, most of it NVIDIA's" if large else ""
     job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages{size}")
     try:
-        packages.pin(job, made.path)
+        with console.working("pinning"):
+            packages.pin(job, made.path)
     except (HostError, SupplyError) as fault:
         said = f"versions of its packages: {fault.what}. {fault.remedy}"
         return replace(made, open=(*made.open, said))
