@@ -130,4 +130,4 @@ def _gpu_notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     if is_older(wheel.version, fit.AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
     if wanted.gpu and fit.serves(wheel.gpu, toolkit, wanted.gpu) == "PTX":
-        yield f"at the first start a driver of CUDA {toolkit} or later compiles its code for minutes"
+        yield f"at first a driver of CUDA {toolkit} or later compiles its code, which takes minutes"

@@ -27,6 +27,7 @@ from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
+from tfwright.printable import shell_word
 from tfwright.recipes import bazel
 from tfwright.rules import tree_files
 from tfwright.rules.dropping import DropFacts
@@ -73,7 +74,9 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     wanted = target.of(old, to)
     place = path.with_name(f"{wanted.recipe_name(old.recipe)}.toml")
     if place.exists():
-        raise RecipeError(f"{place} exists already", remedy="Rename it, or delete it.")
+        there = shell_word(str(place))
+        remedy = f"'invoke lint --recipe {there}' says what it lacks; rename it to port again."
+        raise RecipeError(f"{place} exists already", remedy=remedy)
     head = target.HEAD.format(to=wanted.name)
     files.write(place, schemas.headed(head, path.read_text("utf-8"), place.parent))
     porting = _Porting(old, place)
@@ -127,7 +130,7 @@ class _Porting:
         if own is None:
             raise RecipeError(
                 f"{folder / self.path.stem}.toml exists already",
-                remedy="Rename it, or delete it: it would be the archives of the new recipe.",
+                remedy="Rename it: it would be the archives of the new recipe.",
             )
         self.made.append(own)
         files.write(own, shared.read_bytes())

@@ -145,7 +145,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         raise RecipeError(
             f"{path} exists already",
             remedy=f"To go on with it, run 'invoke lint --recipe {shell_word(str(path))}', which "
-            "lists what it lacks. To begin again, rename or delete it.",
+            "lists what it lacks. To begin again, rename it, or add --folder DIRECTORY.",
         )
     draft.begin(folder)
     texts = draft.source(host_file)
