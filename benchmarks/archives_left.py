@@ -23,7 +23,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import FetchTable
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import TfwrightError
-from tfwright.rules import repositories
+from tfwright.rules import patched_tree, repositories
 from tfwright.tools import files
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.http import downloads
@@ -77,7 +77,7 @@ def _tags(mirror: Path) -> dict[Release, str]:
 
 
 def _wanted(mirror: Path, tag: str) -> Sequence[WantedArchive]:
-    texts = GitRepository(mirror).texts(tag, repositories.relevant)
+    texts = GitRepository(mirror).texts(tag, patched_tree.relevant)
     return reach.wanted(repositories.read(texts), {}, None)
 
 

@@ -18,6 +18,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.pipeline.external import RecipePins
 from tfwright.rules import listings, repositories
 from tfwright.rules.model import Rules
+from tfwright.rules.patched_tree import relevant
 from tfwright.tools.git import demo
 
 RECIPE = recipes.read("demo-hermetic")
@@ -30,7 +31,7 @@ def rules() -> Rules:
     """Return what the tree downloads for the recipe, once the lists are there."""
     paths = (path for path in demo.HERMETIC_TREE.rglob("*") if path.is_file())
     names = {path.relative_to(demo.HERMETIC_TREE).as_posix(): path for path in paths}
-    texts = {name: path.read_text() for name, path in names.items() if repositories.relevant(name)}
+    texts = {name: path.read_text() for name, path in names.items() if relevant(name)}
     content = {hashlib.sha256(text).hexdigest(): text for text in FILES.values()}
     return listings.chosen(repositories.read(texts), RecipePins.of(RECIPE).environment, content.get)
 

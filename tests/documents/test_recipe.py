@@ -90,6 +90,14 @@ REFUSED = {
         f'[fetch.substitutes.zlib_archive]\nreason = "gone"\nsha256 = "{"0" * 64}"\n[bazel]',
         ("urls", "git", "commit"),
     ),
+    "a substitute's patch that is not among the patches": (
+        "[bazel]",
+        (
+            f'[fetch.substitutes.zlib_archive]\nreason = "gone"\nsha256 = "{"0" * 64}"\n'
+            'urls = ["https://example.org/zlib.tar.gz"]\npatches = ["r1.8/0009-zlib.patch"]\n[bazel]'
+        ),
+        ("r1.8/0009-zlib.patch", "source.patches"),
+    ),
 }
 
 

@@ -64,6 +64,7 @@ reason = "x"
 replaces = "{old}"
 urls = ["https://example.org/changed.tar.gz"]
 sha256 = "{old}"
+patches = ["r1.8/0002-outlived.patch", "r1.8/0003-misfit.patch"]
 
 [configure.answers]
 TF_NEED_CUDA = false
@@ -184,6 +185,7 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
     assert head.startswith("# Ported to v1.12.0")
     assert recipe.source.patches == ("r1.8/0001-moved.patch", "r1.12/0003-misfit.patch")
     assert list(recipe.fetch.substitutes) == ["changed"]
+    assert recipe.fetch.substitutes["changed"].patches == ("r1.12/0003-misfit.patch",)
     assert "# More about the next one." in written
     assert "TF_NEED_JEMALLOC" not in written
     states = {(pin.kind, pin.name): pin.state for pin in made.pins}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.rules import repositories
+from tfwright.rules.patched_tree import relevant
 
 pytestmark = pytest.mark.real
 MIRRORS = [
@@ -46,7 +47,7 @@ def texts(commit: str) -> dict[str, str]:
                 text=True,
                 check=True,
             ).stdout.splitlines()
-            paths = [path for path in listed if repositories.relevant(path)]
+            paths = [path for path in listed if relevant(path)]
             return {
                 path: subprocess.run(
                     [*git, "show", f"{commit}:{path}"], capture_output=True, text=True, check=True

@@ -14,6 +14,7 @@ from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
 from tfwright.progress import SILENCE
 from tfwright.rules import repositories
+from tfwright.rules.patched_tree import relevant
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
@@ -38,7 +39,7 @@ def texts(commit: str) -> dict[str, str]:
     """Return the files of a commit that can hold rules."""
     for mirror in MIRRORS:
         if GitRepository(mirror).kind(commit):
-            return GitRepository(mirror).texts(commit, repositories.relevant)
+            return GitRepository(mirror).texts(commit, relevant)
     pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 

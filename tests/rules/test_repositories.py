@@ -6,6 +6,7 @@ import pytest
 
 from tfwright.rules import repositories as rules
 from tfwright.rules.model import Load, Nested, Repository, Rules, Unreadable
+from tfwright.rules.patched_tree import relevant
 from tfwright.rules.starlark import evaluator
 from tfwright.tools.git.clones import Clone
 
@@ -463,7 +464,7 @@ def test_only_what_workspace_can_lead_to_is_relevant(
     path: str,
     expected: bool,  # noqa: FBT001 a parameter of the test
 ) -> None:
-    assert rules.relevant(path) is expected
+    assert relevant(path) is expected
 
 
 def test_an_address_that_is_none_leaves_the_other_ones_of_its_archive() -> None:

@@ -248,6 +248,9 @@ class SubstituteTable(Table):
     only_if_missing: bool = False
     """Use the pinned archive wherever a source has it. A lock file then states which of both its
     builds take."""
+    patches: tuple[InnerPath, ...] = ()
+    """Those of source.patches that only this substitute needs; a build that takes the pinned
+    archive leaves them out. They may not change Bazel's files."""
 
     @property
     def pins(self) -> bool:
@@ -320,6 +323,11 @@ class FetchTable(Table):
         """The substitutes of archives that the tree pins: the wheel is made of other bytes."""
         given = self.substitutes.items()
         return {name: table for name, table in given if not table.pins}
+
+    @property
+    def patches(self) -> frozenset[str]:
+        """The patches that belong to a substitute."""
+        return frozenset(patch for table in self.substitutes.values() for patch in table.patches)
 
     def without(self, names: Collection[str]) -> Self:
         """Return the same without some substitutes."""
@@ -691,6 +699,15 @@ class Recipe(Table):
             # The compiler's version is part of its package's name: see `ToolkitTable.gcc`.
             if name != "compiler" and getattr(self.host, name) is None:
                 raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
+        return self
+
+    @model_validator(mode="after")
+    def _patches_of_substitutes_are_listed(self) -> Self:
+        for patch in sorted(self.fetch.patches - {*self.source.patches}):
+            raise ValueError(
+                f"fetch.substitutes: {patch} is a patch of a substitute, and source.patches does "
+                "not list it; list it there as well, in the order in which it is applied"
+            )
         return self
 
     @model_validator(mode="after")

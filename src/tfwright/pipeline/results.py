@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tfwright.documents.names import Commit
-from tfwright.documents.recipe import FetchTable
+from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Folder, Result
@@ -106,6 +106,11 @@ class Inputs(Result):
         """Return what a recipe's table amounts to: a substitute may not have been needed."""
         used = {substitute.name for substitute in self.substitutes}
         return table.without(table.other_bytes.keys() - used)
+
+    def patched(self, source: SourceTable, fetch: FetchTable) -> SourceTable:
+        """Return the source without the patches of substitutes that were not needed."""
+        unneeded = fetch.patches - self.taken(fetch).patches
+        return source.changed(patches=tuple(p for p in source.patches if p not in unneeded))
 
     @property
     def bazel(self) -> Artefact:

@@ -1,5 +1,6 @@
 """The archives of two commits compared: substitutes, what is new, and whether it is still there."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,6 +58,13 @@ class Substitutes:
             header = ".".join((*SUBSTITUTES, name))
             files.write(self.recipe, f"{before}\n\n[{header}]\n{lines}")
 
+    def put_patches(self, name: str, patches: Sequence[str]) -> None:
+        """Name the patches of a substitute that is still there."""
+        for path, table in self.places():
+            with suppress(KeyError):
+                toml_editing.section(path.read_text("utf-8"), (*table, name))
+                toml_editing.put_list(path, (*table, name, "patches"), patches)
+
 
 def checksums(rules: Rules | None, name: str) -> set[str]:
     """Return what a tree names so: checksums, commits of clones, urls of what has neither."""
@@ -78,9 +86,8 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
             lines = _lines(path, recipe, key) if table.replaces in pinned else ""
             if lines:
                 short = key.removesuffix("_archive").rpartition("_")[2]
-                patches = recipe.source.patches
-                belonging = [patch for patch in patches if short in Path(patch).name]
-                return OtherSubstitute(name, key, lines, tuple(belonging))
+                named = tuple(patch for patch in recipe.source.patches if short in Path(patch).name)
+                return OtherSubstitute(name, key, lines, table.patches or named)
     return None
 
 

@@ -225,7 +225,8 @@ class _Porting:
         """Enter the patches into the new recipe, and say of each what became of it."""
         new = self.new
         source = new.recipe.source
-        named = []
+        named: list[str] = []
+        names: dict[str, str] = {}
         for patch in tried:
             name, fate, says = patch.name, patch.fate, patch.says
             if fate == "redo":
@@ -243,10 +244,15 @@ class _Porting:
                 says = f"removed; {says}"
             else:
                 named.append(name)
+                names[patch.name] = name
             yield PortedPin("patch", name, _STATES[fate], says)
         # The author's layout of a list that stays as it is stays as well.
         if named != [*source.patches]:
             toml_editing.put_list(self.path, ("source", "patches"), named)
+        for substitute, table in new.recipe.fetch.substitutes.items():
+            belonging = [names[patch] for patch in table.patches if patch in names]
+            if belonging != [*table.patches]:
+                self.substitutes.put_patches(substitute, belonging)
 
     def _with_substitutes(self, tried: Sequence[TriedPatch], repository: Path) -> list[TriedPatch]:
         """Put the patch of a substitute that was taken over in the place of the old one's.

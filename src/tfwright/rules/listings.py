@@ -13,6 +13,7 @@ from posixpath import normpath
 
 from tfwright.errors import TfwrightError
 from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
+from tfwright.rules.patched_tree import REQUIREMENTS
 from tfwright.rules.recognisers import NAME, digest_of, urls_of
 from tfwright.rules.starlark.language import UnknownError
 from tfwright.tools import json_text
@@ -31,8 +32,6 @@ PLATFORMS = {
     "aarch64": ("linux-sbsa", "aarch64-unknown-linux-gnu"),
 }
 """A machine with Linux, as NVIDIA's lists and as the dictionaries name it."""
-REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
-"""The files in which a tree pins the packages that its build installs, one for each Python."""
 PYTHON_URL = "HERMETIC_PYTHON_URL"
 """Names another interpreter; HERMETIC_PYTHON_SHA256 is then its checksum."""
 FORMS = {"build": "install_only", "ext": "tar.gz"}

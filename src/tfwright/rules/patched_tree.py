@@ -5,23 +5,35 @@ What each patch made is kept, so that after a change only that patch and the lat
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError
-from tfwright.rules.model import Rules
 from tfwright.tools import files, json_text
 from tfwright.tools.git.repository import is_excluded
 from tfwright.tools.git.work_tree import WorkTree
 
+if TYPE_CHECKING:
+    from tfwright.rules.model import Rules
+
 STEPS = "tfwright-steps.json"
 """The file, in the tree's repository, that says which content each step made."""
+REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
+"""The files in which a tree pins the packages that its build installs, one for each Python."""
+
+
+def relevant(path: str) -> bool:
+    """Say whether WORKSPACE can lead to a file of a tree."""
+    rules = path.endswith(".bzl") and path.isprintable()
+    return path == "WORKSPACE" or rules or bool(REQUIREMENTS.fullmatch(path))
 
 
 class TreeStep(Table):
@@ -224,9 +236,7 @@ def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
 
 
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
-    from tfwright.rules import repositories
-
-    return lambda path: repositories.relevant(path) and not is_excluded(path, table.exclude)
+    return lambda path: relevant(path) and not is_excluded(path, table.exclude)
 
 
 def digests(table: SourceTable) -> Mapping[str, str]:
@@ -239,16 +249,13 @@ def rule_digests(table: SourceTable) -> Mapping[str, str]:
 
     A patch of sources alone changes nothing that a build downloads.
     """
-    from tfwright.tools.git import patching
-
     holding = _holding_rules(table)
 
     def changes_rules(file: str) -> bool:
-        try:
-            return any(holding(each.path) for each in patching.read(table.file(file)))
-        except RecipeError:
-            # The stage says what is wrong with it.
-            return True
+        text = table.file(file).read_text("utf-8", errors="replace")
+        changed = re.findall(r"(?m)^diff --git a/.* b/(.*)$", text)
+        # What names no file is no patch; the source stage says what is wrong with it.
+        return not changed or any(map(holding, changed))
 
     return {
         file: digest
@@ -272,12 +279,14 @@ class Readings:
         """Keep readings in a folder, which need not exist yet; None keeps none."""
         self._folder = folder
 
-    def remembered(self, what: object, read: Callable[[], Rules | None]) -> Rules | None:
+    def remembered(self, what: object, read: "Callable[[], Rules | None]") -> "Rules | None":
         """Return the rules of something that JSON can say, which decides them all.
 
         They are read only if they were not before. None, which says that there was nothing to be
         read, is not kept.
         """
+        from tfwright.rules.model import Rules
+
         if self._folder is None:
             return read()
         path = self._folder / f"{_digest([self._reader, what])}.json"

@@ -74,12 +74,6 @@ UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 """What reading a text may end in; a name that stands for itself is followed without an end."""
 
 
-def relevant(path: str) -> bool:
-    """Say whether WORKSPACE can lead to a file of a tree."""
-    rules = path.endswith(".bzl") and path.isprintable()
-    return path == "WORKSPACE" or rules or bool(listings.REQUIREMENTS.fullmatch(path))
-
-
 def read(texts: Mapping[str, str]) -> Rules:
     """Read the repository rules of a tree, given its relevant files by path.
 

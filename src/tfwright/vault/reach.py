@@ -15,7 +15,7 @@ from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.rules import listings, repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
-from tfwright.rules.patched_tree import Readings
+from tfwright.rules.patched_tree import Readings, relevant
 from tfwright.rules.starlark.language import LONGEST_FILE
 from tfwright.tools import files, unpacking
 from tfwright.tools.git.clones import Clone
@@ -319,7 +319,7 @@ def _content(
         return [sha256, prefix], partial(texts, path, prefix)
     if clone and clone in reached.clones:
         place = GitRepository(reached.clones[clone])
-        return [clone.commit], partial(place.texts, clone.commit, repositories.relevant)
+        return [clone.commit], partial(place.texts, clone.commit, relevant)
     return None
 
 
@@ -337,7 +337,7 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
         for member, content in _members(archive):
             path = member.removeprefix("./")
             inner = path.removeprefix(beginning)
-            if path.startswith(beginning) and repositories.relevant(inner):
+            if path.startswith(beginning) and relevant(inner):
                 found[inner] = content().decode("utf-8", "replace")
                 left -= len(found[inner])
             # A small archive may unpack to more than the memory.

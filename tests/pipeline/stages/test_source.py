@@ -12,10 +12,10 @@ from tests.making import make_file, make_folder, make_program
 from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents.recipe import FetchTable, SourceTable
+from tfwright.documents.recipe import FetchTable, SourceTable, SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Inputs, Tree
+from tfwright.pipeline.results import Inputs, Substituted, Tree
 from tfwright.pipeline.stages import source
 
 PATCH = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1 +1 @@\n-int op;\n+int up;\n"
@@ -124,6 +124,26 @@ def test_the_content_changes_with_a_patch(
         job, table.model_copy(update={"patches": ("0001-up.patch",)}), FetchTable(), inputs
     )
     assert one.content != other.content
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("patches")
+def test_a_patch_of_a_substitute_is_applied_only_where_the_substitute_is_used(
+    job: RecipeJob, table: SourceTable, inputs: Inputs
+) -> None:
+    zlib_archive = SubstituteTable(
+        reason="The server is gone",
+        sha256="1" * 64,
+        urls=("https://example.org/zlib.tar.gz",),
+        only_if_missing=True,
+        patches=("0002-at.patch",),
+    )
+    fetch = FetchTable(substitutes={"zlib_archive": zlib_archive})
+    tree = source.run(job, table, fetch, inputs)
+    assert contents(tree)["core/op.cc"] == (0o644, b"int up;\n")
+    used = Substituted(name="zlib_archive", reason="gone", sha256="0" * 64, used="1" * 64)
+    taken = inputs.model_copy(update={"substitutes": (used,)})
+    assert taken.patched(table, fetch) == table
 
 
 @pytest.mark.medium

@@ -71,6 +71,7 @@ def run(
         for name, value in configured.exported.items()
     }
     compiling = recipe.compile
+    applied = inputs.patched(recipe.source, recipe.fetch)
     with archive.opened(path) as wheel:
         record = BuildRecord(
             sealer=sealing.sealer(),
@@ -87,7 +88,7 @@ def run(
             # By digest: a patch may change without its name.
             files=tuple(
                 RecordedFile(path=file, sha256=sha256)
-                for file, sha256 in patched_tree.digests(recipe.source).items()
+                for file, sha256 in patched_tree.digests(applied).items()
             ),
             bazel=RecordedProgram(version=recipe.bazel.version, sha256=inputs.bazel.sha256),
             # Versions and not places: a CUDA in another directory gives the same bytes.
@@ -187,7 +188,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
         url=recipe.source.url,
         commit=inputs.commit,
         epoch=inputs.epoch,
-        files=patched_tree.digests(recipe.source),
+        files=patched_tree.digests(inputs.patched(recipe.source, recipe.fetch)),
         archives=(*archives, *_packages(recipe)),
         clones=tuple(
             (clone.remote, clone.commit) for clone in known.clones if clone.needed is not False

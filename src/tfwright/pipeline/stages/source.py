@@ -23,6 +23,7 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
 
     tree = job.places.tree
     scratch = job.places.patched
+    table = inputs.patched(table, fetch)
     patched = PatchedTree(scratch, table, inputs.mirror, inputs.commit)
     content = patched.patched(job.listener.note)
     fetch = inputs.taken(fetch)
