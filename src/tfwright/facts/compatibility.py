@@ -16,7 +16,6 @@ TABLE = Path(__file__).with_suffix(".toml")
 class Range:
     """The versions that some releases of TensorFlow take; an empty bound is none."""
 
-    releases: tuple[Release, Release]
     least: str
     most: str
     source: str
@@ -35,7 +34,6 @@ class Range:
 class Tested:
     """The CUDA and cuDNN that some releases of TensorFlow were tested with."""
 
-    releases: tuple[Release, Release]
     cuda: str
     cudnn: str
     source: str
@@ -45,7 +43,6 @@ class Tested:
 class TestedBazel:
     """The Bazel that some releases of TensorFlow were tested with."""
 
-    releases: tuple[Release, Release]
     version: str
     source: str
 
@@ -129,13 +126,19 @@ class Hermetic:
         }
 
 
+def _of(kind: str, release: Release, fork: str = "") -> dict[str, Any] | None:
+    """Return the row of a release, without what says which releases it is of."""
+    for row in facts.read(TABLE)[kind]:
+        first, last = map(Release.parse, row["releases"])
+        if first <= release <= last and row.get("fork", "") == fork:
+            return {key: row[key] for key in row if key not in {"releases", "fork"}}
+    return None
+
+
 def hermetic(release: Release) -> Hermetic | None:
     """Return what holds for a release; None for one that takes the CUDA of the host."""
-    for row in facts.read(TABLE)["hermetic"]:
-        if _holds(_releases(row), release):
-            values = {key: value for key, value in row.items() if key != "releases"}
-            return Hermetic(**_with_tuples(values))
-    return None
+    row = _of("hermetic", release)
+    return Hermetic(**facts.frozen(row)) if row else None
 
 
 def clang_capability(version: str) -> str:
@@ -154,21 +157,20 @@ def clang_for(capability: str) -> str:
 
 def bazel(release: Release) -> Range | None:
     """Return the Bazels that ./configure of a release takes."""
-    return _of(release, _ranges("bazel"))
+    row = _of("bazel", release)
+    return Range(**row) if row else None
 
 
 def python(release: Release, fork: str = "") -> Range | None:
     """Return the Pythons that a release was tested with; that of a fork, ``nv``, has its own."""
-    return _of(release, _ranges("python", fork)) or _of(release, _ranges("python"))
+    row = _of("python", release, fork) or _of("python", release)
+    return Range(**row) if row else None
 
 
 def tested_bazel(release: Release) -> TestedBazel | None:
     """Return the Bazel that a release was tested with."""
-    for row in facts.read(TABLE)["tested_bazel"]:
-        known = TestedBazel(_releases(row), row["version"], row["source"])
-        if _holds(known.releases, release):
-            return known
-    return None
+    row = _of("tested_bazel", release)
+    return TestedBazel(**row) if row else None
 
 
 def bazel_copies() -> list[str]:
@@ -176,35 +178,23 @@ def bazel_copies() -> list[str]:
     return [version for row in facts.read(TABLE)["bazel_copies"] for version in row["versions"]]
 
 
-def tested() -> list[Tested]:
-    """Return which releases were tested with which CUDA, the oldest first."""
-    return [
-        Tested(_releases(row), row["cuda"], row["cudnn"], row["source"])
-        for row in facts.read(TABLE)["tested"]
-    ]
-
-
 def gcc(release: Release, row: Cuda) -> tuple[str, str]:
     """Return the newest gcc that a CUDA takes and a release compiles with, and why."""
-    for limit in _ranges("gcc"):
-        if _holds(limit.releases, release) and limit.most and is_newer(row.gcc, limit.most):
-            return limit.most, f"the newest that this release compiles with: {limit.source}"
+    limit = _of("gcc", release)
+    if limit and is_newer(row.gcc, limit["most"]):
+        return limit["most"], f"the newest that this release compiles with: {limit['source']}"
     return row.gcc, f"the newest for this CUDA: {row.source('gcc')}"
 
 
 def tested_with(release: Release) -> Tested | None:
     """Return the CUDA that a release was tested with."""
-    return next((row for row in tested() if _holds(row.releases, release)), None)
+    row = _of("tested", release)
+    return Tested(**row) if row else None
 
 
 def cudas() -> list[Cuda]:
     """Return what is known of each CUDA, the oldest first."""
-    return [Cuda(**_with_tuples(row)) for row in facts.read(TABLE)["cuda"]]
-
-
-def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
-    # TOML has lists only; frozen rows need tuples.
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return [Cuda(**facts.frozen(row)) for row in facts.read(TABLE)["cuda"]]
 
 
 def cuda(version: str) -> Cuda | None:
@@ -277,25 +267,6 @@ def drivers(row: Cuda | None, gpu: str, stated: str = "") -> Drivers:
     if is_older(least, first):
         least, source = first, known["source"]
     return Drivers(least, last, f"{source}; {known['source']}" if last and source else source)
-
-
-def _ranges(kind: str, fork: str = "") -> list[Range]:
-    rows = [row for row in facts.read(TABLE)[kind] if row.get("fork", "") == fork]
-    return [Range(_releases(row), row["least"], row["most"], row["source"]) for row in rows]
-
-
-def _of(release: Release, rows: list[Range]) -> Range | None:
-    return next((row for row in rows if _holds(row.releases, release)), None)
-
-
-def _holds(releases: tuple[Release, Release], release: Release) -> bool:
-    first, last = releases
-    return first <= release <= last
-
-
-def _releases(row: dict[str, Any]) -> tuple[Release, Release]:
-    first, last = map(Release.parse, row["releases"])
-    return first, last
 
 
 _LONGEST = 18

@@ -48,15 +48,13 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
             notes = ("what its libraries need on this platform was not read",)
         found.append(OfficialMatch(wheel, differs, notes, extra))
 
-    def distance(match: OfficialMatch) -> tuple[bool, bool, int]:
+    def distance(match: OfficialMatch) -> tuple[int, ...]:
         # Of those that do not fit, one without GPU code is farthest from someone with a GPU.
         code = match.wheel.gpu and not _cpu_only(match.wheel, wanted)
         unlike = bool(code) != wants_gpu
-        return bool(match.differs), bool(match.differs) and unlike, len(match.differs)
+        missed, release = len(match.differs), Release.parse(match.wheel.version)
+        return bool(missed), bool(missed) and unlike, missed, -release.major, -release.minor, unlike
 
-    # They come newest first, and sorting keeps that order among equals.
-    found.sort(key=lambda match: bool(match.wheel.gpu) != wants_gpu)
-    found.sort(key=lambda match: Release.parse(match.wheel.version), reverse=True)
     return sorted(found, key=distance)
 
 
@@ -130,4 +128,4 @@ def _gpu_notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     if is_older(wheel.version, fit.AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
     if wanted.gpu and fit.serves(wheel.gpu, toolkit, wanted.gpu) == "PTX":
-        yield f"at first a driver of CUDA {toolkit} or later compiles its code, which takes minutes"
+        yield f"compiled at the first start, for minutes, by a driver of CUDA {toolkit} or later"

@@ -83,7 +83,12 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
     if wanted.cpu and recipe.verify.cpu and above(recipe.verify.cpu, wanted.cpu):
         yield f"needs a CPU with {recipe.verify.cpu}"
     yield from _gpu_differences(recipe, wanted)
-    yield from _glibc_differences(recipe, wanted, host)
+    # Without a promise, the wheel may need symbols of the glibc that it was linked with.
+    promised = recipe.verify.glibc
+    needed = promised or host.glibc.value
+    if wanted.glibc and table.system != "Darwin" and is_older(wanted.glibc, needed):
+        unbound = f"sets no limit for glibc; built here, it may need {needed}"
+        yield f"glibc {needed}" if promised else unbound
 
 
 def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
@@ -109,18 +114,3 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
             text += ", and PTX, which the driver may compile for this GPU (not tried)"
         yield text
-
-
-def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
-    """Compare with the glibc that the recipe promises."""
-    # Without a promise, the wheel may need symbols of the glibc that it was linked with.
-    if not wanted.glibc or recipe.host.system == "Darwin":
-        return
-    promised = recipe.verify.glibc
-    needed = promised or host.glibc.value
-    if not is_older(wanted.glibc, needed):
-        return
-    if promised:
-        yield f"glibc {needed}"
-    else:
-        yield f"sets no limit for glibc; built here, it may need {needed}"
