@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.making import make_file
@@ -20,6 +21,7 @@ from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import builds
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
+from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
 from tfwright.pipeline.stage import Artefact, Results
@@ -131,6 +133,23 @@ def test_a_build_without_inputs_is_no_error(tmp_path: Path) -> None:
     assert builds.read_inputs(tmp_path) is None
 
 
+Build = Callable[[RecipeJob], Results]
+Building = Callable[[Build], None]
+
+
+def failed(stage: str, what: str = "it failed", log: Path | None = None) -> ToolError:
+    """Return the error of a stage."""
+    fault = ToolError(what, remedy="x", evidence=Evidence(log=log))
+    fault.stage = stage
+    return fault
+
+
+@pytest.fixture
+def building(monkeypatch: pytest.MonkeyPatch) -> Building:
+    """Return what lets the trials build in a way of the test."""
+    return lambda build: monkeypatch.setattr(engine, "build", build)
+
+
 class FakeEngine:
     """Fails in `compile` from one commit on."""
 
@@ -143,9 +162,7 @@ class FakeEngine:
         commit = request.recipe.source.commit
         self.built.append(commit)
         if commit in COMMITS[self.culprit :]:
-            fault = ToolError("the compiler found an error", remedy="Correct it.")
-            fault.stage = "compile"
-            raise fault
+            raise failed("compile", "the compiler found an error")
         return Results()
 
 
@@ -170,9 +187,9 @@ def run(wanted: Bisection) -> bisecting.BisectOutcome:
 
 @pytest.mark.parametrize("culprit", [0, 3, 6])
 def test_the_commit_that_broke_the_compiler_is_named(
-    culprit: int, wanted: Bisection, monkeypatch: pytest.MonkeyPatch
+    culprit: int, wanted: Bisection, building: Building
 ) -> None:
-    monkeypatch.setattr(trial, "engine", FakeEngine(culprit))
+    building(FakeEngine(culprit).build)
     outcome = run(wanted)
     assert outcome.culprits is not None
     assert outcome.culprits.first_bad.commit == COMMITS[culprit]
@@ -180,51 +197,43 @@ def test_the_commit_that_broke_the_compiler_is_named(
 
 
 def test_what_passes_now_is_not_blamed_on_the_last_commit(
-    wanted: Bisection, monkeypatch: pytest.MonkeyPatch
+    wanted: Bisection, building: Building
 ) -> None:
-    monkeypatch.setattr(trial, "engine", FakeEngine(len(COMMITS)))
+    building(FakeEngine(len(COMMITS)).build)
     outcome = run(wanted)
     assert outcome.culprits is None
     assert outcome.start.answer == "good"
 
 
-def test_an_interrupted_run_repeats_no_trial(
-    wanted: Bisection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = FakeEngine(5)
+def test_an_interrupted_run_repeats_no_trial(wanted: Bisection, building: Building) -> None:
+    fake = FakeEngine(5)
 
     def cut_off(request: RecipeJob) -> Results:
-        if len(engine.built) == 2:
+        if len(fake.built) == 2:
             raise KeyboardInterrupt
-        return engine.build(request)
+        return fake.build(request)
 
-    monkeypatch.setattr(trial, "engine", type("Cut", (), {"build": staticmethod(cut_off)}))
+    building(cut_off)
     with pytest.raises(KeyboardInterrupt):
         run(wanted)
-    monkeypatch.setattr(trial, "engine", engine)
+    building(fake.build)
     outcome = run(wanted)
     assert outcome.remembered == 2
-    assert len(engine.built) == len(set(engine.built))
+    assert len(fake.built) == len(set(fake.built))
     assert outcome.culprits is not None
     assert outcome.culprits.first_bad.commit == COMMITS[5]
 
 
 def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
-    wanted: Bisection, monkeypatch: pytest.MonkeyPatch
+    wanted: Bisection, building: Building
 ) -> None:
-    def full(request: RecipeJob) -> None:
-        del request
-        raise HostError("the disk is full", remedy="Free some space.")
-
-    monkeypatch.setattr(trial, "engine", type("Full", (), {"build": staticmethod(full)}))
+    building(Mock(side_effect=HostError("the disk is full", remedy="Free some space.")))
     with pytest.raises(HostError):
         run(wanted)
 
 
-def test_a_damaged_journal_costs_only_the_trials(
-    wanted: Bisection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trial, "engine", FakeEngine(3))
+def test_a_damaged_journal_costs_only_the_trials(wanted: Bisection, building: Building) -> None:
+    building(FakeEngine(3).build)
     run(wanted)
     (journal,) = Path(trial._host_file().build_out).glob("*.trials.json")
     journal.write_text('{"half')
@@ -232,15 +241,9 @@ def test_a_damaged_journal_costs_only_the_trials(
 
 
 def test_a_good_build_that_fails_now_points_at_the_host(
-    wanted: Bisection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    wanted: Bisection, building: Building, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(request: RecipeJob) -> None:
-        del request
-        fault = ToolError("the compiler does not know -std=c++11", remedy="Correct it.")
-        fault.stage = "compile"
-        raise fault
-
-    monkeypatch.setattr(trial, "engine", type("Broken", (), {"build": staticmethod(broken)}))
+    building(Mock(side_effect=failed("compile")))
     changed_host = replace(wanted, host_changes=(HostChange("the compiler", "gcc 12", "gcc 4"),))
     outcome = run(changed_host)
     page.show_outcome(changed_host, outcome)
@@ -250,10 +253,11 @@ def test_a_good_build_that_fails_now_points_at_the_host(
     assert "the compiler, from gcc 12 to gcc 4" in printed
 
 
-def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
+def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(  # noqa: PLR0913, PLR0917 real inputs
     tmp_path: Path,
     wanted: Bisection,
     changed: Changed,
+    building: Building,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -263,12 +267,10 @@ def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
 
     def build(request: RecipeJob) -> Results:
         if request.locked == bad.locked:
-            fault = ToolError("the lock does not fit", remedy="Lock it again.")
-            fault.stage = "compile"
-            raise fault
+            raise failed("compile")
         return Results()
 
-    monkeypatch.setattr(trial, "engine", type("Locked", (), {"build": staticmethod(build)}))
+    building(build)
     monkeypatch.setattr("tfwright.nightly.targets.fingerprint", lambda job: str(job.locked))
     page.show_start(locked)
     outcome = run(locked)
@@ -437,7 +439,7 @@ def test_a_build_whose_inputs_are_damaged_is_left_for_another_one(
 
 @pytest.fixture
 def publishing(
-    wanted: Bisection, make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    wanted: Bisection, make_wheel: Callable[..., Path], building: Building
 ) -> Callable[..., None]:
     """Return a function that lets each trial publish a small wheel, sound or damaged."""
     assert wanted
@@ -448,9 +450,7 @@ def publishing(
             path.write_bytes(path.read_bytes().replace(b"small", b"smell"))
         wheel = Artefact.of(path)
         made = Results({Published: Published(wheel=wheel, statement=wheel)})
-        monkeypatch.setattr(
-            trial, "engine", type("Whole", (), {"build": staticmethod(lambda _: made)})
-        )
+        building(lambda _: made)
 
     return publish
 
@@ -529,16 +529,11 @@ MISSING = "x.cc:1:10: fatal error: no/such/header.h: No such file or directory"
     ids=["a log with an error", "a log without one"],
 )
 def test_a_trial_that_fails_otherwise_says_nothing_of_the_change(
-    wanted: Bisection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, logged: str, line: str
+    wanted: Bisection, building: Building, tmp_path: Path, logged: str, line: str
 ) -> None:
     log = make_file(tmp_path / "source.log", f"{logged}\n")
 
-    def fail(_: RecipeJob) -> None:
-        fault = ToolError("it failed", remedy="x", evidence=Evidence(log=log))
-        fault.stage = "source"
-        raise fault
-
-    monkeypatch.setattr(trial, "engine", type("Other", (), {"build": staticmethod(fail)}))
+    building(Mock(side_effect=failed("source", log=log)))
     found = Trials("demo", Symptom("compile"))(wanted.start)
     assert (found.answer, found.stage) == ("skip", "source")
     assert found.line == line

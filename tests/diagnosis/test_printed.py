@@ -75,27 +75,6 @@ def test_bazels_modules_are_explained_behind_every_report(message: str, head: st
     assert first(log)[0] == MODULES[message]
 
 
-def test_a_warning_about_a_modules_version_is_no_error() -> None:
-    log = (
-        "WARNING: For repository 'a', the root module requires module version a@1, but got a@2 in "
-        "the resolved dependency graph.\n"
-    )
-    assert diagnose(log).first is None
-
-
-def test_a_rule_that_fails_on_a_value_is_no_unknown_program() -> None:
-    log = (
-        "ERROR: /o/external/r+/e.bzl:496:33: Traceback (most recent call last):\n"
-        '\tFile "/o/external/r+/e.bzl", line 496, column 33, in _f\n'
-        '\t\tx = fact["features"]\n'
-        "Error: type 'NoneType' has no operator [](string)\n"
-        "ERROR: error evaluating module extension @@r+//:e.bzl%crate\n"
-    )
-    name, cause = first(log)
-    assert name == "bazel-starlark-error"
-    assert "type 'NoneType' has no operator [](string). That is a fault" in cause
-
-
 RULE = (
     "ERROR: An error occurred during the fetch of repository 'x':\n"
     "   Traceback (most recent call last):\n"
@@ -118,17 +97,6 @@ def test_what_a_rule_quotes_is_nearer_than_that_the_rule_stopped(quoted: str, ro
     assert root_of(f"{RULE}{quoted}\nERROR: Analysis of target '//a' failed\n").line == root
 
 
-def test_a_traceback_that_lost_its_indentation_ends_at_its_message() -> None:
-    log = (
-        "ERROR: Traceback (most recent call last):\n"
-        'File "/t/WORKSPACE", line 100, column 49, in <toplevel>\n'
-        'load("@rules_python//python:repositories.bzl", "python_register_toolchains")\n'
-        "Error: file '@rules_python//python:repositories.bzl' does not contain symbol 'a'\n"
-    )
-    assert root_of(log).line == 4
-    assert first(log)[0] == "bazel-symbol-not-in-file"
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -142,118 +110,87 @@ def test_what_proves_nothing_is_not_called_known(line: str) -> None:
     assert not any(match.certain for match in diagnose(line + "\n").matches)
 
 
-def test_what_a_server_prints_as_it_crashes_is_nearer_than_that_it_crashed() -> None:
-    log = (
-        "FATAL: Server crashed during startup. Now printing /o/server/jvm.out:\n"
-        "Unrecognized VM option 'MaxPermSize=1g'\n"
-        "Error: Could not create the Java Virtual Machine.\n"
-    )
-    assert first(log)[0] == "bazel-java-start"
-
-
-def test_a_module_that_was_only_looked_for_is_not_the_cause() -> None:
-    log = (
-        "Traceback (most recent call last):\n"
-        '  File "a.py", line 18, in swig_import_helper\n'
-        "ImportError: No module named '_pywrap_tensorflow_internal'\n"
-        "\n"
-        "During handling of the above exception, another exception occurred:\n"
-        "\n"
-        "Traceback (most recent call last):\n"
-        '  File "a.py", line 20, in swig_import_helper\n'
-        "ImportError: dlopen(/x/a.so, 6): Symbol not found: ___darwin_check_fd_set_overflow\n"
-    )
-    assert root_of(log).line == 9
-    assert "newer macOS" in first(log)[1]
-
-
 FAILED = "curl: (28) Operation timed out after 30000 milliseconds\n"
 RETRY = "Warning: Problem : timeout. Will retry in 1 seconds. 3 retries left.\n"
+BARE = "AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'\n"
+RAISED = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
+RESOLVER = "ERROR: pip's dependency resolver does not currently take into account all packages.\n"
+WANTS = "tensorflow-cpu 2.16.2 requires six>=1.12.0, which is not installed.\n"
+ENDING = """\
+Traceback (most recent call last):
+  File "s.py", line 5, in __del__
+    self.close()
+AttributeError: 'NoneType' object has no attribute 'TF_DeleteSession'
+"""
+APT = """\
+Err:1 http://127.0.0.1:9/debian x InRelease
+  Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)
+W: Failed to fetch http://127.0.0.1:9/debian/dists/x/InRelease  Could not connect
+W: Some index files failed to download. They have been ignored, or old ones used instead.
+"""
+HADOOP = (
+    "2020-05-03 14:07:40.471816: E tensorflow/core/platform/hadoop/hadoop_file_system.cc:132] "
+    "HadoopFileSystem load error: libhdfs.so: cannot open shared object file: No such file or "
+    "directory\n"
+)
+MODULE = (
+    "WARNING: For repository 'a', the root module requires module version a@1, but got a@2 in "
+    "the resolved dependency graph.\n"
+)
+WENT_WELL = {
+    "a download that was tried again": FAILED + RETRY + "100  1024k\nsaved\nnext\n",
+    "an exception that is printed again and again": 2 * BARE + "2.16.2\n",
+    "a conflict that pip leaves": RESOLVER + 2 * WANTS,
+    "what Python ignores while it ends": f"Exception ignored in: <method>\n{ENDING}",
+    "a list that apt goes on without": APT,
+    "a file system that TensorFlow goes on without": HADOOP,
+    "a warning about a module's version": MODULE,
+    "what a service marks for debugging": "##[debug]error: nothing was found\n",
+    "what a service marks as a warning": "##[warning]error: nothing was found\n",
+    "what a service says of a file": "::warning file=a::error: nothing was found\n",
+}
+WENT_WRONG = {
+    "a download that failed again": FAILED + RETRY + FAILED,
+    "a download that was not tried again": FAILED + RETRY,
+    "an exception at the end": 2 * BARE,
+    "an exception that was raised before": RAISED + 2 * BARE + "2.16.2\n",
+    "a package that is not there": WANTS,
+    "an exception that ends Python": ENDING,
+}
 
 
-def test_a_failure_counts_only_if_nothing_is_tried_afterwards() -> None:
-    done = "100  1024k\nsaved\nnext\n"
-    assert diagnose(FAILED + RETRY + done).first is None
-    assert diagnose(FAILED + RETRY + FAILED).first is not None
-    assert diagnose(FAILED + RETRY).first is not None
+@pytest.mark.parametrize("log", WENT_WELL.values(), ids=WENT_WELL)
+def test_what_looks_bad_and_went_well_is_no_error(log: str) -> None:
+    assert diagnose(log).first is None
 
 
-def test_an_exception_that_is_printed_again_and_again_is_passed_over() -> None:
-    bare = "AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'\n"
-    raised = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
-    assert diagnose(2 * bare + "2.16.2\n").first is None
-    assert diagnose(2 * bare).first is not None
-    assert diagnose(raised + 2 * bare + "2.16.2\n").first is not None
-
-
-def test_what_pip_leaves_in_conflict_is_no_failed_installation() -> None:
-    head = "ERROR: pip's dependency resolver does not currently take into account all packages.\n"
-    wants = "tensorflow-cpu 2.16.2 requires six>=1.12.0, which is not installed.\n"
-    assert diagnose(head + 2 * wants).first is None
-    assert diagnose(wants).first is not None
-
-
-def test_what_python_ignores_while_it_ends_is_no_error() -> None:
-    traceback = (
-        "Traceback (most recent call last):\n"
-        '  File "s.py", line 5, in __del__\n'
-        "    self.close()\n"
-        "AttributeError: 'NoneType' object has no attribute 'TF_DeleteSession'\n"
-    )
-    assert diagnose(f"Exception ignored in: <method>\n{traceback}").first is None
-    assert diagnose(traceback).first is not None
-
-
-def test_times_that_bazel_writes_before_a_line_are_no_part_of_it() -> None:
-    log = "(10:00:01) WARNING: error: none\n(10:00:02) ERROR: Unrecognized option: --x\n"
-    assert root_of(log).line == 2
-    assert first(log)[0] == "bazel-option"
+@pytest.mark.parametrize("log", WENT_WRONG.values(), ids=WENT_WRONG)
+def test_the_same_without_a_good_end_is_an_error(log: str) -> None:
+    assert diagnose(log).first is not None
 
 
 @pytest.mark.parametrize(
     "prefix",
     [
+        "12:34:56 ",
         "(10:00:02) ",
         "2024-05-01T10:20:30.1234567Z ",
+        "[2021-03-04 12:34:56] ",
         "[2024-05-01T10:20:30.123Z] ",
         "#12 345.6 ",
         "web-1  | ",
+        "build_1  | ",
         "[variation=,node=linux-x86_64] ",
         ":info:build ",
         "python3.11-tensorflow> ",
         "\x1b_bk;t=1700000000000\x07",
+        "\x1b[31m\x1b[1m",
+        "[31m[1m",
         "##[error]",
     ],
 )
 def test_what_a_service_writes_before_a_line_is_no_part_of_it(prefix: str) -> None:
-    said = "ERROR: Unrecognized option: --x"
-    assert first(f"{prefix}{said}\n")[0] == "bazel-option"
-
-
-@pytest.mark.parametrize("mark", ["##[debug]", "##[warning]", "::warning file=a::"])
-def test_what_a_service_marks_as_a_remark_is_no_error(mark: str) -> None:
-    assert diagnose(f"{mark}error: nothing was found\n").first is None
-
-
-def test_what_pip_says_of_its_subprocess_is_less_than_what_that_said() -> None:
-    log = (
-        "  error: subprocess-exited-with-error\n"
-        "  \u00d7 python setup.py egg_info did not run successfully.\n"
-        "  ╰─> [1 lines of output]\n"
-        "      ModuleNotFoundError: No module named 'Cython'\n"
-        "      [end of output]\n"
-        "error: metadata-generation-failed\n"
-    )
-    assert first(log)[0] == "python-module-missing"
-
-
-def test_a_symbol_of_a_newer_macos_is_told_from_one_that_is_left_out() -> None:
-    log = (
-        "dyld[9]: Symbol not found: _f\n"
-        "  Referenced from: <00000000> /a/b.so (built for macOS 14.0 which is newer than running OS)\n"
-        "  Expected in:     <00000000> /usr/lib/libc++.1.dylib\n"
-    )
-    assert "built for macOS 14.0, and this macOS is older" in first(log)[1]
+    assert first(f"{prefix}ERROR: Unrecognized option: --x\n")[0] == "bazel-option"
 
 
 def test_a_driver_that_is_not_there_is_named_though_it_is_no_failure() -> None:

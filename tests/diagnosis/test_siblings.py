@@ -6,10 +6,14 @@ Each line is a tool's format with names of our own in its gaps.
 import pytest
 from tests.diagnosis.reading import explaining
 
-LINK = "is a symbolic link. Only regular files and directories may be uploaded to a remote cache."
-
-
 STEPS = {
+    "error: libhdf5.so.10: cannot open shared object file: No such file or directory": "libhdf5-dev",
+    "a.cc:2:5: fatal error: absl/types/span.h: No such file or directory": (
+        "not from a package of the system"
+    ),
+    "host:1:2 [0] misc/socket.cc:1 NCCL WARN Net : Connect to 10.0.0.2<38341> failed : No route to host": (
+        "NCCL_SOCKET_IFNAME"
+    ),
     "clang: error: unsupported CUDA gpu architecture: sm_120a": "--config=cuda_nvcc",
     "clang: error: unsupported option '--linkopt=-s'": "in quotes of its own",
     "/l/clang/18/include/__clang_cuda_runtime_wrapper.h:5:10: fatal error: 'a.h' file not found": (

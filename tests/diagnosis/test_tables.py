@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from tfwright.diagnosis import tables
@@ -68,3 +70,15 @@ def test_a_long_parameter_is_cut() -> None:
 )
 def test_the_outermost_name_of_a_symbol_is_read(symbol: str, name: str) -> None:
     assert tables.namespace(symbol) == name
+
+
+def test_every_row_of_a_table_can_be_reached() -> None:
+    for table, rows in tables._tables().items():
+        earlier: list[re.Pattern[str]] = []
+        for pattern, _ in rows:
+            words = pattern.pattern.removeprefix("^").removesuffix("$").split("|")
+            if all(re.fullmatch(r"[\w/ -]+", word) for word in words):
+                names = [form for word in words for form in (word, f"{word}.h", f"x_{word}_")]
+                hidden = [any(row.search(name) for row in earlier) for name in names]
+                assert not all(hidden), (table, pattern.pattern)
+            earlier.append(pattern)

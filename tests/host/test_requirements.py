@@ -46,6 +46,9 @@ HEADERS = {
     "include/cudnn.h": "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 2\n#define CUDNN_PATCHLEVEL 1",
 }
 
+IN_USR_LOCAL = {f"/usr/local/cuda/{path}": text for path, text in HEADERS.items()}
+BISON = {"host": {"programs": ["perl", "bison"]}}
+
 
 @pytest.fixture
 def good(play: Player) -> Callable[..., Host]:
@@ -95,44 +98,179 @@ def only(findings: list[Finding]) -> Finding:
     return findings[0]
 
 
-def test_a_host_that_has_everything_gives_no_findings(recipe: Recipe, good: Good) -> None:
-    assert requirements.examine(recipe, UNSET, good()) == []
+AVX = {"/proc/cpuinfo": "flags : sse4_1 avx"}
+CUDNN_7_3 = {path: text.replace("MINOR 2", "MINOR 3") for path, text in IN_USR_LOCAL.items()}
+NO_APT = {"apt_get": None}
+TOOL = {"*": ""}
 
 
-@pytest.mark.parametrize(("name", "odd"), [("my disk", " "), ("b\u00fcro", "\u00fc")])
-def test_a_place_that_tensorflow_or_bazel_would_trip_over_is_refused(
-    recipe: Recipe, tmp_path: Path, name: str, odd: str, good: Good
+@pytest.mark.parametrize(
+    ("tables", "programs", "says", "blocks"),
+    [
+        (
+            {"host": {"system": "Darwin", "machine": "x86_64"}},
+            {},
+            "this host is Linux-x86_64; wanted: Darwin-x86_64",
+            "configure",
+        ),
+        (
+            {"host": {"machine": "x86_64"}},
+            {"uname": {"-sm": "Linux aarch64"}},
+            "this host is Linux-aarch64",
+            "configure",
+        ),
+        ({"host": {"python": "3.2"}}, {}, "no Python 3.2", "check"),
+        ({"host": {"python": "3.2"}}, {}, "pyenv install 3.2", "check"),
+        ({}, {"c++": None}, "do: sudo apt-get install g++", "compile"),
+        ({}, {**NO_APT, "c++": None, "dnf": TOOL}, "do: sudo dnf install gcc-c++", "compile"),
+        (
+            {},
+            {**NO_APT, "c++": None, "xcode_select": TOOL},
+            "do: xcode-select --install",
+            "compile",
+        ),
+        ({}, {**NO_APT, "c++": None}, "do: Install g++.", "compile"),
+        (BISON, {"perl": TOOL}, "do: sudo apt-get install bison", "compile"),
+        (
+            BISON,
+            {**NO_APT, "perl": TOOL, "xcode_select": TOOL},
+            "do: brew install bison",
+            "compile",
+        ),
+        (BISON, {**NO_APT, "perl": TOOL}, "no bison", "compile"),
+        ({}, {"git": None}, "do: sudo apt-get install git", "fetch"),
+        ({}, {"git": {"--version": "git version 2.17.1"}}, "git 2.17.1", "fetch"),
+        ({}, {"npm": None}, "[bazels]", ""),
+        ({}, {"df": LITTLE_ROOM}, f"3.0 GiB free at {BUILD_OUT}", ""),
+        (
+            {"bazel": {"version": "0.9.0"}},
+            {},
+            "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later",
+            "configure",
+        ),
+    ],
+)
+def test_what_a_host_lacks_is_found_with_what_to_do_and_the_stage_that_it_stops(  # noqa: PLR0913, PLR0917
+    recipe: Recipe,
+    good: Good,
+    tables: Mapping[str, Mapping[str, object]],
+    programs: Mapping[str, Mapping[str, str] | None],
+    says: str,
+    blocks: str,
 ) -> None:
-    finding = only(requirements.examine(recipe, HostFile(build_out=tmp_path / name), good()))
-    assert (finding.found, finding.blocks) == (f"{odd!r} in {tmp_path / name}", "fetch")
+    finding = only(requirements.examine(varied(recipe, **tables), UNSET, good(**programs)))
+    assert says in f"{finding}; do: {finding.remedy}"
+    assert finding.blocks == blocks
 
 
-def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(
+@pytest.mark.parametrize(
+    ("files", "answers", "says", "blocks"),
+    [
+        ({"/proc/mounts": "rootfs / rootfs rw\nserver:/x / nfs rw\n"}, {}, "is on nfs", "compile"),
+        (
+            {"/proc/mounts": "rootfs / rootfs rw\nserver:/x / nfs4 rw\n"},
+            {},
+            "is on nfs4",
+            "compile",
+        ),
+        ({"/proc/mounts": "rootfs / rootfs rw\nserver:/x / tmpfs rw\n"}, {}, "is on tmpfs", ""),
+        (AVX, {"CC_OPT_FLAGS": "-mavx2"}, "a processor without avx2", "verify"),
+        ({}, {"CC_OPT_FLAGS": "-march=native"}, "wanted: the same bytes on every host", ""),
+    ],
+)
+def test_what_files_of_a_host_say_is_found_with_the_stage_that_it_stops(  # noqa: PLR0913, PLR0917
+    recipe: Recipe,
+    good: Good,
+    files: Mapping[str, str],
+    answers: Mapping[str, str],
+    says: str,
+    blocks: str,
+) -> None:
+    wanted = varied(recipe, configure={"answers": answers})
+    finding = only(requirements.examine(wanted, UNSET, good(files)))
+    assert says in str(finding)
+    assert finding.blocks == blocks
+
+
+@pytest.mark.parametrize(
+    ("release", "bazel", "capabilities", "files", "found", "blocks"),
+    [
+        (
+            "1.8",
+            "0.26.1",
+            "6.1,7.5",
+            IN_USR_LOCAL,
+            "compute capability 7.5 with CUDA 9.2",
+            "compile",
+        ),
+        ("1.6", "0.26.1", "6.1", CUDNN_7_3, "cuDNN 7.3.1", "configure"),
+        # Only some releases ask for a minor version of cuDNN.
+        ("1.8", "0.26.1", "6.1", CUDNN_7_3, "cuDNN 7.3.1", ""),
+        ("1.14", "0.24.1", "6.1", CUDNN_7_3, "cuDNN 7.3.1", "configure"),
+    ],
+)
+def test_a_cuda_that_does_not_suit_is_found_with_the_stage_that_it_stops(  # noqa: PLR0913, PLR0917
+    recipe: Recipe,
+    good: Good,
+    release: str,
+    bazel: str,
+    capabilities: str,
+    files: Mapping[str, str],
+    found: str,
+    blocks: str,
+) -> None:
+    wanted = with_cuda(recipe, release, TF_CUDA_COMPUTE_CAPABILITIES=capabilities)
+    finding = only(
+        requirements.examine(varied(wanted, bazel={"version": bazel}), UNSET, good(files))
+    )
+    assert (finding.found, finding.blocks) == (found, blocks)
+
+
+@pytest.mark.parametrize(
+    ("host_file", "found"),
+    [
+        ({"build_out": "/my disk"}, "' ' in /my disk"),
+        ({"build_out": "/b\u00fcro"}, "'\u00fc' in /b\u00fcro"),
+        ({"pythons": {"3.2": "/absent/python"}}, "/absent/python does not run"),
+    ],
+)
+def test_what_the_host_file_says_wrong_is_found(
+    recipe: Recipe, good: Good, host_file: dict[str, object], found: str
+) -> None:
+    wanted = varied(recipe, host={"python": "3.2"}) if "pythons" in host_file else recipe
+    settings = HostFile.model_validate({"build_out": BUILD_OUT, **host_file})
+    assert only(requirements.examine(wanted, settings, good())).found == found
+
+
+def test_a_host_that_has_everything_gives_no_findings(
+    recipe: Recipe, tmp_path: Path, good: Good
+) -> None:
+    assert requirements.examine(recipe, UNSET, good()) == []
+    # A Bazel of the host file needs no second source, and a bundled tree little room.
+    bazels = HostFile(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path})
+    assert requirements.examine(recipe, bazels, good(npm=None)) == []
+    bundled = varied(recipe, source={"url": "bundled:demo"})
+    assert requirements.examine(bundled, UNSET, good(df=LITTLE_ROOM)) == []
+
+
+def test_cuda_is_where_the_host_file_says_or_comes_with_the_release(
     recipe: Recipe, good: Good
 ) -> None:
-    finding = only(
-        requirements.examine(
-            varied(recipe, host={"system": "Darwin", "machine": "x86_64"}), UNSET, good()
-        )
-    )
-    assert finding.blocks == "configure"
-    assert str(finding) == "this host is Linux-x86_64; wanted: Darwin-x86_64"
+    elsewhere = with_cuda(recipe, CUDA_TOOLKIT_PATH="/nowhere", CUDNN_INSTALL_PATH="/nowhere")
+    named = HostFile(build_out=BUILD_OUT, cuda=Path("/opt"), cudnn=Path("/opt"))
+    files = {f"/opt/{path}": text for path, text in HEADERS.items()}
+    assert requirements.examine(elsewhere, named, good(files)) == []
+    hermetic = with_cuda(recipe, "2.20", HERMETIC_CUDA_COMPUTE_CAPABILITIES="sm_61")
+    assert requirements.examine(varied(hermetic, host={"cuda": "12.5"}), UNSET, good()) == []
 
 
-def test_another_machine_of_the_same_system_will_not_do(recipe: Recipe, good: Good) -> None:
-    finding = only(
-        requirements.examine(
-            varied(recipe, host={"machine": "x86_64"}), UNSET, good(uname={"-sm": "Linux aarch64"})
-        )
-    )
-    assert finding.found == "this host is Linux-aarch64"
-
-
-def test_a_missing_python_says_how_to_get_and_how_to_name_one(recipe: Recipe, good: Good) -> None:
-    finding = only(requirements.examine(varied(recipe, host={"python": "3.2"}), UNSET, good()))
-    assert finding.found == "no Python 3.2"
-    assert "pyenv install 3.2" in finding.remedy
-    assert "host file" in finding.remedy
+def test_a_toolkit_is_at_the_first_of_the_recipes_paths_and_cudnn_with_it_by_default(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    assert cuda.cudnn(with_cuda(recipe), HostFile(cuda=tmp_path)) == tmp_path
+    later = with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr")
+    assert cuda.toolkit(later, UNSET) == Path("/usr/local/cuda-10.0")
+    assert cuda.prefixes(later, UNSET) == [Path("/usr/local/cuda-10.0"), Path("/usr")]
 
 
 def test_what_an_image_has_is_not_asked_of_the_host(
@@ -157,56 +295,6 @@ def test_what_an_image_has_is_not_asked_of_the_host(
     assert only(requirements.examine(wanted, UNSET, bare)).found == "no podman"
 
 
-def test_a_wrong_python_in_the_host_file_is_named(
-    recipe: Recipe, tmp_path: Path, good: Good
-) -> None:
-    host_file = HostFile(build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"})
-    finding = only(requirements.examine(varied(recipe, host={"python": "3.2"}), host_file, good()))
-    assert finding.found == f"{tmp_path / 'python'} does not run"
-
-
-@pytest.mark.parametrize(
-    ("installer", "command"),
-    [
-        ("apt_get", "sudo apt-get install g++"),
-        ("dnf", "sudo dnf install gcc-c++"),
-        ("xcode_select", "xcode-select --install"),
-        ("none", "Install g++."),
-    ],
-)
-def test_a_missing_compiler_names_the_command_of_this_system(
-    recipe: Recipe, installer: str, command: str, good: Good
-) -> None:
-    finding = only(
-        requirements.examine(
-            recipe, UNSET, good(**{"apt_get": None, "c++": None, installer: {"*": ""}})
-        )
-    )
-    assert (finding.remedy, finding.blocks) == (command, "compile")
-
-
-@pytest.mark.parametrize(
-    ("installer", "command"),
-    [
-        ("apt_get", "sudo apt-get install bison"),
-        ("xcode_select", "brew install bison"),
-        ("none", "Install bison."),
-    ],
-)
-def test_a_program_that_the_recipes_patches_run_is_looked_for(
-    recipe: Recipe, installer: str, command: str, good: Good
-) -> None:
-    wanted = varied(recipe, host={"programs": ["perl", "bison"]})
-    host = good(**{"apt_get": None, "perl": {"*": ""}, installer: {"*": ""}})
-    finding = only(requirements.examine(wanted, UNSET, host))
-    assert (finding.found, finding.remedy, finding.blocks) == ("no bison", command, "compile")
-
-
-def test_a_missing_git_blocks_the_first_download(recipe: Recipe, good: Good) -> None:
-    finding = only(requirements.examine(recipe, UNSET, good(git=None)))
-    assert (finding.remedy, finding.blocks) == ("sudo apt-get install git", "fetch")
-
-
 def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
     recipe: Recipe, tmp_path: Path, good: Good
 ) -> None:
@@ -218,36 +306,6 @@ def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
         f"no CUDA at {tmp_path / 'cuda'}; wanted: CUDA 9.2",
         f"no cuDNN at {tmp_path / 'cudnn'}; wanted: cuDNN 7.2",
     ]
-
-
-def test_the_host_file_says_where_cuda_is(recipe: Recipe, good: Good) -> None:
-    wanted = with_cuda(recipe, CUDA_TOOLKIT_PATH="/nowhere", CUDNN_INSTALL_PATH="/nowhere")
-    files = {f"/opt/{path}": text for path, text in HEADERS.items()}
-    assert (
-        requirements.examine(
-            wanted,
-            HostFile(build_out=BUILD_OUT, cuda=Path("/opt"), cudnn=Path("/opt")),
-            good(files),
-        )
-        == []
-    )
-
-
-def test_cudnn_is_looked_for_with_the_toolkit_by_default(recipe: Recipe, tmp_path: Path) -> None:
-    assert cuda.cudnn(with_cuda(recipe), HostFile(cuda=tmp_path)) == tmp_path
-
-
-def test_the_first_of_the_later_releases_paths_is_the_toolkit(recipe: Recipe) -> None:
-    assert cuda.toolkit(
-        with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr"), UNSET
-    ) == Path("/usr/local/cuda-10.0")
-
-
-def test_a_hermetic_release_needs_no_cuda_of_this_host(recipe: Recipe, good: Good) -> None:
-    downloaded = varied(
-        with_cuda(recipe, "2.20", HERMETIC_CUDA_COMPUTE_CAPABILITIES="sm_61"), host={"cuda": "12.5"}
-    )
-    assert requirements.examine(downloaded, UNSET, good()) == []
 
 
 def test_in_wsl_the_driver_is_the_one_of_windows(recipe: Recipe, play: Player) -> None:
@@ -309,71 +367,6 @@ def test_root_in_a_container_without_sudo_is_told_no_sudo(recipe: Recipe, play: 
     assert finding.remedy == "apt-get install g++"
 
 
-def test_one_source_of_bazel_only_is_worth_a_note_but_blocks_nothing(
-    recipe: Recipe, good: Good
-) -> None:
-    finding = only(requirements.examine(recipe, UNSET, good(npm=None)))
-    assert finding.blocks == ""
-    assert "[bazels]" in finding.remedy
-
-
-def test_a_bazel_named_in_the_host_file_needs_no_second_source(
-    recipe: Recipe, tmp_path: Path, good: Good
-) -> None:
-    assert (
-        requirements.examine(
-            recipe,
-            HostFile(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}),
-            good(npm=None),
-        )
-        == []
-    )
-
-
-def test_little_room_is_a_note_that_names_the_place(
-    recipe: Recipe, tmp_path: Path, good: Good
-) -> None:
-    finding = only(requirements.examine(recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM)))
-    assert finding.found == f"3.0 GiB free at {tmp_path}"
-    assert finding.blocks == ""
-
-
-def test_a_bundled_tree_is_content_with_less_room(recipe: Recipe, good: Good) -> None:
-    bundled = varied(recipe, source={"url": "bundled:demo"})
-    assert requirements.examine(bundled, UNSET, good(df=LITTLE_ROOM)) == []
-
-
-def test_an_old_git_is_found_before_it_fails(recipe: Recipe, good: Good) -> None:
-    finding = only(
-        requirements.examine(recipe, UNSET, good(git={"--version": "git version 2.17.1"}))
-    )
-    assert (finding.found, finding.blocks) == ("git 2.17.1", "fetch")
-
-
-@pytest.mark.parametrize(
-    ("kind", "blocks"), [("nfs", "compile"), ("nfs4", "compile"), ("tmpfs", "")]
-)
-def test_a_network_disk_stops_bazel_and_one_in_memory_is_a_note(
-    recipe: Recipe, kind: str, blocks: str, good: Good
-) -> None:
-    finding = only(
-        requirements.examine(
-            recipe, UNSET, good({"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"})
-        )
-    )
-    assert finding.found.partition(",")[0].endswith(f"is on {kind}")
-    assert finding.blocks == blocks
-
-
-def test_a_bazel_that_configure_refuses_is_found_before_configure_runs(
-    recipe: Recipe, good: Good
-) -> None:
-    finding = only(requirements.examine(varied(recipe, bazel={"version": "0.9.0"}), UNSET, good()))
-    assert str(finding) == "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later"
-    assert finding.blocks == "configure"
-    assert finding.why.startswith("https://")
-
-
 @pytest.mark.parametrize(("version", "blocks"), [("4.2.3", ""), ("3.5.1", "configure")])
 def test_a_newer_bazel_stops_nothing_where_the_recipe_switches_configures_check_off(
     recipe: Recipe, good: Good, version: str, blocks: str
@@ -388,54 +381,6 @@ def test_a_newer_bazel_stops_nothing_where_the_recipe_switches_configures_check_
     findings = requirements.examine(wanted, UNSET, good())
     found = f"Bazel {version} for TensorFlow 2.6"
     assert {finding.found: finding.blocks for finding in findings}[found] == blocks
-
-
-def test_cuda_of_a_later_release_is_looked_for_at_each_of_its_paths(recipe: Recipe) -> None:
-    wanted = with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-9.2,/usr")
-    assert cuda.prefixes(wanted, UNSET) == [Path("/usr/local/cuda-9.2"), Path("/usr")]
-
-
-def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_the_wheel(
-    recipe: Recipe, good: Good
-) -> None:
-    wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-mavx2"}})
-    finding = only(
-        requirements.examine(wanted, UNSET, good({"/proc/cpuinfo": "flags : sse4_1 avx"}))
-    )
-    assert (finding.found, finding.blocks) == ("a processor without avx2", "verify")
-
-
-def test_code_for_this_very_processor_is_told_to_be_no_pin(recipe: Recipe, good: Good) -> None:
-    wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-march=native"}})
-    assert (
-        only(requirements.examine(wanted, UNSET, good())).wanted == "the same bytes on every host"
-    )
-
-
-def test_a_capability_that_a_cuda_does_not_compile_for_is_found(recipe: Recipe, good: Good) -> None:
-    files = {f"/usr/local/cuda/{path}": text for path, text in HEADERS.items()}
-    wanted = with_cuda(recipe, TF_CUDA_COMPUTE_CAPABILITIES="6.1,7.5")
-    assert (
-        only(requirements.examine(wanted, UNSET, good(files))).found
-        == "compute capability 7.5 with CUDA 9.2"
-    )
-
-
-@pytest.mark.parametrize(
-    ("release", "blocks"), [("1.6", "configure"), ("1.8", ""), ("1.14", "configure")]
-)
-def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(
-    recipe: Recipe, release: str, blocks: str, good: Good
-) -> None:
-    files = {
-        f"/usr/local/cuda/{path}": text.replace("MINOR 2", "MINOR 3")
-        for path, text in HEADERS.items()
-    }
-    wanted = varied(
-        with_cuda(recipe, release), bazel={"version": {"1.14": "0.24.1"}.get(release, "0.26.1")}
-    )
-    finding = only(requirements.examine(wanted, UNSET, good(files)))
-    assert (finding.found, finding.blocks) == ("cuDNN 7.3.1", blocks)
 
 
 def test_a_python_that_a_release_was_never_tested_with_is_a_note(

@@ -167,21 +167,6 @@ def test_other_faults_of_the_recipe_are_told_first(recipe_path: Path, tmp_path: 
     assert recipe_path.read_text("utf-8") == text
 
 
-@pytest.mark.medium
-def test_a_repository_alone_says_no_file(recipe_path: Path, tmp_path: Path) -> None:
-    text = recipe_path.read_text("utf-8")
-    start = text.index("[[fetch.sources]]")
-    blob = text.index("blob", start)
-    line_end = text.index("\n", blob)
-    bound = text.replace('sha256 = ""', f'sha256 = "{"c" * 64}"')
-    bound = text[:blob] + text[line_end + 1 :]
-    zlib = f'urls = ["https://example.invalid/zlib-1.tar.gz"]\nsha256 = "{"c" * 64}"'
-    bound = bound.replace('urls = ["https://example.invalid/zlib-1.tar.gz"]', zlib)
-    recipe_path.write_text(bound, "utf-8")
-    with fails(SupplyError, "sha256", "blob"):
-        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
-
-
 def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> None:
     values = tomllib.loads(
         '[toolkit.cuda.wheels]\n"a-1-py3-none-any.whl" = ""\n"b-1-py3-none-any.whl" = "x"\n'

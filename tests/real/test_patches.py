@@ -1,21 +1,18 @@
 """The patches against the real TensorFlow, from bare repositories named in $TFWRIGHT_TENSORFLOW_MIRRORS (by colons)."""
 
-import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from tests.making import make_file
+from tests.real.mirrors import mirror_of
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 
 pytestmark = pytest.mark.real
 
-MIRRORS = [
-    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
-]
 REAL = [name for name in recipes.names() if not name.startswith("demo")]
 PATCHED = [name for name in REAL if recipes.read(name).source.patches]
 
@@ -24,22 +21,6 @@ def git(*arguments: str, cwd: Path) -> str:
     return subprocess.run(
         ["git", *arguments], cwd=cwd, check=True, capture_output=True, text=True
     ).stdout
-
-
-def mirror_of(commit: str) -> Path:
-    """Return a mirror that holds a commit; skip the test where there is none."""
-    for mirror in MIRRORS:
-        if (
-            subprocess.run(
-                ["git", "cat-file", "-e", f"{commit}^{{commit}}"],
-                cwd=mirror,
-                check=False,
-                capture_output=True,
-            ).returncode
-            == 0
-        ):
-            return mirror
-    pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 
 def touched(patch: Path) -> set[str]:

@@ -5,56 +5,14 @@ line of a docstring that looks like one, plus the one place that downloads Chrom
 own code. The digests are all runs of 64 hexadecimal digits outside comments and container digests.
 """
 
-import os
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
+from tests.real.mirrors import V1_0, V1_2, V1_8, V1_15, V2_1, V2_4, texts
 
 from tfwright.rules import repositories
-from tfwright.rules.patched_tree import relevant
 
 pytestmark = pytest.mark.real
-MIRRORS = [
-    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
-]
-V1_8, V1_15, V2_1 = (
-    "93bc2e2072e0daccbcff7a90d397b704a9e8f778",
-    "590d6eef7e91a6a7392c8ffffb7b58f2e0c8bc6b",
-    "e5bf8de410005de06a7ff5393fafdf832ef1d4ad",
-)
-V1_0, V1_2, V2_4 = (
-    "07bb8ea2379bd459832b23951fb20ec47f3fdbd4",
-    "12f033df4c8fa3feb88ce936eb1581eaa92b303e",
-    "582c8d236cb079023657287c318ff26adb239002",
-)
-
-
-def texts(commit: str) -> dict[str, str]:
-    """Return the relevant files of a commit."""
-    for mirror in MIRRORS:
-        git = ["git", "-C", str(mirror)]
-        if (
-            subprocess.run(
-                [*git, "cat-file", "-e", f"{commit}^{{commit}}"], capture_output=True, check=False
-            ).returncode
-            == 0
-        ):
-            listed = subprocess.run(
-                [*git, "ls-tree", "-r", "--name-only", commit],
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout.splitlines()
-            paths = [path for path in listed if relevant(path)]
-            return {
-                path: subprocess.run(
-                    [*git, "show", f"{commit}:{path}"], capture_output=True, text=True, check=True
-                ).stdout
-                for path in paths
-            }
-    pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 
 def digests(files: dict[str, str]) -> set[str]:

@@ -1,10 +1,10 @@
 """TensorFlow's own history, from bare repositories named in $TFWRIGHT_TENSORFLOW_MIRRORS (by colons)."""
 
-import os
 import time
 from pathlib import Path
 
 import pytest
+from tests.real.mirrors import V1_8, V1_15, mirror_of
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -20,12 +20,7 @@ from tfwright.tools.git.work_tree import WorkTree
 
 pytestmark = pytest.mark.real
 
-MIRRORS = [
-    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
-]
 URL = "https://github.com/tensorflow/tensorflow.git"
-V1_8_0 = "93bc2e2072e0daccbcff7a90d397b704a9e8f778"
-V1_15_0_RC0 = "590d6eef7e91a6a7392c8ffffb7b58f2e0c8bc6b"
 
 
 class Printer(Silence):
@@ -33,12 +28,6 @@ class Printer(Silence):
 
     def note(self, text: str) -> None:
         print(text)  # noqa: T201 what was measured is for the reader of a real run
-
-
-def mirror_of(commit: str) -> Path:
-    """Return a repository that holds a commit; skip the test where there is none."""
-    found = next((path for path in MIRRORS if GitRepository(path).kind(commit) == "commit"), None)
-    return found or pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 
 def absent_in(repository: Path, commit: str) -> tuple[str, ...]:
@@ -49,7 +38,7 @@ def absent_in(repository: Path, commit: str) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.parametrize(("branch", "commit"), [("r1.8", V1_8_0), ("r1.15", V1_15_0_RC0)])
+@pytest.mark.parametrize(("branch", "commit"), [("r1.8", V1_8), ("r1.15", V1_15)])
 def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(
     branch: str, commit: str, tmp_path: Path
 ) -> None:

@@ -4,43 +4,25 @@ The trees come from bare repositories named in $TFWRIGHT_TENSORFLOW_MIRRORS (by 
 what a host must reach that mirrors every GitHub repository which those trees name and that still is whole.
 """
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.real.mirrors import V1_8, V1_15, V2_1, texts
 
 from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
 from tfwright.progress import SILENCE
 from tfwright.rules import repositories
-from tfwright.rules.patched_tree import relevant
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
-from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import origins, reach, substitutes
 from tfwright.vault.origins import GIT, Origins
 from tfwright.vault.reach import Reached, Suppliers
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.real
-MIRRORS = [
-    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
-]
-V1_8, V1_15, V2_1 = (
-    "93bc2e2072e0daccbcff7a90d397b704a9e8f778",
-    "590d6eef7e91a6a7392c8ffffb7b58f2e0c8bc6b",
-    "e5bf8de410005de06a7ff5393fafdf832ef1d4ad",
-)
-
-
-def texts(commit: str) -> dict[str, str]:
-    """Return the files of a commit that can hold rules."""
-    for mirror in MIRRORS:
-        if GitRepository(mirror).kind(commit):
-            return GitRepository(mirror).texts(commit, relevant)
-    pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 
 def brought(commit: str, store: Store) -> Reached:

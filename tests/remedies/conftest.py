@@ -1,4 +1,5 @@
 import os
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +7,9 @@ from pathlib import Path
 import pytest
 from tests.making import make_folder, make_program
 
+from tfwright.lock import packages
 from tfwright.tools.process import dialogue
+from tfwright.tools.python import resolving
 
 
 @pytest.fixture
@@ -14,6 +17,18 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a shorter silence of ./configure for a question."""
     monkeypatch.setattr(dialogue, "SETTLE_SECONDS", 0.01)
     monkeypatch.setattr(dialogue, "QUIET_SECONDS", 0.1)
+
+
+@pytest.fixture
+def quick_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pip know one version of each package, and no Bazel be looked for."""
+
+    def resolve(_: Path, __: str, wanted: list[str], *___: object) -> tuple[str, ...]:
+        names = [re.split(r"[<>=]", line)[0] for line in wanted]
+        return tuple(f"{name}==1.19.5" for name in sorted(set(names)))
+
+    monkeypatch.setattr(resolving, "closure", resolve)
+    monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
 
 
 @pytest.fixture

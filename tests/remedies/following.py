@@ -68,7 +68,11 @@ def enter(path: Path, lines: str) -> None:
 
 def commands(remedy: str) -> list[str]:
     """Return the commands of tfwright that a message puts between quotes."""
-    return re.findall(r"'(invoke [^']*)'", remedy)
+    return re.findall(QUOTED, remedy)
+
+
+QUOTED = r"'(invoke [^']*)'"
+"""A command of tfwright as messages show it."""
 
 
 class CommandLine:
@@ -111,3 +115,23 @@ class CommandLine:
         status = self.status(command)
         assert not self.fault, (self.fault, self.fault and self.fault.remedy)
         assert status == 0
+
+    def retype(
+        self, fails: str, shows: str, then: str, after: Callable[[], object] = str, /, **places: str
+    ) -> None:
+        """Type what fails, and then what its message shows, with `places` put into both.
+
+        `shows` is a pattern of the message, and {shown} each match of it: of many the first, the
+        middle and the last. A word in capitals, such as COMMIT, stands for the place of that name.
+        """
+        found = re.findall(shows, self.remedy(fails.format(**places)))
+        assert found, shows
+        for shown in found if len(found) < 4 else (found[0], found[len(found) // 2], found[-1]):
+            command = then.format(shown=shown, **places)
+            for name, value in places.items():
+                command = command.replace(name.upper(), value)
+            status = self.status(command)
+            assert not self.fault, (command, self.fault, self.fault and self.fault.remedy)
+            # 3 says that something was found, such as what this host lacks.
+            assert status in {0, 3}, command
+            after()

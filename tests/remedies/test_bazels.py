@@ -20,7 +20,6 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools.bazel import client
-from tfwright.tools.bazel.output import built_files
 
 elsewhere, releases, obtain = (test_binary.elsewhere, test_binary.releases, test_binary.obtain)
 
@@ -128,13 +127,3 @@ def test_a_bazel_that_does_not_run_here_gives_way_to_one_of_the_host_file(
     named = load(path, HostFile).bazel(VERSION)
     assert named
     assert client.options(named, tmp_path).startup
-
-
-EVENT = '{"id": {"targetCompleted": {}}, "completed": {"outputGroup": []}}\n'
-
-
-def test_a_list_of_outputs_that_is_cut_off_is_whole_after_another_build(tmp_path: Path) -> None:
-    path = make_file(tmp_path / "events", EVENT[:20])
-    failing(lambda: built_files(path), ToolError, "build")
-    path.write_text(EVENT, "utf-8")
-    assert built_files(path) == ()

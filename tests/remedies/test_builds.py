@@ -53,12 +53,21 @@ def test_a_build_waits_for_another_one(shell: CommandLine, named: str, tmp_path:
     holder.join()
 
 
-@pytest.mark.parametrize("jobs", ["none", "0", "-1"])
-def test_a_number_of_jobs_is_given_or_left_out(shell: CommandLine, named: str, jobs: str) -> None:
-    command = f"invoke build {named} --until source"
-    shell.remedy(f"{command} --jobs={jobs}", "1 on")
-    shell.succeeds(f"{command} --jobs=1")
-    shell.succeeds(command)
+@pytest.mark.parametrize(
+    ("wrong", "shows", "right"),
+    [
+        ("--jobs=none", "from 1 on", "--jobs=1"),
+        ("--jobs=0", "or leave it out", ""),
+        ("--jobs=-1", "from 1 on", "--jobs=1"),
+        ("--verified-by ' '", "--verified-by '[^']*'", "{shown}"),
+        ("--verified-by 'Ada\nLovelace'", "--verified-by '[^']*'", "{shown}"),
+    ],
+)
+def test_an_option_is_written_as_is_shown(
+    shell: CommandLine, named: str, wrong: str, shows: str, right: str
+) -> None:
+    build = f"invoke build {named} --until source"
+    shell.retype(f"{build} {wrong}", shows, f"{build} {right}")
 
 
 def test_a_shell_is_opened_in_a_stage_that_runs_programs(
@@ -78,14 +87,6 @@ def test_a_shell_is_opened_in_a_stage_that_runs_programs(
     assert became[0].cwd.is_dir()
     for stage in set(stages) - {"or"}:
         assert engine.stage_named(stage)
-
-
-@pytest.mark.parametrize("name", [" ", "Ada\nLovelace"])
-def test_a_name_is_given_on_one_line(shell: CommandLine, named: str, name: str) -> None:
-    command = f"invoke build {named} --until source"
-    remedy = shell.remedy(f"{command} --verified-by {shlex.quote(name)}")
-    shown = find_text(r"--verified-by '[^']*'", remedy)
-    shell.succeeds(f"{command} {shown[0]}")
 
 
 @pytest.mark.parametrize("way", ["patches/ of the recipe", "correct its name"])
@@ -137,14 +138,6 @@ def test_a_target_that_makes_no_wheel_is_corrected(recipe: Path, way: str) -> No
         assert engine.stage_named(option[1])
 
 
-def test_a_recipe_is_built_before_its_cost_is_shown(
-    shell: CommandLine, recipe: Path, named: str
-) -> None:
-    remedy = shell.remedy(f"invoke cost {named} --page x")
-    words = shlex.split(remedy.removeprefix("Build it first: "))
-    assert words == ["invoke", "build", "--recipe", str(recipe)]
-
-
 @pytest.mark.parametrize("way", ["previous", "the path of a profile"])
 def test_another_build_is_named_as_is_said(
     shell: CommandLine, named: str, tmp_path: Path, way: str
@@ -173,32 +166,3 @@ def test_a_build_is_compared_with_the_one_before_it_once_there_is_one(
     assert shell.remedy(command).startswith("Build it again after a change")
     built(job, kernel=2.0)
     shell.succeeds(command)
-
-
-# Tools for developers
-
-
-def test_a_part_and_a_time_of_the_attacks_are_chosen(
-    shell: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ran = list[tuple[str, ...]]()
-    monkeypatch.setattr("tfwright.develop.checks.run", lambda *argv, **_: ran.append(argv))
-    remedy = shell.remedy("invoke test --attack --part nothing-like-it")
-    parts = remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
-    shown = find_text(r"--seconds \d+", shell.remedy("invoke test --attack --seconds 0"))
-    for part in parts:
-        shell.succeeds(f"invoke test --attack --part {part} {shown[0]}")
-    assert len(ran) == len(parts)
-
-
-def test_a_schema_is_one_of_those_that_are_listed(shell: CommandLine) -> None:
-    remedy = shell.remedy("invoke schema --document nothing-like-it")
-    names = remedy.removeprefix("Choose ").removesuffix(".").split(", ")
-    for name in names:
-        shell.succeeds(f"invoke schema --document {name}")
-
-
-def test_less_is_asked_for_where_nothing_was_made(shell: CommandLine) -> None:
-    remedy = shell.remedy("invoke new --gpu 12.0 --os Darwin", "12.0", "Darwin")
-    (release,) = re.findall(r"without .*12\.0: TensorFlow ([\d.]+\d)", remedy)
-    shell.succeeds(f"invoke match --os Darwin --release {release}")

@@ -17,7 +17,6 @@ from tests.pipeline.stages.test_configure import (
     Bench,
     own_interface,
 )
-from tests.recipes.test_recording import recorded
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.upstream import commit, run_git
 
@@ -31,7 +30,6 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
-from tfwright.recipes import recording
 from tfwright.tools.python import venv
 
 pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("impatient")]
@@ -40,21 +38,6 @@ pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("impatient")]
 @pytest.fixture
 def bench(tmp_path: Path, listener: Listener) -> Bench:
     return Bench(tmp_path, listener)
-
-
-ODD = "echo import other.bazelrc >> .tf_configure.bazelrc\n"
-
-
-@pytest.mark.parametrize(
-    "added", [ODD, "rm $rc; ln -s /etc/passwd $rc\n", "head -c 2000000 /dev/zero > $rc\n"]
-)
-def test_a_patch_takes_away_what_configure_must_not_write(bench: Bench, added: str) -> None:
-    fault = failing(lambda: bench.run(WHOLE + added), ToolError, "patch")
-    if added == ODD:
-        assert fault.remedy.endswith("\n    import other.bazelrc")
-    else:
-        assert ".tf_configure.bazelrc as a plain file" in fault.remedy
-    assert bench.run(WHOLE)
 
 
 def test_the_program_that_asks_is_named(bench: Bench) -> None:
@@ -129,12 +112,6 @@ def test_the_answer_after_which_configure_crashed_is_corrected(bench: Bench, by:
     assert bench.again({**answers, variable[1]: "2"}, by)
 
 
-def test_a_line_that_crashes_before_any_question_is_patched(bench: Bench) -> None:
-    fault = failing(lambda: bench.run(f"#!/bin/sh\n{TAKES_NUMBERS}"), ToolError, "traceback")
-    assert any("int(sys" in line or "<string>" in line for line in fault.evidence.lines)
-    assert bench.run(WHOLE)
-
-
 @pytest.mark.parametrize("says", [True, False])
 def test_the_last_lines_or_a_shell_say_what_configure_needs(bench: Bench, *, says: bool) -> None:
     needed = bench.folder / "needed"
@@ -152,13 +129,6 @@ def test_the_last_lines_or_a_shell_say_what_configure_needs(bench: Bench, *, say
         assert engine.stage_named(command.split()[-1]).name == "configure"
     needed.touch()
     assert bench.again()
-
-
-def test_a_configure_that_ends_too_early_is_patched(bench: Bench) -> None:
-    early = WHOLE.replace(": > $rc\n", "echo 'nothing to do'; exit\n")
-    fault = failing(lambda: bench.run(early), ToolError, "writes")
-    assert fault.evidence.lines[-1] == "nothing to do"
-    assert bench.run(WHOLE)
 
 
 @pytest.mark.parametrize("way", ["[configure.answers]", "cuda"])
@@ -239,21 +209,6 @@ def test_a_script_that_reads_without_a_question_gets_one() -> None:
     fault = failing(lambda: typist.answer(""), RecipeError, "reads")
     assert "by a patch" in fault.remedy or "Add a patch" in fault.remedy
     assert typist.answer("How much warp? ") == "9"
-
-
-ENDLESS = """\
-until [ "$a" = n ]; do printf 'Only n is accepted\\nFoo? [y/N]: '; read a; done
-"""
-
-
-def test_the_last_lines_show_which_answer_is_not_accepted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recording, "MOST_QUESTIONS", 10)
-    fault = failing(lambda: recorded(tmp_path, ENDLESS, *"y" * 20), RecipeError)
-    assert "its last lines" in fault.remedy.lower()
-    said = find_text(r"Only (\S+) is", "\n".join(fault.evidence.lines))
-    recorded(tmp_path, ENDLESS, said[1])
 
 
 # What is wrong with answers

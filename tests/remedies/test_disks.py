@@ -5,23 +5,19 @@ import importlib.util
 import io
 import os
 import re
-import sqlite3
 import tarfile
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.limits import largest_file
 from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright.documents.recipe import ROOT
-from tfwright.errors import HostError, SupplyError
+from tfwright.errors import HostError
 from tfwright.tools import disk, render, signing, unpacking
 from tfwright.tools.bazel import binary
-from tfwright.tools.http.partial import Partial
 
 # Disks
 
@@ -51,48 +47,6 @@ def test_a_full_disk_gets_room_or_build_out_a_larger_one(
         write(tmp_path / "larger")
 
 
-def test_a_working_directory_that_is_gone_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    failing(disk.insist_on_working_directory, HostError, "directory")
-    os.chdir(tmp_path)
-    disk.insist_on_working_directory()
-
-
-def test_a_download_is_written_once_the_limit_is_raised(tmp_path: Path) -> None:
-    with closing(Partial(tmp_path / "file", "")) as download:
-        with largest_file(100):
-            fault = failing(lambda: download.append(bytes(4096)), HostError)
-        (limit,) = re.findall(r"'(ulimit -f unlimited)'", fault.remedy)
-        # `largest_file` has given the limit back that the command sets.
-        assert limit
-        download.append(bytes(4096))
-        download.keep()
-    assert (tmp_path / "file").stat().st_size >= 4096
-
-
-def test_what_keeps_a_database_locked_is_waited_for(tmp_path: Path) -> None:
-    file = tmp_path / "state.sqlite"
-
-    def write() -> None:
-        with closing(sqlite3.connect(file, timeout=0)) as database:
-            try:
-                database.execute("CREATE TABLE a (b)")
-            except sqlite3.Error as fault:
-                explained = disk.database_failure(fault, file)
-                assert explained
-                raise explained from fault
-
-    with closing(sqlite3.connect(file, isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        fault = failing(write, HostError)
-    assert fault.remedy == "Wait until it has ended, then start again."
-    write()
-
-
 # Archives
 
 
@@ -110,26 +64,6 @@ def archive(tmp_path: Path) -> Path:
 @pytest.fixture
 def into(tmp_path: Path) -> Path:
     return make_folder(tmp_path / "into")
-
-
-def test_a_damaged_archive_is_downloaded_again(archive: Path, into: Path) -> None:
-    whole = archive.read_bytes()
-    archive.write_bytes(whole[:200])
-    unpack = partial(unpacking.unpack, archive, into)
-    failing(unpack, SupplyError, "Download")
-    archive.write_bytes(whole)
-    unpack()
-
-
-def test_an_archive_gets_room_on_its_disk(
-    archive: Path, into: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unpack = partial(unpacking.unpack, archive, into)
-    with monkeypatch.context() as nearly_full:
-        nearly_full.setattr(unpacking, "KEPT_FREE", 1 << 60)
-        fault = failing(unpack, HostError)
-    assert fault.remedy.startswith("Free some space")
-    unpack()
 
 
 def test_what_is_in_the_way_of_an_archive_is_corrected(archive: Path, into: Path) -> None:

@@ -13,23 +13,18 @@ from tests.upstream import commit
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe, SourceTable, SubstituteTable
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import load
-from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs
 from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
 from tfwright.progress import SILENCE
-from tfwright.rules.model import Repository
-from tfwright.rules.patched_tree import PatchedTree
-from tfwright.tools import disk, files
+from tfwright.tools import files
 from tfwright.tools.git import demo, mirror
 from tfwright.tools.git.mirror import Origin, Pin
-from tfwright.tools.process import file_lock
-from tfwright.vault import substitutes, usage, verification
-from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.medium
 
@@ -67,62 +62,6 @@ def test_the_commit_that_is_named_is_the_one_to_pin(tmp_path: Path) -> None:
     assert bring(written["commit"]).is_dir()
 
 
-def test_the_lines_that_are_shown_make_a_substitute_valid() -> None:
-    replaced = Repository("fft2d", "http_archive", "WORKSPACE", 1, ("https://h/a.tgz",), "2" * 64)
-    table = {"reason": "gone", "urls": ["https://h/b.tgz"], "sha256": "3" * 64}
-
-    def insist(**more: str) -> None:
-        made = SubstituteTable.model_validate({**table, **more})
-        substitutes.insist({"fft2d": made}, [replaced])
-
-    for wrong in ({}, {"replaces": "4" * 64}):
-        fault = failing(lambda wrong=wrong: insist(**wrong), RecipeError)  # type: ignore[misc]
-        shown = tomllib.loads("\n".join(fault.evidence.lines))
-        insist(**shown["fetch"]["substitutes"]["fft2d"])
-
-
-@pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceTable:
-    """Return a recipe's source with one patch, in a small repository of its own."""
-    pinned = commit(tmp_path / "upstream", {"core/op.cc": "one\ntwo\nthree\n"})
-    (tmp_path / "patches").mkdir()
-    monkeypatch.setattr(recipes, "PATCHES", tmp_path / "patches")
-    return SourceTable(
-        url="https://example.org/t.git",
-        branch="main",
-        commit=pinned,
-        release="1.8",
-        patches=("0001.patch",),
-    )
-
-
-def patched(table: SourceTable, tmp_path: Path) -> str:
-    place = tmp_path / "upstream/.git"
-    return PatchedTree(tmp_path / "scratch", table, place, table.commit).patched()
-
-
-PATCH = (
-    "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1,3 +1,3 @@\n"
-)
-
-
-def test_a_patch_that_is_in_the_tree_is_removed_from_the_recipe(
-    source: SourceTable, tmp_path: Path
-) -> None:
-    text = f"{PATCH} one\n-2\n+two\n three\n"
-    (tmp_path / "patches/0001.patch").write_text(text, "utf-8")
-    failing(lambda: patched(source, tmp_path), RecipeError, "Remove")
-    assert patched(source.model_copy(update={"patches": ()}), tmp_path)
-
-
-def test_a_path_is_taken_out_of_what_is_left_out(source: SourceTable, tmp_path: Path) -> None:
-    text = f"{PATCH} one\n-two\n+2\n three\n"
-    (tmp_path / "patches/0001.patch").write_text(text, "utf-8")
-    excluding = source.model_copy(update={"exclude": ("core/op.cc",)})
-    failing(lambda: patched(excluding, tmp_path), RecipeError, "core/op.cc", "source.exclude")
-    assert patched(source, tmp_path)
-
-
 @pytest.mark.parametrize("typed", ["compil", "fetsch", "sauce"])
 def test_the_stage_that_is_suggested_or_listed_exists(typed: str) -> None:
     fault = failing(lambda: engine.stage_named(typed), RecipeError)
@@ -139,29 +78,6 @@ def test_the_option_that_is_to_be_added_makes_the_command_valid() -> None:
 
 
 # The host
-
-
-def test_a_build_out_that_is_a_file_is_corrected(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x", "utf-8")
-
-    def write(place: Path) -> None:
-        with disk.explained():
-            files.write(place / "out/a", "x")
-
-    failing(lambda: write(tmp_path / "file"), HostError, "build_out")
-    write(tmp_path / "other")
-
-
-def test_what_works_with_a_directory_is_waited_for(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    with file_lock.held(lock, "the first"):
-        failing(lambda: held(lock), HostError, "ended")
-    held(lock)
-
-
-def held(lock: Path) -> None:
-    with file_lock.held(lock, "the second"):
-        pass
 
 
 def test_a_host_file_with_a_wrong_key_takes_one_of_those_that_are_listed(tmp_path: Path) -> None:
@@ -230,23 +146,3 @@ def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
         job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
     dep(tmp_path).rename(drop / "any name")
     assert [archive.size for archive in fetched(job).archives] == [22]
-
-
-def test_a_damaged_file_of_the_vault_is_removed_and_comes_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(usage, "known_recipes", list)
-    store = Store(tmp_path / "vault/repository_cache")
-    sha256 = files.sha256(dep(tmp_path))
-    with store.admitting(sha256, "here") as place:
-        place.write_bytes(dep(tmp_path).read_bytes())
-    store.path(sha256).chmod(0o644)
-    store.path(sha256).write_bytes(b"other")
-    fault = failing(
-        lambda: verification.verify(tmp_path, repair=False),
-        SupplyError,
-        "invoke vault --verify --repair",
-    )
-    fault = failing(lambda: verification.verify(tmp_path, repair=True), SupplyError)
-    assert fault.remedy == "Run 'invoke fetch' for the recipes that need them."
-    assert verification.verify(tmp_path, repair=False) == []

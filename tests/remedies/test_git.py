@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import CommandLine, commands, failing, write_recipe
-from tests.tools.git import test_hostile as hostile
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
@@ -21,14 +20,12 @@ from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.rules.patched_tree import PatchedTree
-from tfwright.tools.git import archive, clones, mirror, patching, program, transport
-from tfwright.tools.git import repository as repositories
+from tfwright.tools.git import archive, clones, mirror, program
 from tfwright.tools.git.archive import Layout, Pack
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.merging import Merge
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.remote import Remote
-from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.git.work_tree import WorkTree
 
 pytestmark = pytest.mark.medium
@@ -106,22 +103,6 @@ def test_a_server_that_is_gone_or_goes_on_for_ever_gets_a_mirror(
     assert clones.bring(wanted, store, named, offline=False)
     # Without the network it is here now.
     assert clones.bring(wanted, store, Origin.of(URL), offline=True)
-
-
-serve = hostile.serve
-
-
-def test_a_server_that_sends_without_end_is_left_for_a_mirror(
-    serve: hostile.Serve, upstream: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transport, "LARGEST", 100_000)
-    address = serve(fetch=hostile.endless_pack)
-    wanted = Clone(address, head(upstream))
-    fault = failing(
-        lambda: clones.bring(wanted, store, Origin(address), offline=False), SupplyError, "mirror"
-    )
-    named = mirrored(fault.remedy, address, upstream, store)
-    assert clones.bring(wanted, store, named, offline=False)
 
 
 def test_a_clone_that_is_not_here_is_fetched_once(upstream: Path, store: Path) -> None:
@@ -243,22 +224,6 @@ def test_a_commit_without_a_date_gives_way_to_another(
     shell.succeeds(command)
 
 
-@pytest.mark.parametrize("larger", ["LARGEST_LISTING", "LARGEST_TEXTS"])
-def test_a_repository_beyond_measure_gives_way_to_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, larger: str
-) -> None:
-    files = {f"{number}.bzl": f"x = {number}\n" * 9 for number in range(99)}
-    commit(tmp_path / "bomb", files)
-    commit(tmp_path / "source", {"a.bzl": "x = 1\n"})
-    monkeypatch.setattr(repositories, larger, 4096)
-
-    def read(repository: Path) -> dict[str, str]:
-        return GitRepository(repository / ".git").texts("HEAD", lambda _: True)
-
-    failing(lambda: read(tmp_path / "bomb"), SupplyError, "repository")
-    assert read(tmp_path / "source") == {"a.bzl": "x = 1\n"}
-
-
 @pytest.fixture
 def mine(upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the only recipe of a checkout, named small; it has files with rules."""
@@ -376,29 +341,6 @@ def test_a_compressor_is_installed(
     assert gzip.decompress((tmp_path / "made").read_bytes())
 
 
-def test_a_repository_that_is_too_large_is_not_packed(
-    upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit(tmp_path / "bomb", {"a": "x" * 999})
-    monkeypatch.setattr(archive, "LARGEST", 99)
-
-    def pack(repository: Path) -> None:
-        layout = Layout("tar", "a/")
-        archive.pack_ref(layout, "HEAD", repository / ".git", tmp_path / "made")
-
-    failing(lambda: pack(tmp_path / "bomb"), SupplyError, "repository")
-    pack(upstream)
-
-
-def test_a_server_that_does_not_give_a_commit_gives_way_to_a_mirror(
-    serve: hostile.Serve, upstream: Path, store: Path
-) -> None:
-    address, ref = serve(fetch=hostile.other_object), head(upstream)
-    fault = failing(lambda: archive.holding(ref, Origin(address), store), SupplyError)
-    named = mirrored(fault.remedy.replace("another mirror", "a mirror"), address, upstream, store)
-    assert archive.holding(ref, named, store) == upstream / ".git"
-
-
 # Patches
 
 
@@ -412,55 +354,35 @@ diff --git a/{path} b/{path}
 +two
  3
 """
-HEADER = "Why: w\nUpstream: none; x\nDrop when: {when}\n\n"
+HEADER = "Why: w\nUpstream: none; x\nDrop when: later\n\n"
 
 
 @pytest.fixture
-def patched(upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Return what applies a patch, and maybe assets, to the commit of `upstream`."""
-    folder = make_folder(tmp_path / "patches")
-    monkeypatch.setattr(recipes, "PATCHES", folder)
+def patched(
+    upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], str]:
+    """Return what applies a patch to the commit of `upstream`."""
+    monkeypatch.setattr(recipes, "PATCHES", tmp_path)
 
-    def apply(text: str | None, when: str = "later", **assets: dict[str, str]) -> str:
-        (folder / "1.patch").write_text(HEADER.format(when=when) + (text or ""), "utf-8")
+    def apply(text: str) -> str:
+        (tmp_path / "1.patch").write_text(f"{HEADER}{text}", "utf-8")
         table = SourceTable(
             url=f"file://{upstream}",
             branch="main",
             commit=head(upstream),
             release="1.8",
-            patches=("1.patch",) if text else (),
-            **assets,
+            patches=("1.patch",),
         )
         scratch = tmp_path / "scratch"
         WorkTree(scratch).discard()
-        place = upstream / ".git"
-        return PatchedTree(scratch, table, place, table.commit).patched()
+        return PatchedTree(scratch, table, upstream / ".git", table.commit).patched()
 
     return apply
 
 
-def test_a_patch_whose_condition_holds_is_removed(patched: Callable[..., str]) -> None:
-    text = DIFF.format(path="op.cc").replace("-2", "-two")
-    fault = failing(lambda: patched(text, "release >= 1.8"), RecipeError)
-    assert fault.remedy == (
-        "Remove the patch from the recipe; its header says: drop when release >= 1.8."
-    )
-    assert patched(None)
-
-
-def test_a_patch_that_does_what_the_lines_below_do_is_removed(
-    upstream: Path, patched: Callable[..., str]
-) -> None:
-    commit(upstream, {"op.cc": "1\nf(a,b);\n3\n"})
-    text = DIFF.format(path="op.cc").replace("+two", "+f(a, b);")
-    fault = failing(lambda: patched(text), RecipeError, "Compare", "remove")
-    assert any("f(a,b);" in line for line in fault.evidence.lines)
-    assert patched(None)
-
-
 @pytest.mark.parametrize("kind", ["two sections", "a link"])
 def test_a_patch_that_git_reads_otherwise_is_made_by_git(
-    upstream: Path, patched: Callable[..., str], kind: str
+    upstream: Path, patched: Callable[[str], str], kind: str
 ) -> None:
     (upstream / "link").symlink_to("op.cc")
     commit(upstream)
@@ -490,21 +412,6 @@ diff --git a/link b/link
         run_git("checkout", "-q", "--", "link", cwd=upstream)
     made = run_git(shown[1], "HEAD", cwd=upstream)
     assert patched(f"{made}\n")
-
-
-def test_what_makes_a_patch_too_large_is_an_asset(
-    patched: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(patching, "LARGEST", 4096)
-    lines = 999
-    added = "+a line\n" * lines
-    text = (
-        "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n"
-        f"+++ b/new\n@@ -0,0 +1,{lines} @@\n{added}"
-    )
-    failing(lambda: patched(DIFF.format(path="op.cc") + text), RecipeError, "[source.assets]")
-    (tmp_path / "patches/new").write_text("a line\n" * lines, "utf-8")
-    assert patched(DIFF.format(path="op.cc"), assets={"new": "new"})
 
 
 @pytest.mark.parametrize("way", ["left out", "named itself"])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import find_text
+from tests.making import change_text, find_text
 from tests.remedies.following import CommandLine, commands, enter, failing, write_recipe
 from tests.upstream import commit, run_git
 
@@ -40,12 +40,6 @@ def copied(name: str, folder: Path) -> Path:
     return path
 
 
-def replace(path: Path, before: str, after: str) -> None:
-    text = path.read_text("utf-8")
-    assert before in text
-    path.write_text(text.replace(before, after, 1), "utf-8")
-
-
 def remove(path: Path, variable: str) -> None:
     """Remove an answer."""
     text = path.read_text("utf-8")
@@ -62,7 +56,7 @@ def follow(path: Path, finding: LintFinding) -> None:
         enter(path, f"[configure.answers]\n{shown[1]}")
     elif shown := re.search(r'answers, and add "(.*)VERSION" to compile', do):
         remove(path, variable)
-        replace(path, "flags = [", f'flags = ["{shown[1]}3.6", ')
+        change_text(path, "flags = [", f'flags = ["{shown[1]}3.6", ')
     elif shown := re.match(r'Write a text in quotes: (\w+ = )"\.\.\."', do):
         remove(path, variable)
         enter(path, f'[configure.answers]\n{shown[1]}"9.0"')
@@ -94,7 +88,7 @@ GCP = "TF_NEED_GCP = false\n"
 )
 def test_an_answer_is_corrected(tmp_path: Path, before: str, after: str) -> None:
     path = copied(CPU, tmp_path)
-    replace(path, before, after)
+    change_text(path, before, after)
     assert linting.lint(str(path))
     # A line that is written as is shown still lacks its reason.
     for _ in range(3):
@@ -158,13 +152,13 @@ def test_an_answer_about_cuda_is_corrected(
 )
 def test_a_flag_is_corrected(tmp_path: Path, wrong: str, correct: str) -> None:
     path = copied(CPU, tmp_path)
-    replace(path, 'CC_OPT_FLAGS = "-march=x86-64', f'CC_OPT_FLAGS = "{wrong}')
+    change_text(path, 'CC_OPT_FLAGS = "-march=x86-64', f'CC_OPT_FLAGS = "{wrong}')
     (found,) = linting.lint(str(path))
     shown = find_text(correct, found.remedy)
     right = shown[1] if shown.groups() else f"'{wrong}'"
     if "without blanks" in correct:
         right = "-DX=ab"
-    replace(path, f'"{wrong}', f'"{right}')
+    change_text(path, f'"{wrong}', f'"{right}')
     assert linting.lint(str(path)) == []
 
 
@@ -203,7 +197,7 @@ def test_a_condition_is_checked_where_the_history_is(tmp_path: Path, way: str) -
     first = commit(upstream, {"a": "1"})
     second = commit(upstream, {"a": "2"}, "two")
     table = recipes.read(str(path)).source
-    replace(path, table.commit, second)
+    change_text(path, table.commit, second)
     patch = next(tmp_path.glob("patches/r1.8/0005-*"))
     text = re.sub(
         r"(?m)^Drop when: .*\n(?: .*\n)*",
@@ -263,7 +257,7 @@ def test_a_patch_of_no_recipe_is_named_or_deleted(
     if way == "delete it":
         patch.unlink()
     else:
-        replace(recipe, f"demo/{other.name}", f"demo/{patch.name}")
+        change_text(recipe, f"demo/{other.name}", f"demo/{patch.name}")
         other.unlink()
     assert linting.among(["demo"]) == []
 

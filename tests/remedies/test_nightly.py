@@ -24,13 +24,11 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import FollowTable, NightlyFile
 from tfwright.documents.recipe import ROOT
 from tfwright.documents.toml import load
-from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.index import serving, wheels, write
-from tfwright.index.serving import IndexPlace
-from tfwright.nightly import night, notices, site
+from tfwright.errors import HostError, SupplyError, ToolError
+from tfwright.index import wheels, write
+from tfwright.nightly import night, notices
 from tfwright.nightly import state as states
 from tfwright.nightly.notices import Notice
-from tfwright.tools.cache.store import SEAL_SIZE, read_secret
 from tfwright.tools.git.remote import Remote
 from tfwright.tools.process import file_lock
 
@@ -194,19 +192,6 @@ def test_a_wheel_is_yanked_by_the_name_in_the_index(
     assert json.loads(page.read_text("utf-8"))["files"][0]["yanked"] == "x"
 
 
-@pytest.mark.parametrize("way", ["correct", "delete"])
-def test_a_damaged_list_of_yanks_is_corrected_or_deleted(
-    shell: CommandLine, of_demo: Path, published: str, way: str
-) -> None:
-    file = make_file(of_demo / site.YANKED, "[]")
-    assert way in shell.remedy("invoke index").casefold()
-    if way == "correct":
-        file.write_text(json.dumps({published: "x"}), "utf-8")
-    else:
-        file.unlink()
-    shell.succeeds("invoke index")
-
-
 def test_a_wheel_of_a_build_host_is_yanked_without_naming_its_folder(
     shell: CommandLine, of_demo: Path, published: str
 ) -> None:
@@ -270,16 +255,6 @@ def test_a_state_that_cannot_be_used_is_moved_away(
     assert published.split("-")[1] in (of_demo / "site/index.html").read_text()
 
 
-@pytest.mark.parametrize("wrong", ["a b", "a'b", "a;b", "a$b", "a{b", "a\\b"], ids=list("b';$z\\"))
-def test_what_nginx_cannot_quote_is_named(tmp_path: Path, wrong: str) -> None:
-    fault = failing(
-        lambda: serving.nginx_configuration(IndexPlace(tmp_path, ""), 80, wrong), RecipeError
-    )
-    named = {" ": "blanks", "'": "quotes", "\\": "backslashes", "{": "braces", "$": "$", ";": ";"}
-    assert named[wrong[1]] in fault.remedy
-    assert serving.nginx_configuration(IndexPlace(tmp_path, ""), 80, "ab")
-
-
 def test_an_index_is_asked_at_the_address_that_is_described(
     shell: CommandLine, of_demo: Path, published: str, serve: Callable[[Path], str]
 ) -> None:
@@ -302,14 +277,6 @@ def test_a_secret_that_others_can_read_is_closed_by_the_command(tmp_path: Path) 
     (command,) = re.findall(r"'(chmod .*)'", fault.remedy)
     subprocess.run(shlex.split(command), check=True)
     assert notices.secret(path) == "token"
-
-
-def test_a_short_secret_of_the_cache_is_deleted(tmp_path: Path) -> None:
-    path = make_file(tmp_path / "secret", "short")
-    failing(lambda: read_secret(path), HostError, "Delete")
-    path.unlink()
-    assert len(read_secret(path)) >= SEAL_SIZE
-    assert path.stat().st_mode & 0o077 == 0
 
 
 def test_another_night_is_waited_for(tmp_path: Path) -> None:

@@ -1,17 +1,15 @@
 """What a night says of its orders, its timer and its index, done to the letter."""
 
 import errno
-import hashlib
 import os
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_file, make_folder
+from tests.making import make_file, make_folder
 from tests.nightly import test_fleet, test_timer
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
@@ -33,21 +31,6 @@ from tfwright.progress import SILENCE
 from tfwright.tools.process import command as programs
 
 # Orders
-
-
-def test_what_came_damaged_or_from_elsewhere_is_built_again(tmp_path: Path) -> None:
-    folder, work = tmp_path / "order", tmp_path / "id"
-    take = partial(fleets.take, folder, work)
-    test_fleet.built(folder)
-    fault = failing(take, HostError, "Build")
-    shutil.rmtree(folder)
-    test_fleet.built(folder, id="other")
-    fault = failing(take, HostError)
-    named = find_text(r"else writes to (\S+) away .*, and build again", fault.remedy)
-    shutil.rmtree(named[1])
-    right = hashlib.sha256(b"wheel").hexdigest()
-    test_fleet.built(folder, sha256=right)
-    assert take().id == "id"
 
 
 def test_a_worker_is_brought_to_the_recipe_of_the_order(

@@ -11,8 +11,6 @@ from tests.making import change_text
 from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
-from tfwright.documents import recipe as recipes
-
 pytestmark = pytest.mark.medium
 
 HEADER = "--why w --upstream none --drop-when later"
@@ -45,15 +43,6 @@ def tree(shell: CommandLine, recipe: Path, begun: str, tmp_path: Path) -> Path:
 
 def edit(tree: Path) -> None:
     (tree / "op.cc").write_text("1\nedited\n", "utf-8")
-
-
-def test_a_tree_is_made_and_edited_before_a_patch_is_written(
-    shell: CommandLine, begun: str, tree: Path, recipe: Path
-) -> None:
-    shell.remedy(f"{begun} {HEADER}", "files")
-    edit(tree)
-    shell.succeeds(f"{begun} {HEADER}")
-    assert recipes.read(str(recipe)).source.patches == ("main/0001-why.patch",)
 
 
 def test_a_patch_gets_a_name_and_a_header(
@@ -100,17 +89,6 @@ def test_a_picture_is_left_out_of_a_patch(
         assert "[source.assets]" in remedy
         (tree / "a picture").rename(tmp_path / "moved")
     shell.succeeds(f"{begun} {HEADER}")
-
-
-def test_a_file_gets_a_name_that_a_patch_can_hold(
-    shell: CommandLine, begun: str, tree: Path, recipe: Path
-) -> None:
-    (tree / "two words").write_text("x\n", "utf-8")
-    shell.remedy(f"{begun} {HEADER}", "blanks")
-    (tree / "two words").rename(tree / "one-word")
-    shell.succeeds(f"{begun} {HEADER}")
-    (patch,) = recipe.parent.glob("patches/main/*.patch")
-    assert "two words" not in patch.read_text("utf-8")
 
 
 @pytest.mark.parametrize("kind", ["renamed", "a link", "a picture"])

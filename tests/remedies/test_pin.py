@@ -8,34 +8,19 @@ from pathlib import Path
 import pytest
 from tests.lock.test_pin import HEAD
 from tests.making import change_text, make_file, make_folder, make_program
-from tests.remedies.following import CommandLine, add, commands, failing
+from tests.remedies.following import CommandLine, add, commands
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents.host_file import HostFile
-from tfwright.errors import SupplyError
-from tfwright.lock import checksums, packages
-from tfwright.progress import SILENCE
-from tfwright.toolkit.sources import Supplier
-from tfwright.tools.python import resolving
 
-pytestmark = pytest.mark.medium
+pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("quick_pip")]
 
 RECIPE = HEAD + '[bazel]\nversion = "0.17.2"\n'
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a recipe with nothing left to pin but packages; pip knows one version of each."""
-
-    def resolve(
-        _python: Path, _version: str, wanted: list[str], _log: Path, *_: object
-    ) -> tuple[str, ...]:
-        names = [re.split(r"[<>=]", line)[0] for line in wanted]
-        return tuple(f"{name}==1.19.5" for name in sorted(set(names)))
-
-    monkeypatch.setattr(resolving, "closure", resolve)
-    monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
+def path(tmp_path: Path) -> Path:
+    """Write a recipe with nothing left to pin but packages."""
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE})
     return make_file(tmp_path / "small.toml", RECIPE.format(folder=tmp_path, commit=pinned))
 
@@ -101,13 +86,6 @@ def test_a_line_of_the_recipe_is_written_in_each_way_that_is_shown(
         path.write_text(before.replace("./x", line), "utf-8")
         shell.succeeds(f"invoke pin --recipe {path}")
         assert recipes.read(str(path)).host.requirements == ("numpy==1.19.5",)
-
-
-def test_a_condition_is_left_out(shell: CommandLine, path: Path) -> None:
-    given = "numpy; python_version<'3'"
-    shell.remedy(f'invoke pin --recipe {path} --add "{given}"', "semicolon")
-    left = given.partition(";")[0]
-    shell.succeeds(f"invoke pin --recipe {path} --add {left}")
 
 
 def test_a_python_that_is_not_here_is_named_in_the_host_file(
@@ -222,29 +200,3 @@ def test_a_repository_is_completed_in_each_way_that_is_named(
     add(path, lines[way])
     shell.succeeds(f"invoke pin --recipe {path}")
     assert recipes.read(str(path)).fetch.sources[0].sha256
-
-
-def test_a_package_is_named_as_its_index_has_it(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    right = "nvidia_cudnn_cu10-7.6.5-py3-none-any.whl"
-
-    def download(_: object, __: object, ___: object, ____: object, to: Path) -> object:
-        (to / right).write_bytes(b"a package")
-        return [to / right]
-
-    monkeypatch.setattr(Supplier, "packages", download)
-    add(path, 'cuda = "10.1"\ncudnn = "7.6"', after='python = "any"')
-    wrong = right.replace("any", "many")
-    add(path, f'[toolkit.cudnn]\nwheels = {{ "{wrong}" = "" }}\n')
-    host_file = HostFile(build_out=tmp_path / "build_out")
-
-    def pin() -> object:
-        return checksums.pin(path, host_file, SILENCE)
-
-    failing(pin, SupplyError, "Correct")
-    text = path.read_text("utf-8").replace(wrong, right)
-    path.write_text(text, "utf-8")
-    pin()
-    digest = hashlib.sha256(b"a package").hexdigest()
-    assert digest in path.read_text("utf-8")

@@ -120,29 +120,6 @@ def test_pip_is_led_to_its_index_and_the_pin_to_what_that_has(
     assert [path.name for path in bring("small==1.0")] == ["small-1.0-py3-none-any.whl"]
 
 
-def test_what_an_offline_build_lacks_is_fetched_while_there_is_a_network(
-    index: Path, tmp_path: Path
-) -> None:
-    offer(index, "small", "1.0")
-    store = tmp_path / "store"
-    packages.write_page(store)
-
-    def bring(*options: str) -> list[Path]:
-        python, log = Path(sys.executable), tmp_path / "log"
-        wanted = (*options, "small==1.0")
-        return packages.bring(python, wanted, tmp_path / "brought", log)
-
-    fault = failing(lambda: bring(*packages.offline([store])), SupplyError)
-    assert commands(fault.remedy) == ["invoke fetch"]
-    assert bring()
-
-
-def test_a_version_with_a_wheel_is_pinned_instead_of_an_installer() -> None:
-    failing(lambda: packages.release("small-1.0.win32.exe"), SupplyError, "archive")
-    for file in ("small-1.1-py3-none-any.whl", "small-1.1.tar.gz"):
-        assert packages.release(file) == ("small", "1.1")
-
-
 # The interpreter
 
 
@@ -183,27 +160,6 @@ def test_a_python_whose_pip_does_not_run_is_repaired(python: Path, tmp_path: Pat
     assert any("No module named pip" in line for line in fault.evidence.lines)
     link.with_name("pip-away").rename(link)
     assert ask() == ""
-
-
-TAG = "manylinux_2_31_x86_64"
-
-
-@pytest.mark.parametrize(
-    ("version", "pins", "way"),
-    [
-        ("3.6.15", (), "Add"),
-        ("3.6", ("pip==18.1",), "Pin"),
-        ("3.4.10", (), "Take package.platform out"),
-    ],
-)
-def test_a_wheel_of_a_new_platform_gets_a_pip_that_reads_it(
-    version: str, pins: tuple[str, ...], way: str
-) -> None:
-    fault = failing(lambda: pips.insist_on_reader(TAG, version, pins), RecipeError, way)
-    if named := re.search(r'"(pip==[\d.]+)"', fault.remedy):
-        pips.insist_on_reader(TAG, version, (named[1],))
-    else:
-        pips.insist_on_reader(None, version, pins)
 
 
 # What pins are chosen from

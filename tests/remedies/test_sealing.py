@@ -9,7 +9,6 @@ import pytest
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import failing
 from tests.wheel import test_relinking as machs
-from tests.wheel import test_relinking as relinks
 
 from tfwright.errors import WheelError
 from tfwright.tools import files
@@ -95,12 +94,6 @@ def test_what_packs_a_wheel_with_a_false_record_is_corrected(
 
 
 # Libraries of macOS
-
-
-def test_a_library_that_is_not_sound_is_made_in_another_way(tmp_path: Path) -> None:
-    wrong = relinks.wheel(tmp_path, relinks.SMALL[:60])
-    failing(lambda: relinks.relinked(wrong), WheelError, "library")
-    assert relinks.relinked(relinks.wheel(tmp_path))
 
 
 CUDART = "@rpath/libcudart.9.2.dylib"

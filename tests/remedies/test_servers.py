@@ -22,23 +22,9 @@ from tfwright.progress import SILENCE
 from tfwright.toolkit import sources
 from tfwright.toolkit.sources import Supplier
 from tfwright.tools import registry
-from tfwright.tools.http.client import fetch_document
 from tfwright.tools.registry import RegistryPackage
 
 MEMBER = "package/deps/a.tar.gz"
-
-
-@pytest.mark.medium
-@pytest.mark.parametrize("wrong", ["http://127.0.0.1:9/a", "ftp", "absent"])
-def test_the_address_of_a_document_is_checked(
-    serve: Callable[[Path], str], tmp_path: Path, wrong: str
-) -> None:
-    (tmp_path / "a").write_text("{}", "utf-8")
-    address = serve(tmp_path)
-    wrong = {"ftp": address.replace("http", "ftp"), "absent": f"{address}b"}.get(wrong, wrong)
-    fault = failing(lambda: fetch_document(wrong, 9), SupplyError)
-    assert fault.remedy == "Check the address and the network."
-    assert fetch_document(f"{address}a", 9) == b"{}"
 
 
 clients = test_registry.clients

@@ -40,8 +40,8 @@ from tfwright.errors import (
     WheelError,
 )
 from tfwright.pipeline import engine
-from tfwright.pipeline.compile import attempts, failure, invocation
-from tfwright.pipeline.job import Job, RecipeJob
+from tfwright.pipeline.compile import attempts, failure
+from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, HostFacts, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
@@ -132,44 +132,6 @@ def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # 
     assert sources_left(shell, capsys) > 0
 
 
-def test_remote_execution_is_removed_or_left_to_another_host_file(tmp_path: Path) -> None:
-    def flags(*given: str) -> tuple[str, ...]:
-        host_file = HostFile(build_out=tmp_path, remote_execution=given)
-        return invocation.remote_execution(Job(name="a", host_file=host_file), "0.26.1")
-
-    executor = "--remote_executor=grpcs://build.example"
-    fault = failing(lambda: flags(executor), HostError)
-    assert fault.remedy == "Remove it, or build this recipe with another host file."
-    assert flags() == ()
-
-
-@pytest.mark.parametrize("way", ["package.project_name", "build_out"])
-def test_two_wheels_of_one_name_get_two_names_or_two_places(
-    job: RecipeJob, recipe_file: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    folder = make_folder(recipe_file.parent / "recipes")
-    for name in ("one", "two"):
-        text = recipe_file.read_text("utf-8")
-        text = text.replace("[source]", '[source]\nrelease = "1.12"')
-        (folder / f"{name}.toml").write_text(text, "utf-8")
-    monkeypatch.setattr(recipes, "RECIPES", folder)
-
-    def request(name: str) -> RecipeJob:
-        return replace(job, recipe=recipes.read(name))
-
-    published = request("one").places.own / engine.PUBLISHED
-    published.parent.mkdir(parents=True)
-    published.touch()
-    failing(lambda: engine.insist_on_own_wheel(request("two")), RecipeError, way)
-    if way == "build_out":
-        other = HostFile(build_out=job.places.build_out.with_name("other"))
-        engine.insist_on_own_wheel(replace(request("two"), host_file=other))
-    else:
-        table, key = way.split(".")
-        add(folder / "two.toml", f'\n[{table}]\n{key} = "another"\n')
-        engine.insist_on_own_wheel(request("two"))
-
-
 def test_programs_that_do_not_run_here_are_not_needed_up_to_the_stage_that_is_named(
     shell: CommandLine, tmp_path: Path
 ) -> None:
@@ -212,30 +174,9 @@ def built(job: RecipeJob, listener: Listener) -> RecipeJob:
     return test_nccl.built.__wrapped__(job, listener)  # type: ignore[attr-defined,no-any-return]
 
 
-@pytest.mark.parametrize("way", ["nccl.flags", "nccl.rebuild", "CXX"])
-def test_a_library_that_does_not_compile_is_corrected_or_kept(built: RecipeJob, way: str) -> None:
-    wrong = NcclTable(rebuild=True, flags=("-nonsense",))
-    env = {"CXX": "no-such-c++"} if way == "CXX" else {}
-    table = NcclTable(rebuild=True) if way == "CXX" else wrong
-    kind = HostError if way == "CXX" else ToolError
-    fault = failing(lambda: test_nccl.run(built, table, env=env), kind, way)
-    if way == "nccl.rebuild":
-        assert "nccl.rebuild = false" in fault.remedy
-        assert not test_nccl.run(built, NcclTable(rebuild=False)).library
-    else:
-        assert test_nccl.run(built, NcclTable(rebuild=True)).library
-
-
-@pytest.mark.parametrize("why", ["release", "no library"])
-def test_nccl_rebuild_is_taken_out_where_there_is_nothing_to_rebuild(
-    built: RecipeJob, why: str
-) -> None:
-    release = "1.13" if why == "release" else "1.12"
-    (built.places.tree / "bazel-bin" / NCCL_LIBRARY).unlink()
+def test_a_compiler_that_is_not_there_is_named_by_its_variable(built: RecipeJob) -> None:
     table = NcclTable(rebuild=True)
-    fault = failing(lambda: test_nccl.run(built, table, release), RecipeError)
-    assert fault.remedy == "Take nccl.rebuild out of the recipe."
-    assert not test_nccl.run(built, NcclTable(), release).library
+    failing(lambda: test_nccl.run(built, table, env={"CXX": "no-such-c++"}), HostError, "CXX")
 
 
 def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
@@ -274,23 +215,6 @@ def test_a_name_is_chosen_among_those_of_an_old_release(tmp_path: Path, flag: st
     shown = re.findall(r'\["(--\w+)"\]', fault.remedy)
     assert flag in shown
     assert packaged(job, PackageTable(flags=(flag,)))
-
-
-@pytest.mark.parametrize("made", ["", "one.whl two.whl", "one.tar.gz"])
-def test_what_makes_no_single_wheel_is_corrected(tmp_path: Path, made: str) -> None:
-    job = job_of(tmp_path, "1.12")
-    script(job, "one.whl")
-    program = next(job.places.tree.rglob("build_pip_package"))
-    right = program.read_text("utf-8")
-    # Its flags decide what it makes.
-    wrong = right.replace("in one.whl", f"in $([ $# = 2 ] && echo {made} || echo one.whl)")
-    program.write_text(wrong, "utf-8")
-    flags = PackageTable(flags=("--wrong",))
-    fault = failing(lambda: packaged(job, flags), ToolError, "package.flags")
-    assert fault.evidence.log
-    assert packaged(job, PackageTable())
-    program.write_text(right, "utf-8")
-    assert packaged(job, flags)
 
 
 def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
@@ -418,21 +342,6 @@ def test_what_puts_the_wheel_together_is_corrected(
         wrong = make_wheel(name="small-1.0-cp27-cp27mu-any.whl")
     failing(lambda: read(job, wrong, ALONE), WheelError, "patch")
     assert read(job, right, ALONE)
-
-
-@pytest.mark.parametrize("way", ["lie in the pinned commit", "do not exclude"])
-def test_a_test_is_named_as_it_is_in_the_tree(job: RecipeJob, way: str) -> None:
-    tests = make_folder(job.places.tree / "tests")
-    named = "tests/a_test.py" if way.startswith("do not") else "a_test.py"
-
-    def copy(name: str) -> None:
-        table = ALONE.model_copy(update={"tests": (name,)})
-        verify._copy_tests(job, table, job.places.tree)
-
-    failing(lambda: copy(named), RecipeError, way)
-    # As the source stage leaves it, where it is not excluded.
-    (tests / "a_test.py").write_text("", "utf-8")
-    copy("tests/a_test.py")
 
 
 @pytest.mark.parametrize("version", ["3.6.15", "2.7.18"])

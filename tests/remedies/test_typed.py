@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.making import change_text, find_text, make_file
-from tests.remedies.following import CommandLine, commands, failing
+from tests.remedies.following import QUOTED, CommandLine, commands, failing
 
 from tfwright import tasks
 from tfwright.documents import recipe as recipes
@@ -28,6 +28,45 @@ from tfwright.tools.git.patching import PatchHeader
 pytestmark = pytest.mark.medium
 
 
+OPTION = r"--[a-z]+ [\w.]*\w"
+HELP = "'(invoke plan --help)'"
+
+
+@pytest.mark.parametrize(
+    ("fails", "shows", "then"),
+    [
+        ("invoke match --gpu nope", OPTION, "invoke match {shown}"),
+        ("invoke match --gpu sm_x", OPTION, "invoke match {shown}"),
+        ("invoke match --os Plan9", OPTION, "invoke match {shown}"),
+        (
+            "invoke new --gpu 12.0 --os Darwin",
+            r"without .*12\.0: TensorFlow ([\d.]+\d)",
+            "invoke match --os Darwin --release {shown}",
+        ),
+        ("invoke smoke", QUOTED, "{shown}"),
+        ("invoke plan --recipe nothing-like-it", QUOTED, "{shown}"),
+        ("invoke docter", QUOTED, "{shown}"),
+        ("invoke recipe", QUOTED, "{shown}"),
+        ("invoke recipies", QUOTED, "{shown}"),
+        ("invoke plan --json --colour", HELP, "{shown}"),
+        ("invoke plan --json --jobs many", HELP, "{shown}"),
+        ("invoke plan --json a-word", HELP, "{shown}"),
+        ("invoke schema --document none", r"\w+(?=[,.])", "invoke schema --document {shown}"),
+        ("invoke vault --gc --links", "one of them at a time", "invoke vault --gc"),
+        ("invoke vault --gc --links", "one of them at a time", "invoke vault --verify"),
+        (
+            "invoke index --folder {new}/a",
+            "^Name a folder that holds",
+            "invoke index --folder {new}",
+        ),
+    ],
+)
+def test_a_command_is_typed_as_its_message_shows(
+    shell: CommandLine, fails: str, shows: str, then: str, tmp_path: Path
+) -> None:
+    shell.retype(fails, shows, then, new=str(tmp_path))
+
+
 def test_a_copy_gets_the_option_and_another_name(shell: CommandLine, tmp_path: Path) -> None:
     begun = f"invoke new --like demo --folder {tmp_path}"
     option = find_text(r"--name NAME", shell.remedy(begun))
@@ -35,26 +74,6 @@ def test_a_copy_gets_the_option_and_another_name(shell: CommandLine, tmp_path: P
     shell.succeeds(command)
     assert shell.remedy(command) == "Choose another name."
     shell.succeeds(command.replace("mine", "another"))
-
-
-@pytest.mark.parametrize("wrong", ["--gpu nope", "--gpu sm_x", "--os Plan9"])
-def test_a_machine_is_written_as_is_shown(shell: CommandLine, wrong: str) -> None:
-    remedy = shell.remedy(f"invoke match {wrong}")
-    shown = re.findall(r"--[a-z]+ [\w.]*\w", remedy)
-    assert shown
-    for option in shown:
-        shell.succeeds(f"invoke match {option}")
-
-
-def test_a_file_is_named_as_the_help_shows(shell: CommandLine) -> None:
-    (shown,) = commands(shell.remedy("invoke smoke"))
-    shell.succeeds(shown)
-
-
-def test_an_unknown_recipe_is_looked_up(shell: CommandLine) -> None:
-    remedy = shell.remedy("invoke plan --recipe nothing-like-it")
-    (command,) = commands(remedy)
-    shell.succeeds(command)
 
 
 def test_a_root_is_packed_by_the_command_that_is_shown(shell: CommandLine, tmp_path: Path) -> None:
@@ -66,13 +85,6 @@ def test_a_root_is_packed_by_the_command_that_is_shown(shell: CommandLine, tmp_p
     tar = remedy.removeprefix("Make one: ")
     words = shlex.split(tar.replace("ROOT", str(tmp_path / "root")))
     subprocess.run(words, cwd=tmp_path, check=True)
-    shell.succeeds(command)
-
-
-def test_an_index_is_made_of_a_folder(shell: CommandLine, tmp_path: Path) -> None:
-    command = f"invoke index --folder {tmp_path}/wheels"
-    assert shell.remedy(command) == "Name a folder that holds wheels."
-    (tmp_path / "wheels").mkdir()
     shell.succeeds(command)
 
 
@@ -90,14 +102,6 @@ def test_a_host_file_is_corrected(shell: CommandLine, damage: bytes) -> None:
     shell.succeeds("invoke recipes")
 
 
-@pytest.mark.parametrize("wrong", ["recipies", "recipe", "docter"])
-def test_the_command_that_was_meant_is_typed(shell: CommandLine, wrong: str) -> None:
-    meant, listing = commands(shell.remedy(f"invoke {wrong}"))
-    assert shell.status(meant) in {0, 3}
-    assert shell.fault is None
-    shell.succeeds(listing)
-
-
 @pytest.mark.parametrize("former", sorted(tasks.REPLACED))
 def test_what_replaced_a_command_is_one(
     shell: CommandLine, capsys: pytest.CaptureFixture[str], former: str
@@ -108,13 +112,6 @@ def test_what_replaced_a_command_is_one(
     helped = capsys.readouterr().out
     for option in options:
         assert not option.startswith("-") or option in helped
-
-
-@pytest.mark.parametrize("wrong", ["--colour", "--jobs many", "a-word"])
-def test_the_options_of_a_command_are_listed(shell: CommandLine, wrong: str) -> None:
-    (command,) = commands(shell.remedy(f"invoke plan --json {wrong}"))
-    assert command == "invoke plan --help"
-    shell.succeeds(command)
 
 
 @pytest.mark.parametrize("way", ["plain", "gzip", "-"])
@@ -159,13 +156,6 @@ def refusal(shell: CommandLine, command: str) -> str:
     shell.remedy(command)
     assert shell.fault
     return shell.fault.what
-
-
-def test_of_two_options_one_is_given_at_a_time(shell: CommandLine, tmp_path: Path) -> None:
-    make_file(tmp_path / "small.log", "")
-    shell.remedy("invoke vault --gc --links", "time")
-    shell.succeeds("invoke vault --gc")
-    shell.succeeds("invoke vault --verify")
 
 
 def test_a_file_whose_name_is_like_an_option_is_named_as_is_shown(

@@ -5,8 +5,7 @@ import json
 import re
 import shutil
 from collections import namedtuple
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,6 @@ from tests.bundle import test_bundle as bundles
 from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import CommandLine, commands, failing
 from tests.toolkit import test_providing as toolkits
-from tests.toolkit import test_tree
-from tests.upstream import commit
 from tests.vault import test_substitutes as replacing
 from tests.workers import test_supply
 
@@ -23,22 +20,18 @@ from tfwright.bundle import packing, unpacking
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import HostError, RecipeError, SilentServerError, SupplyError, TfwrightError
-from tfwright.lock import inputs as locks
+from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Inputs, Programs
-from tfwright.pipeline.stage import Artefact
 from tfwright.progress import SILENCE
-from tfwright.toolkit import layout, sources, tree
+from tfwright.toolkit import layout, sources
 from tfwright.toolkit import providing as toolkit
 from tfwright.toolkit.providing import KINDS
 from tfwright.toolkit.sources import Supplier
-from tfwright.tools import apt, files
+from tfwright.tools import apt
 from tfwright.tools.bazel import binary
-from tfwright.tools.python import packages
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle, origins, substitutes
-from tfwright.vault.origins import Origins, Servers, Source, Supply, WantedArchive
+from tfwright.vault.origins import Origins, Supply, WantedArchive
 from tfwright.vault.store import Store
 from tfwright.workers import supply
 
@@ -47,25 +40,9 @@ pytestmark = pytest.mark.medium
 # Substitutes
 
 
-RULES = replacing.RULES
 FFT = "fft2d"
 
 
-def rewritten(texts: Mapping[str, str], name: str = FFT) -> dict[str, str]:
-    whole = {**replacing.TEXTS, **texts}
-    wanted = replacing.table(strip_prefix="r-1")
-    return substitutes.rewritten(whole, {name: wanted})
-
-
-BZL = "tensorflow/workspace.bzl"
-TWICE = (
-    f'  native.http_archive(name = "{FFT}", sha256 = "{"3" * 64}", '
-    'url = "https://a.example/b.zip")\n'
-)
-APART = (
-    f'ARGUMENTS = {{"sha256": "{replacing.OLD}", "urls": ["https://a.example/b.zip"]}}\n'
-    f'def tf_workspace():\n  http_archive(name = "{FFT}", **ARGUMENTS)\n'
-)
 OPEN = f'def tf_workspace():\n  http_archive(name = "{FFT}", sha256 = "{replacing.OLD}", '
 PREFIX = f'MORE = {{"strip_prefix": "old"}}\n{OPEN}urls = ["https://a.example/b.zip"], **MORE)\n'
 ADDRESS = f'MORE = {{"urls": ["https://a.example/b.zip"]}}\n{OPEN}**MORE)\n'
@@ -75,25 +52,14 @@ PATCHED = (
 )
 
 
-@pytest.mark.parametrize("text", [RULES + TWICE, APART, PREFIX, ADDRESS])
+@pytest.mark.parametrize("text", [PREFIX, ADDRESS])
 def test_an_archive_that_no_substitute_can_replace_is_replaced_by_a_patch(text: str) -> None:
-    fault = failing(lambda: rewritten({BZL: text}), RecipeError)
+    whole = {**replacing.TEXTS, "tensorflow/workspace.bzl": text}
+    wanted = {FFT: replacing.table(strip_prefix="r-1")}
+    fault = failing(lambda: substitutes.rewritten(whole, wanted), RecipeError)
     assert fault.remedy == "Replace this archive by a patch of the tree instead."
     # A tree with such a patch asks for the other archive without a substitute.
-    assert replacing.found({BZL: PATCHED}, FFT).sha256 == replacing.NEW
-
-
-def test_a_substitute_is_named_as_its_rule_spells_it() -> None:
-    failing(lambda: rewritten({}, "eigen"), RecipeError, "spells")
-    assert rewritten({}, "eigen_archive")
-
-
-@pytest.mark.parametrize("way", ["holds that file", "by a patch"])
-def test_what_another_archive_declares_is_replaced_there_or_declared_in_the_tree(way: str) -> None:
-    found = [replace(replacing.found({}, FFT), file="@outer//defs.bzl")]
-    failing(lambda: substitutes.replaced(FFT, found), RecipeError, way)
-    own = replacing.found({}, "eigen_archive" if "holds" in way else FFT)
-    assert substitutes.replaced(own.name, [*found, own]) == own
+    assert replacing.found({"tensorflow/workspace.bzl": PATCHED}, FFT).sha256 == replacing.NEW
 
 
 # Toolkits
@@ -105,20 +71,6 @@ def cudnn(job: RecipeJob) -> RecipeJob:
     return toolkits.job.__wrapped__(job)  # type: ignore[attr-defined,no-any-return]
 
 
-def test_parts_are_taken_that_were_made_for_each_other(tmp_path: Path) -> None:
-    root = make_folder(tmp_path / "toolkit")
-
-    def add(kind: str, text: str) -> object:
-        made = tmp_path / kind / text
-        part = test_tree.part(made, {"include/a.h": text})
-        return tree.add(root, kind, part, made)  # type: ignore[arg-type]
-
-    add("cuda", "1")
-    fault = failing(lambda: add("cudnn", "2"), SupplyError)
-    assert fault.remedy == "Take versions that were made for each other."
-    assert add("cudnn", "1")
-
-
 def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "toolkit")
     link = folder / "bin"
@@ -128,18 +80,6 @@ def test_an_archive_with_a_link_that_leads_out_is_downloaded_again(tmp_path: Pat
     link.unlink()
     link.symlink_to("lib64")
     layout.settle(folder)
-
-
-def test_an_archive_that_differs_is_downloaded_again(cudnn: RecipeJob, tmp_path: Path) -> None:
-    right = toolkits.CUDNNS["7, Linux"]
-    sha256 = hashlib.sha256(right).hexdigest()
-
-    def install(content: bytes) -> object:
-        return toolkits.install(cudnn, tmp_path, "cudnn", content, sha256)
-
-    fault = failing(lambda: install(right[:-9]), SupplyError)
-    assert fault.remedy == "Download it again."
-    assert install(right)
 
 
 @pytest.mark.parametrize("wants", ["neither", "cuDNN"])
@@ -266,66 +206,6 @@ def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "build_out"
 
 
-def half(upstream: Path) -> bytes:
-    pinned = bundles.head(upstream)
-    lacking = bundles.git(upstream, "rev-parse", f"{pinned}:core/op.cc")
-    return bundles.packed(upstream, pinned, lacking.decode().strip())
-
-
-@pytest.mark.parametrize(
-    "what", ["stranger", "other bytes", "another Bazel", "no patch", "two recipes", "half"]
-)
-def test_a_bundle_is_not_used_and_one_as_the_command_writes_it_is(
-    tmp_path: Path, build_out: Path, what: str
-) -> None:
-    upstream = tmp_path / "upstream"
-    commit(upstream, {"core/op.cc": "int one;"})
-    recipe = bundles.recipe_of(tmp_path)
-
-    def wrong() -> Path:
-        match what:
-            case "stranger":
-                return bundles.made(tmp_path, ("clone", "2" * 40, b""))
-            case "other bytes":
-                other = bundles.recipe_of(tmp_path, b"the right Bazel")
-                return bundles.made(tmp_path, recipe=other)
-            case "another Bazel":
-                return bundles.made(tmp_path, bazel="0.24.1")
-            case "no patch":
-                documents = bundles.DOCUMENTS[1:]
-                return bundles.made(tmp_path, documents=documents)
-            case "two recipes":
-                second = ("recipe", "other.toml", recipe.read_bytes())
-                return bundles.made(tmp_path, second)  # type: ignore[arg-type]
-        pinned = bundles.recipe_of_commit(tmp_path, bundles.head(upstream))
-        source = ("source", bundle.SOURCE, half(upstream))
-        return bundles.made(tmp_path, source, recipe=pinned)  # type: ignore[arg-type]
-
-    def unpack(file: Path) -> None:
-        unpacking.unpack(file, build_out, SILENCE)
-
-    file = wrong()
-    fault = failing(lambda: unpack(file), TfwrightError)
-    assert re.search(
-        r"Do not use this bundle|Make the bundle of demo again on the host that it is "
-        "from: 'invoke bundle'",
-        fault.remedy,
-    ), fault.remedy
-    unpack(bundles.made(tmp_path, recipe=bundles.recipe_of(tmp_path)))
-
-
-def test_a_document_of_a_bundle_is_corrected_where_the_bundle_was_made(
-    tmp_path: Path, build_out: Path
-) -> None:
-    recipe = bundles.recipe_of(tmp_path)
-    text = recipe.read_text("utf-8")
-    recipe.write_text(text.replace("[source]", "[sauce]"), "utf-8")
-    file = bundles.made(tmp_path, recipe=recipe)
-    failing(lambda: unpacking.unpack(file, build_out, SILENCE), RecipeError, "Correct")
-    recipe.write_text(text, "utf-8")
-    unpacking.unpack(bundles.made(tmp_path, recipe=recipe), build_out, SILENCE)
-
-
 @pytest.mark.parametrize("way", ["Free some space", "--into"])
 def test_room_is_made_or_a_larger_disk_named_for_a_bundle(
     shell: CommandLine, tmp_path: Path, build_out: Path, monkeypatch: pytest.MonkeyPatch, way: str
@@ -358,27 +238,6 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
         tmp_path,
         test_supply.recipe.__wrapped__(tmp_path, recipe),  # type: ignore[attr-defined]
     )
-
-
-def test_a_file_that_changed_on_the_way_is_sent_again(offered: Path, tmp_path: Path) -> None:
-    worker = HostFile(build_out=tmp_path / "worker")
-    folder = worker.build_out / supply.FOLDER / "small"
-    test_supply.sent(offered, folder)
-    (archive,) = (folder / "archive").iterdir()
-    archive.write_bytes(b"other bytes")
-    manifest = bundle.read_folder(folder)
-    failing(lambda: bundle.verified_folder(folder, manifest), SupplyError, "Build")
-    # Which sends what it lacks again.
-    files.remove(folder)
-    test_supply.sent(offered, folder)
-    assert bundle.verified_folder(folder, manifest)
-
-
-def test_a_folder_is_filled_by_another_host(offered: Path, tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "folder")
-    failing(lambda: bundle.read_folder(folder), SupplyError, "invoke build --on workers")
-    test_supply.sent(offered, folder)
-    assert bundle.read_folder(folder).recipe == "small"
 
 
 def test_a_worker_of_another_platform_gets_no_inputs(
@@ -448,85 +307,4 @@ def test_a_file_with_other_bytes_is_had_from_a_mirror_or_dropped(
     assert SHA256 in found.ways
 
 
-def test_a_dropped_file_that_was_removed_is_put_there_again(tmp_path: Path) -> None:
-    drop = make_folder(tmp_path / "drop")
-    (drop / "a").write_bytes(b"right")
-    places = Origins(HostFile(drop=drop), tmp_path / "git")
-
-    def take() -> None:
-        places._take(drop, SHA256, tmp_path / "taken")
-
-    take()
-    (drop / "a").unlink()
-    fault = failing(take, SupplyError)
-    assert fault.remedy == "Put it there again."
-    (drop / "a").write_bytes(b"right")
-    take()
-
-
-def test_servers_are_asked_again_once_the_network_is_there(tmp_path: Path) -> None:
-    silent = True
-
-    def fill(_: Path) -> None:
-        if silent:
-            raise SilentServerError("no answer", remedy="Wait.")
-
-    source = Source("x", "here", remote=True, fill=fill, server="a.example")
-    servers = Servers()
-    for _ in range(origins.MOST_MISSES):
-        failing(lambda: servers.fill(source, tmp_path / "a"), SupplyError)
-    fault = failing(lambda: servers.fill(source, tmp_path / "a"), SupplyError)
-    assert fault.remedy == "Check the network."
-    silent = False
-    # Each run begins to ask anew.
-    Servers().fill(source, tmp_path / "a")
-
-
-@pytest.mark.usefixtures("in_a_hurry")
-def test_a_toolkit_is_downloaded_once_the_network_is_there(
-    tmp_path: Path, serve: Callable[[Path], str]
-) -> None:
-    served = make_folder(tmp_path / "served")
-    pins = {f"{serve(served)}a.tgz": SHA256}
-    (tmp_path / "store").mkdir()
-    store = Store(tmp_path / "store")
-    log, host_file = tmp_path / "log", HostFile(build_out=tmp_path)
-    supplier = Supplier(store, host_file, SILENCE, log)
-
-    def download() -> None:
-        supplier._download(pins)
-
-    assert failing(download, SupplyError).remedy == "Check the network."
-    (served / "a.tgz").write_bytes(b"right")
-    download()
-    assert store.holds(SHA256)
-
-
 # A lock
-
-
-def test_packages_are_locked_on_the_system_that_is_named(
-    job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changes = {"requirements": ("six==1.11.0",), "system": "Linux"}
-    host = job.recipe.host.model_copy(update=changes)
-    wanting = replace(job, recipe=job.recipe.model_copy(update={"host": host}))
-    package = make_file(tmp_path / "six-1.11.0-py2.py3-none-any.whl", b"six")
-
-    def bring(*given: object) -> list[Path]:
-        to = given[2]
-        assert isinstance(to, Path)
-        return [Path(shutil.copy(package, to))]
-
-    monkeypatch.setattr(packages, "bring", bring)
-
-    def requirements(*, there: bool) -> object:
-        file = Artefact.of(package)
-        programs = Programs(bazel=file, bazel_origin="x", python=package)
-        inputs = Inputs(
-            mirror=tmp_path, commit="0" * 40, epoch=1, programs=programs if there else None
-        )
-        return locks._requirements(wanting, inputs)
-
-    failing(lambda: requirements(there=False), HostError, "invoke lock")
-    assert requirements(there=True)

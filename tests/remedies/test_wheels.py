@@ -20,7 +20,6 @@ from tfwright.errors import HostError, RecipeError
 from tfwright.pipeline import engine
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact, Results
-from tfwright.smoke import run
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.smoking import Request
 from tfwright.wheel.seal.build_record import BuildRecord
@@ -141,13 +140,6 @@ def test_a_requirement_is_written_as_is_shown(shell: CommandLine, make_wheel: Ma
     fault = failing(lambda: bounds("numpy=<1"), RecipeError)
     (shown,) = re.findall(r'"([^"]+)"', fault.remedy)
     assert not [line for line in bounds(shown) if line.startswith("numpy")]
-
-
-def test_a_smoke_program_is_one_of_those_that_are_listed() -> None:
-    fault = failing(lambda: run.program("nothing-like-it"), RecipeError)
-    names = fault.remedy.removeprefix("Use one of: ").removesuffix(".")
-    for name in names.split(", "):
-        assert run.program(name).is_file()
 
 
 # Reproducing

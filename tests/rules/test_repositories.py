@@ -66,58 +66,23 @@ def test_a_rule_is_read_with_its_file_and_line() -> None:
     assert found.lockable
 
 
-def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declaration() -> None:
-    found = read(
-        'load("//third_party:repo.bzl", "tf_http_archive", "mirrored")\ntf_http_archive(name = '
-        f'"z", sha256 = "{ONE}", urls = mirrored("https://example.org/z"))',
-        repo=REPO,
-    )
-    reached = [repository for repository in found.repositories if repository.reached]
-    assert [(repository.rule, repository.file, repository.line) for repository in reached] == [
-        ("tf_http_archive", "WORKSPACE", 2)
-    ]
-    assert reached[0].urls == ("https://mirror.example.org/example.org/z", "https://example.org/z")
-    assert found.unreadable == ()
-
-
-def test_parameters_have_the_values_of_the_calls() -> None:
-    llvm = f"""
+INTEGRITY = "sha256-ERERERERERERERERERERERERERERERERERERERERERE="
+LOAD = 'load("//third_party:{0}.bzl", "{1}")\n'
+SITE = "https://example.org"
+LLVM = f"""
 load("//third_party:repo.bzl", "tf_http_archive")
 def repo(name, tag = "v1"):
     COMMIT = "abc"
     tf_http_archive(name = name, sha256 = "{ONE}", strip_prefix = "llvm-" + COMMIT, \
-urls = ["https://example.org/{{c}}-{{}}.zip".format(tag, c = COMMIT)])
+urls = ["{SITE}/{{c}}-{{}}.zip".format(tag, c = COMMIT)])
 """
-    found = read(
-        'load("//third_party:llvm.bzl", llvm = "repo")\nllvm(name = "llvm-raw")\nllvm("llvm", tag '
-        '= "v2")',
-        llvm=llvm,
-        repo=REPO,
-    )
-    assert [
-        (repository.name, repository.urls, repository.strip_prefix)
-        for repository in found.repositories
-        if repository.reached
-    ] == [
-        ("llvm-raw", ("https://example.org/abc-v1.zip",), "llvm-abc"),
-        ("llvm", ("https://example.org/abc-v2.zip",), "llvm-abc"),
-    ]
-    assert found.unreadable == ()
-
-
-def test_what_nothing_leads_to_is_marked_as_not_reached() -> None:
-    found = only(read("", repo=REPO))
-    assert (found.name, found.sha256, found.reached) == ("idle", THREE, False)
-
-
-def test_a_table_of_platforms_in_a_rules_own_code_is_read_pair_by_pair() -> None:
-    clang = f"""
+CLANG = f"""
 def _platform(os_name):
     if os_name.startswith("windows"):
         return "Win"
     return "Linux"
 def _get(ctx, platform, sha256):
-    ctx.download_and_extract("https://example.org/{{0}}/clang-%s.tgz".format(platform) % "7", \
+    ctx.download_and_extract("{SITE}/{{0}}/clang-%s.tgz".format(platform) % "7", \
 output = "x", sha256 = sha256)
 def _impl(ctx):
     platform = _platform(ctx.os.name)
@@ -125,14 +90,126 @@ def _impl(ctx):
     _get(ctx, platform, digests[platform])
 clang = repository_rule(implementation = _impl)
 """
-    found = read('load("//third_party:clang.bzl", "clang")\nclang(name = "clang")', clang=clang)
-    assert [
-        (repository.name, repository.urls, repository.sha256) for repository in found.repositories
-    ] == [
-        ("clang", ("https://example.org/Win/clang-7.tgz",), ONE),
-        ("clang", ("https://example.org/Linux/clang-7.tgz",), TWO),
-    ]
+OWN_MAYBE = f"""
+def _maybe(rule, name, **kwargs):
+    if name not in native.existing_rules():
+        rule(name = name, **kwargs)
+def deps():
+    _maybe(http_archive, name = "own", sha256 = "{ONE}", urls = ["{SITE}/own"])
+"""
+READ: dict[str, tuple[str, dict[str, str], list[tuple[str, str, list[str]]]]] = {
+    "a macro that forwards its arguments is the rule": (
+        LOAD.format("repo", 'tf_http_archive", "mirrored')
+        + f'tf_http_archive(name = "z", sha256 = "{ONE}", urls = mirrored("{SITE}/z"))',
+        {"repo": REPO},
+        [("z", ONE, ["https://mirror.example.org/example.org/z", f"{SITE}/z"])],
+    ),
+    "parameters have the values of the calls": (
+        (
+            'load("//third_party:llvm.bzl", llvm = "repo")\n'
+            'llvm(name = "llvm-raw")\nllvm("llvm", tag = "v2")'
+        ),
+        {"llvm": LLVM, "repo": REPO},
+        [("llvm-raw", ONE, [f"{SITE}/abc-v1.zip"]), ("llvm", ONE, [f"{SITE}/abc-v2.zip"])],
+    ),
+    "a table of platforms in a rule's own code is read pair by pair": (
+        LOAD.format("clang", "clang") + 'clang(name = "clang")',
+        {"clang": CLANG},
+        [
+            ("clang", ONE, [f"{SITE}/Win/clang-7.tgz"]),
+            ("clang", TWO, [f"{SITE}/Linux/clang-7.tgz"]),
+        ],
+    ),
+    "a rule with several files gives each with its own digest": (
+        (
+            f'filegroup_external(name = "f", sha256_urls = {{"{ONE}": ["{SITE}/1"]}}, '
+            f'sha256_urls_macos = {{"{TWO}": ["{SITE}/2"]}})'
+        ),
+        {},
+        [("f", ONE, [f"{SITE}/1"]), ("f", TWO, [f"{SITE}/2"])],
+    ),
+    "a rule for Java gives its sources as well": (
+        (
+            f'java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["{SITE}/j"], '
+            f'srcjar_sha256 = "{TWO}", srcjar_urls = ["{SITE}/s"])'
+        ),
+        {},
+        [("j", ONE, [f"{SITE}/j"]), ("j", TWO, [f"{SITE}/s"])],
+    ),
+    "an artifact of Maven is where Maven keeps it": (
+        (
+            f'maven(name = "g", artifact = "com.google:guava:18.0", artifact_sha256 = "{ONE}", '
+            f'server_urls = ["{SITE}/m2/"])'
+        ),
+        {},
+        [("g", ONE, [f"{SITE}/m2/com/google/guava/18.0/guava-18.0.jar"])],
+    ),
+    "both branches of a condition count": (
+        f'if x:\n    u = "{SITE}/1"\nelse:\n    u = "{SITE}/2"\n{archive("u")}',
+        {},
+        [("a", ONE, [f"{SITE}/1"]), ("a", ONE, [f"{SITE}/2"])],
+    ),
+    "each turn of a loop counts": (
+        f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = "{SITE}/" + n)',
+        {},
+        [("x", ONE, [f"{SITE}/x"]), ("y", ONE, [f"{SITE}/y"])],
+    ),
+    "Bazel's own maybe is seen through, and one of the tree": (
+        'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
+        + LOAD.format("own", "deps")
+        + f'maybe(http_archive, name = "theirs", sha256 = "{TWO}", url = "{SITE}/theirs")\ndeps()',
+        {"own": OWN_MAYBE},
+        [("theirs", TWO, [f"{SITE}/theirs"]), ("own", ONE, [f"{SITE}/own"])],
+    ),
+    "a macro that calls itself is read once": (
+        LOAD.format("a", "f") + "f()",
+        {"a": f"def f():\n  f()\n  {archive()}"},
+        [("a", ONE, [f"{SITE}/a.zip"])],
+    ),
+    "an integrity is the checksum of a file": (
+        f'http_archive(name = "a", url = "{SITE}/a", integrity = "{INTEGRITY}")',
+        {},
+        [("a", "11" * 32, [f"{SITE}/a"])],
+    ),
+    "files that are laid over an archive, and its patches, are downloads of their own": (
+        (
+            f'archive(name = "a", url = "{SITE}/a", sha256 = "{TWO}",\n'
+            f'    remote_file_urls = {{"lib/x.so": ["{SITE}/x"]}},\n'
+            f'    remote_file_integrity = {{"lib/x.so": "{INTEGRITY}"}},\n'
+            f'    remote_patches = {{"{SITE}/p": "{INTEGRITY}"}})'
+        ),
+        {},
+        [
+            ("a", TWO, [f"{SITE}/a"]),
+            ("a", "11" * 32, [f"{SITE}/x"]),
+            ("a", "11" * 32, [f"{SITE}/p"]),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("workspace", "files", "expected"), READ.values(), ids=READ)
+def test_what_a_tree_downloads_is_read(
+    workspace: str, files: dict[str, str], expected: list[tuple[str, str, list[str]]]
+) -> None:
+    found = read(workspace, **files)
+    reached = [(one.name, one.sha256, [*one.urls]) for one in found.repositories if one.reached]
+    assert sorted(reached) == sorted(expected)
     assert found.unreadable == ()
+
+
+def test_a_macro_that_is_called_counts_as_the_rule_with_its_values() -> None:
+    workspace, files, _ = READ["a macro that forwards its arguments is the rule"]
+    called = next(one for one in read(workspace, **files).repositories if one.reached)
+    assert (called.rule, called.file, called.line) == ("tf_http_archive", "WORKSPACE", 2)
+    workspace, files, _ = READ["parameters have the values of the calls"]
+    found = [one for one in read(workspace, **files).repositories if one.reached]
+    assert {one.strip_prefix for one in found} == {"llvm-abc"}
+
+
+def test_what_nothing_leads_to_is_marked_as_not_reached() -> None:
+    found = only(read("", repo=REPO))
+    assert (found.name, found.sha256, found.reached) == ("idle", THREE, False)
 
 
 def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> None:
@@ -180,52 +257,6 @@ def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
     )
 
 
-def test_a_rule_with_several_files_gives_each_with_its_own_digest() -> None:
-    found = read(f"""
-filegroup_external(name = "f", sha256_urls = {{"{ONE}": ["https://example.org/1"]}}, \
-sha256_urls_macos = {{"{TWO}": ["https://example.org/2"]}})
-java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://example.org/j"], \
-srcjar_sha256 = "{TWO}", srcjar_urls = ["https://example.org/s"])
-""")
-    assert [
-        (repository.name, repository.sha256, repository.urls) for repository in found.repositories
-    ] == [
-        ("f", ONE, ("https://example.org/1",)),
-        ("f", TWO, ("https://example.org/2",)),
-        ("j", ONE, ("https://example.org/j",)),
-        ("j", TWO, ("https://example.org/s",)),
-    ]
-
-
-def test_an_artifact_of_maven_is_found_where_maven_keeps_it() -> None:
-    found = only(
-        read(
-            f'maven(name = "g", artifact = "com.google:guava:18.0", artifact_sha256 = "{ONE}", '
-            'server_urls = ["https://example.org/m2/"])'
-        )
-    )
-    assert found.urls == ("https://example.org/m2/com/google/guava/18.0/guava-18.0.jar",)
-
-
-def test_both_branches_of_a_condition_count() -> None:
-    found = read(
-        'if x:\n    u = "https://example.org/1"\nelse:\n    u = '
-        f'"https://example.org/2"\n{archive("u")}'
-    )
-    assert [repository.urls[0][-1] for repository in found.repositories] == ["1", "2"]
-
-
-def test_each_turn_of_a_loop_counts() -> None:
-    found = read(
-        f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = '
-        '"https://example.org/" + n)'
-    )
-    assert [(repository.name, repository.urls) for repository in found.repositories] == [
-        ("x", ("https://example.org/x",)),
-        ("y", ("https://example.org/y",)),
-    ]
-
-
 def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> None:
     text = 'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
     text += (
@@ -267,28 +298,6 @@ def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(
         }
     ).repositories
     assert repository.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
-
-
-def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:
-    own = (
-        "def _maybe(rule, name, **kwargs):\n    if name not in native.existing_rules():\n        "
-        "rule(name = name, **kwargs)\ndef deps():\n"
-    )
-    own += (
-        f'    _maybe(http_archive, name = "own", sha256 = "{ONE}", urls = '
-        '["https://example.org/own"])'
-    )
-    found = read(
-        'load("@bazel_tools//tools/build_defs/repo:utils.bzl", '
-        '"maybe")\nload("//third_party:own.bzl", "deps")\n'
-        f'maybe(http_archive, name = "theirs", sha256 = "{TWO}", url = '
-        '"https://example.org/theirs")\ndeps()',
-        own=own,
-    )
-    assert sorted((repository.name, repository.sha256) for repository in found.repositories) == [
-        ("own", ONE),
-        ("theirs", TWO),
-    ]
 
 
 def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
@@ -442,15 +451,6 @@ def test_a_long_text_takes_no_time_and_is_reported_in_short(text: str) -> None:
     assert max(len(fault.why) for fault in found) < 500
 
 
-def test_a_macro_that_calls_itself_is_read_once() -> None:
-    assert (
-        only(
-            read('load("//third_party:a.bzl", "f")\nf()', a=f"def f():\n  f()\n  {archive()}")
-        ).name
-        == "a"
-    )
-
-
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -523,29 +523,6 @@ def test_a_label_without_a_colon_is_a_file_of_the_same_package() -> None:
         }
     )
     assert only(found).file == "deps/one.bzl"
-
-
-INTEGRITY = "sha256-ERERERERERERERERERERERERERERERERERERERERERE="
-
-
-def test_an_integrity_is_the_checksum_of_a_file() -> None:
-    found = only(
-        read(f'http_archive(name = "a", url = "https://example.org/a", integrity = "{INTEGRITY}")')
-    )
-    assert found.sha256 == "11" * 32
-
-
-def test_files_that_are_laid_over_an_archive_and_its_patches_are_downloads_of_their_own() -> None:
-    found = read(
-        f'archive(name = "a", url = "https://example.org/a", sha256 = "{TWO}",\n'
-        '    remote_file_urls = {"lib/x.so": ["https://example.org/x"]},\n'
-        f'    remote_file_integrity = {{"lib/x.so": "{INTEGRITY}"}},\n'
-        f'    remote_patches = {{"https://example.org/p": "{INTEGRITY}"}})'
-    )
-    assert {(one.urls[0][-1], one.sha256) for one in found.repositories} == {
-        ("a", TWO), ("x", "11" * 32), ("p", "11" * 32)
-    }  # fmt: skip
-    assert found.unreadable == ()
 
 
 @pytest.mark.parametrize(("integrity", "readable"), [("sha512-AAAA", True), ("sha256-%%", False)])

@@ -1,6 +1,7 @@
 import io
 import re
 import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,35 +27,41 @@ class Screen(io.StringIO):
         return 1
 
 
-def shown(columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("NO_COLOR", "1")
-    screen = Screen()
-    text.table(COLUMNS, [ROW], to=screen)
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Screen]:
+    """Return what makes a terminal of a width, without colours."""
+
+    def make(columns: int) -> Screen:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setenv("NO_COLOR", "1")
+        return Screen()
+
+    return make
+
+
+Wide = Callable[[int], Screen]
+
+
+def shown(screen: Screen, *rows: Sequence[str], columns: Sequence[Column] = COLUMNS) -> list[str]:
+    """Return the lines of a table."""
+    text.table(columns, rows or [ROW], to=screen)
     return screen.getvalue().splitlines()
 
 
 @pytest.mark.parametrize("columns", [20, 30, 40, 60, 80, 100, 160])
-def test_a_table_is_never_wider_than_the_terminal(
-    columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert max(map(len, shown(columns, monkeypatch))) <= columns
+def test_a_table_is_never_wider_than_the_terminal(columns: int, wide: Wide) -> None:
+    assert max(map(len, shown(wide(columns)))) <= columns
 
 
-def test_the_least_important_column_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shown(20, monkeypatch)[0].split() == ["name", "path"]
-    assert shown(100, monkeypatch)[0].split() == ["name", "path", "detail"]
+def test_the_least_important_column_goes_first(wide: Wide) -> None:
+    assert shown(wide(20))[0].split() == ["name", "path"]
+    assert shown(wide(100))[0].split() == ["name", "path", "detail"]
 
 
-def test_one_long_text_does_not_take_the_room_of_a_less_important_column(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    screen = Screen()
+def test_one_long_text_does_not_take_the_room_of_a_less_important_column(wide: Wide) -> None:
     source = "getconf GNU_LIBC_VERSION"
     rows = [("glibc", "2.36", source), ("certificates", "/a/file " * 40, "environment")]
-    text.table(COLUMNS, rows, to=screen)
-    assert source in screen.getvalue()
+    assert source in "".join(shown(wide(100), *rows))
 
 
 def test_a_column_without_a_text_is_left_out() -> None:
@@ -67,23 +74,16 @@ def test_a_column_without_a_text_is_left_out() -> None:
     ]
 
 
-def test_a_head_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "30")
-    monkeypatch.setenv("NO_COLOR", "1")
-    screen = Screen()
+def test_a_head_is_never_cut(wide: Wide) -> None:
     columns = (Column("name"), Column("std::string", 1, "end", least=4))
-    text.table(columns, [("a" * 20, "cxx11 " * 9)], to=screen)
-    assert text.ELLIPSIS not in screen.getvalue().splitlines()[0]
+    row = ("a" * 20, "cxx11 " * 9)
+    assert text.ELLIPSIS not in shown(wide(30), row, columns=columns)[0]
 
 
-def test_small_columns_take_the_room_that_a_wide_one_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COLUMNS", "30")
-    screen = Screen()
+def test_small_columns_take_the_room_that_a_wide_one_leaves(wide: Wide) -> None:
     columns = (Column("name"), Column("TF", 2, "never"), Column("verified", 1, "end", least=20))
-    text.table(columns, [("a" * 20, "1.8", "publish (2026-11-23)")], to=screen)
-    assert "1.8" in screen.getvalue()
+    row = ("a" * 20, "1.8", "publish (2026-11-23)")
+    assert "1.8" in "".join(shown(wide(30), row, columns=columns))
 
 
 def test_a_sentence_goes_on_below_and_keeps_its_colours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,26 +137,32 @@ def test_a_command_on_several_lines_is_still_the_same_command(
     assert pipe.getvalue().count("\n") > 1
 
 
-def test_a_word_that_is_too_long_for_its_indent_moves_to_the_left(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("label", "content", "indent", "printed"),
+    [
+        # A word that is too long for its indent moves to the left,
+        ("  GLIBCXX", f"3.4 {'x' * 36}", 14, f"  GLIBCXX     3.4\n    {'x' * 36}\n"),
+        # and one that is too long for any line stays behind its label.
+        ("  [1]", f"{'x' * 50} see it", 6, f"  [1] {'x' * 50}\n      see it\n"),
+        (
+            "  do:",
+            "first command\nsecond command",
+            8,
+            "  do:   first command\n        second command\n",
+        ),
+    ],
+)
+def test_a_paragraph_keeps_its_indent_where_its_words_fit(
+    label: str, content: str, indent: int, printed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     pipe = io.StringIO()
-    text.paragraph("  GLIBCXX", f"3.4 {'x' * 36}", indent=14, to=pipe)
-    assert max(map(len, pipe.getvalue().splitlines())) == 40
+    text.paragraph(label, content, indent=indent, to=pipe)
+    assert pipe.getvalue() == printed
 
 
-def test_a_word_that_is_too_long_for_any_line_stays_behind_its_label(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    pipe = io.StringIO()
-    text.paragraph("  [1]", f"{'x' * 50} see it", indent=6, to=pipe)
-    assert pipe.getvalue() == f"  [1] {'x' * 50}\n      see it\n"
-
-
-def test_a_path_is_cut_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = shown(40, monkeypatch)[1]
+def test_a_path_is_cut_in_its_middle(wide: Wide) -> None:
+    row = shown(wide(40))[1]
     assert re.fullmatch(r"demo  /a/.*….*/file\.so  this .*", row)
 
 
@@ -194,15 +200,6 @@ def test_what_a_stranger_wrote_cannot_command_the_terminal() -> None:
     pipe = io.StringIO()
     text.table((Column("", 0),), [("\x1b]52;c;aGk=\x07",)], to=pipe)
     assert "\x1b" not in pipe.getvalue()
-
-
-def test_commands_in_a_paragraph_stay_on_lines_of_their_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    pipe = io.StringIO()
-    text.paragraph("  do:", "first command\nsecond command", indent=8, to=pipe)
-    assert pipe.getvalue() == "  do:   first command\n        second command\n"
 
 
 @pytest.mark.parametrize(
