@@ -10,6 +10,7 @@ from tests.making import make_file
 
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import file_of
 from tfwright.documents.home import ROOT
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import Table
@@ -36,7 +37,7 @@ def test_the_debug_twin_differs_only_in_what_it_compiles_with_and_in_its_wheels_
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_bundled_recipe_names_its_schema_first(name: str) -> None:
-    first = recipes.find(name).read_text("utf-8").partition("\n")[0]
+    first = file_of(recipes.find(name)).read_text("utf-8").partition("\n")[0]
     assert first == schemas.LINE
     assert (RECIPES / first.removeprefix("#:schema ")).is_file()
 

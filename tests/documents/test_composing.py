@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import on_axes
 from tfwright.errors import RecipeError
 from tfwright.lint import rewriting
 
@@ -158,3 +160,49 @@ def test_questions_that_are_answered_with_no_are_answers(path: Path) -> None:
     path.write_text(RECIPE + more.replace("CUDA", "S3"), "utf-8")
     with fails(RecipeError, "TF_NEED_S3"):
         recipes.read(str(path))
+
+
+AXES = """\
+summary = "A recipe for tests"
+source = {url = "https://example.org/t.git", branch = "r2.20", commit = "%s"}
+bazel.version = "7.4.1"
+[axes]
+python = ["3.13"]
+[host]
+system = "Linux"
+python = "3.12"
+[compile]
+flags = ["--repo_env=HERMETIC_PYTHON_VERSION=3.12", "--jobs=1"]
+""" % ("a" * 40)
+
+
+def test_an_axis_gives_a_recipe_for_another_python_with_packages_of_its_own(tmp_path: Path) -> None:
+    file = make_file(tmp_path / "linux-r2.20.toml", AXES)
+    make_file(tmp_path / "linux-r2.20-py313.pins", 'verify = ["numpy==2.1.0"]\n')
+    other = recipes.read(str(tmp_path / "linux-r2.20-py313.toml"))
+    assert (other.name, other.host.python) == ("linux-r2.20-py313", "3.13")
+    assert other.compile.flags == ("--repo_env=HERMETIC_PYTHON_VERSION=3.13", "--jobs=1")
+    assert other.verify.requirements == ("numpy==2.1.0",)
+    assert file in other.documents
+    assert recipes.read(str(file)).host.python == "3.12"
+    assert on_axes(file) == ["linux-r2.20", "linux-r2.20-py313"]
+
+
+@pytest.mark.parametrize("name", ["linux-r2.20-py311", "linux-r2.20-py312", "other-py313"])
+def test_a_python_that_is_on_no_axis_is_no_recipe(tmp_path: Path, name: str) -> None:
+    make_file(tmp_path / "linux-r2.20.toml", AXES)
+    with fails(RecipeError, name):
+        recipes.read(str(tmp_path / f"{name}.toml"))
+
+
+def test_a_recipe_of_an_axis_has_no_text_that_could_be_changed(tmp_path: Path) -> None:
+    make_file(tmp_path / "linux-r2.20.toml", AXES)
+    path = tmp_path / "linux-r2.20-py313.toml"
+    with fails(RecipeError, "linux-r2.20-py313", "linux-r2.20"):
+        recipes.editable(str(path))
+    # A bundle takes it as one document, which stands for itself.
+    text = recipes.whole(path)
+    assert (
+        recipes.read(str(make_file(tmp_path / "b/linux-r2.20-py313.toml", text))).host.python
+        == "3.13"
+    )

@@ -179,6 +179,17 @@ def test_a_change_names_keys_files_and_what_to_run(
     assert "invoke plan --recipe demo" in change.tests
 
 
+def test_a_change_of_resolved_packages_names_each_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = committed(tmp_path, monkeypatch)
+    recipe.with_suffix(".pins").write_text('verify = ["six==1.17.0"]\n', "utf-8")
+    change = linting.change_since("HEAD")
+    assert [(key.key, key.before, key.after) for key in change.keys] == [
+        ("verify.six", "", "1.17.0")
+    ]
+
+
 @pytest.mark.parametrize("broken", ["= 1", "a = " + "[" * 9000, "\udcff"])
 def test_a_change_that_breaks_a_recipe_is_shown_and_left_to_its_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str

@@ -98,7 +98,7 @@ def test_a_gpu_is_served_by_code_for_its_own_major_version_only(
     older = [name for name in blackwell if name.startswith("linux-r2.20-cuda12.8-sm120")]
     # One for each Python from 3.10 to 3.13.
     assert len(older) == 4
-    assert {*blackwell} - {*older} == {"linux-r2.21-cuda12.8-sm120"}
+    assert len({*blackwell} - {*older}) == 4  # the same of 2.21
     assert "linux-r0.11-cuda8.0" in fitting(bundled, Wish(system="Linux", gpu="3.0"), ubuntu)
 
 

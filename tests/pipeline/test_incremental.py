@@ -96,6 +96,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
 }
 """Another value for each key that the demo can take; a table is merged, and None removes a key."""
 REST = {
+    "axes.python": "names further recipes, and decides nothing of the one that has it",
     "name": "each name has directories of its own, so no build of another name is kept",
     "source.url": "the demo's tree has one address",
     "source.commit": "the demo's tree has one commit",

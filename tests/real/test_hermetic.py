@@ -3,6 +3,7 @@
 Wanted: a Bazel 7.7.1 that runs on this host, of $TFWRIGHT_BAZELS or by any other way; or, for one
 that needs an image, the recipe with it, $TFWRIGHT_HERMETIC_RECIPE, its host file,
 $TFWRIGHT_HERMETIC_HOST, and the folder `images` of a vault that has it, $TFWRIGHT_HERMETIC_IMAGES.
+For the modules of MODULE.bazel: the registry, or a folder with its files, $TFWRIGHT_HERMETIC_REGISTRY.
 """
 
 import os
@@ -20,15 +21,18 @@ from tfwright.tools.git import demo
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture
+@pytest.fixture(params=["WORKSPACE", "MODULE.bazel"])
 def settings(
-    obtain_bazel: Callable[[str], Path], tmp_path: Path
+    obtain_bazel: Callable[[str], Path], tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Path, list[str]]]:
     """Return a recipe of the tree, in a folder of its own, and lines of a host file for it."""
     given, host = (os.environ.get(f"TFWRIGHT_HERMETIC_{name}") for name in ("RECIPE", "HOST"))
     recipe = Path(given) if given else RECIPES / "demo-hermetic.toml"
     copied = tmp_path / "hermetic-of-a-bundle.toml"
-    copied.write_text(recipe.read_text())
+    text = recipe.read_text()
+    if request.param == "MODULE.bazel":
+        text = text.replace("flags = [", 'flags = [\n    "--config=bzlmod",', 1)
+    copied.write_text(text)
     if host:
         lines = Path(host).read_text().splitlines()
         yield copied, [line for line in lines if not line.startswith(("build_out", "drop"))]
@@ -54,8 +58,9 @@ def invoke(folder: Path, lines: list[str], *words: str) -> str:
         text=True,
         check=False,
     )
-    if "github.com" in done.stderr and "not be found" in done.stderr:
-        pytest.skip("the archives of rules_cc and bazel_skylib cannot be had here")
+    for server in ("github.com", "bcr.bazel.build"):
+        if server in done.stderr and "not be found" in done.stderr:
+            pytest.skip(f"files of {server} cannot be had here")
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -66,6 +71,8 @@ def test_the_wheel_from_a_bundle_without_a_network_is_the_same(
     recipe, lines = settings
     redist = [sys.executable, str(demo.HERMETIC_TREE / "redist.py"), str(tmp_path / "drop")]
     subprocess.run(redist, check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    if registry := os.environ.get("TFWRIGHT_HERMETIC_REGISTRY"):
+        (tmp_path / "drop/registry").symlink_to(registry)
     of_recipe = ("--recipe", str(recipe))
     for images in sorted(Path(os.environ.get("TFWRIGHT_HERMETIC_IMAGES", "/nowhere")).glob("*")):
         (tmp_path / "one/out/vault/images").mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from tests.remedies.following import CommandLine
 
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import file_of
 from tfwright.documents.recipe import Recipe
 
 pytestmark = pytest.mark.medium
@@ -33,7 +34,7 @@ def validator() -> Any:  # noqa: ANN401 jsonschema has no types
 
 
 def values_of(name: str) -> dict[str, Any]:
-    return tomllib.loads(recipes.find(name).read_text("utf-8"))
+    return tomllib.loads(file_of(recipes.find(name)).read_text("utf-8"))
 
 
 @pytest.mark.parametrize("document", schemas.DOCUMENTS)

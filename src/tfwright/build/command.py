@@ -85,7 +85,7 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
     if by:
         verified.insist_on_name(by)
         # Before the build: what is edited while it runs is not what it builds.
-        lock = recipes.find(recipe, to_write=True).with_suffix(".lock")
+        lock = recipes.editable(recipe).with_suffix(".lock")
         built = verified.parts(job.recipe, lock)
     page.announce(job)
     result = engine.build(job).last

@@ -9,7 +9,7 @@ from tfwright.configure import catalogue
 from tfwright.configure.catalogue import Answer, Prompt
 from tfwright.configure.interview import Interview
 from tfwright.documents import words
-from tfwright.documents.recipe import HERMETIC_PYTHON_NAMES
+from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.release import ExactRelease, Release, first_of
 
 LONGEST_LINE = 4095

@@ -14,7 +14,7 @@ from typing import Any
 from tfwright.documents import words
 from tfwright.documents.faults import line_of
 from tfwright.documents.home import ROOT, SHIPPED
-from tfwright.documents.names import PackagePin, inner_path
+from tfwright.documents.names import HERMETIC_PYTHON_NAMES, PackagePin, inner_path
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.errors import Evidence, RecipeError
 
@@ -22,6 +22,7 @@ TOOLKITS, ARCHIVES = "toolkits", "archives"
 """Folders of the documents that recipes name."""
 PINS_HEAD = "# Resolved by pip for {recipe}; 'invoke pin' writes it.\n"
 OUTDATED = "the packages were resolved for another Python, or other packages of the recipe"
+_OF_AXIS = re.compile(r"(?P<recipe>.+)-py(?P<python>[0-9][0-9]{1,2})")
 PINS = ".pins"
 """How the name of the packages' document ends; it begins as its recipe's."""
 
@@ -40,6 +41,51 @@ class PinsFile(Table):
     """Packages of the build only: they join ``host.requirements``."""
     verify: tuple[PackagePin, ...] = ()
     """Packages of the test only: they join ``verify.requirements``."""
+
+
+def file_of(path: Path) -> Path:
+    """Return the file with the text of a recipe: that of ``r-py313`` may be ``r``, by its axes."""
+    found = _OF_AXIS.fullmatch(path.stem)
+    return path if path.is_file() or not found else path.with_name(found["recipe"] + path.suffix)
+
+
+def recipe_values(path: Path) -> dict[str, Any]:
+    """Return what a recipe's own file says, for the Python of its axes that the path names."""
+    file = file_of(path)
+    values = values_of(file)
+    if file != path:
+        choose(values, path)
+    return values
+
+
+def choose(values: dict[str, Any], path: Path) -> None:
+    """Put the Python that the name of a recipe says into its values, in the flags as well."""
+    digits = path.stem.rpartition("-py")[2]
+    python = f"{digits[0]}.{digits[1:]}"
+    del values["axes"]
+    values["summary"] = f"{values.get('summary')} (Python {python})"
+    host, compiled = values.get("host"), values.get("compile", {})
+    # Anything else is a fault, which the model describes.
+    if isinstance(host, dict) and isinstance(compiled, dict):
+        for name in HERMETIC_PYTHON_NAMES:
+            before = f"{name}={host.get('python')}"
+            compiled["flags"] = [
+                flag.replace(before, f"{name}={python}") if isinstance(flag, str) else flag
+                for flag in compiled.get("flags", ())
+            ]
+        host["python"] = python
+
+
+def on_axes(path: Path) -> list[str]:
+    """Return the names of the recipes that a file makes with its axes, its own first."""
+    try:
+        axes = values_of(path).get("axes", {}) if "[axes]" in path.read_text("utf-8") else {}
+    except (RecipeError, OSError, ValueError):
+        # Reading the recipe says what is wrong with it.
+        axes = {}
+    pythons = axes.get("python", ()) if isinstance(axes, dict) else ()
+    digits = (python.replace(".", "") for python in pythons if isinstance(python, str))
+    return [path.stem, *(f"{path.stem}-py{each}" for each in digits)]
 
 
 def named_packages(values: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -71,12 +117,18 @@ def pins_text(
     return text
 
 
+def pins_copied(old: Path, new: Path) -> str:
+    """Return the packages of a recipe as the document of another one that has the same."""
+    text = old.with_suffix(PINS).read_text("utf-8")
+    return text.replace(PINS_HEAD.format(recipe=old.name), PINS_HEAD.format(recipe=new.name), 1)
+
+
 def has_outdated_pins(path: Path) -> bool:
     """Say whether a recipe names other packages or another Python than pip resolved for it."""
     place = path.with_suffix(PINS)
     resolved_for = load(place, PinsFile).resolved_for if place.is_file() else ""
     # An earlier tfwright did not write it.
-    return bool(resolved_for) and resolved_for != _resolved_for(values_of(path))
+    return bool(resolved_for) and resolved_for != _resolved_for(recipe_values(path))
 
 
 def _resolved_for(values: Mapping[str, Any]) -> str:
@@ -102,6 +154,9 @@ class Composing:
         """
         from tfwright.documents.toolkit import ToolkitTable
 
+        if (file := file_of(self.path)) != self.path:
+            choose(values, self.path)
+            self.documents.append(file)
         if isinstance(named := values.get("toolkit"), str):
             values["toolkit"] = self._document(TOOLKITS, named, ("toolkit",), ToolkitTable)
         fetch = values.get("fetch")
@@ -145,7 +200,7 @@ class Composing:
         # ValueError: no inner path; OSError: too long for a file system.
         except (ValueError, OSError):
             pass
-        where = f"{self.path}:{line_of(self.path.read_text('utf-8'), key)}"
+        where = f"{self.path}:{line_of(file_of(self.path).read_text('utf-8'), key)}"
         known = sorted({path.stem for place in places for path in place.glob("*.toml")})
         raise RecipeError(
             f"{where}: {'.'.join(key)}: no document {name[:200]!r}{words.guess(name, known)}",

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostPath, PlainPath
-from tfwright.documents.names import Flag, Line, Name
+from tfwright.documents.names import Flag, Line, Name, PythonVersion
 from tfwright.documents.recipe import Capabilities
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
@@ -58,7 +58,6 @@ def _web_address(text: str) -> str:
 Size = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 LocalVersion = Annotated[str, AfterValidator(_local)]
 """What stands after the ``+`` of a version."""
-PythonVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]\.[0-9]{1,2}$")]
 MailAddress = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+-]+@[A-Za-z0-9_.-]+$")]
 
 

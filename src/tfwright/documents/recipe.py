@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from tfwright.documents import home, words
-from tfwright.documents.composing import Composing
+from tfwright.documents.composing import Composing, file_of, on_axes
 from tfwright.documents.home import INSTALLED, SHIPPED
 from tfwright.documents.names import (
     LONGEST_PATH,
@@ -33,6 +33,7 @@ from tfwright.documents.names import (
     Name,
     PackagePin,
     PackageUrl,
+    PythonVersion,
     RecipeName,
     Replaced,
     Sha256,
@@ -108,6 +109,14 @@ LibraryFolder = Annotated[
     str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(one_line)
 ]
 """An absolute directory of a Mac."""
+
+
+class AxesTable(Table):
+    """Values for which the recipe stands several times, under names of their own."""
+
+    python: tuple[PythonVersion, ...] = ()
+    """Pythons in addition to that of ``[host]``: with ``3.13`` the recipe ``r`` has another one,
+    ``r-py313``, with packages and a lock file of its own."""
 
 
 class SourceTable(Table):
@@ -650,6 +659,8 @@ class Recipe(Table):
     """The TensorFlow to build, and the changes that the recipe makes to it."""
     host: HostTable
     """What the machine that builds must have."""
+    axes: AxesTable = AxesTable.defaults()
+    """Values for which the recipe stands several times."""
     bazel: BazelTable
     """The Bazel that builds."""
     fetch: FetchTable = FetchTable.defaults()
@@ -762,9 +773,6 @@ class Recipe(Table):
 
 HERMETIC_PYTHON = Release(2, 14)
 """The first release whose Bazel downloads the Python that it builds for."""
-HERMETIC_PYTHON_NAMES = ("HERMETIC_PYTHON_VERSION", "TF_PYTHON_VERSION")
-"""What Bazel reads its version from. 2.14 knows the second one only, 2.18 both; which of the two
-2.15 to 2.17 know was not seen."""
 FIRST_BY_BAZEL = Release(2, 16)
 """The first release that has the target `WHEEL_TARGET`."""
 LAST_BY_PROGRAM = Release(2, 16)
@@ -807,7 +815,10 @@ def find(name: str, *, to_write: bool = False) -> Path:
     by_name = [folder / f"{name}.toml" for folder in _folders()]
     for path in [Path(name)] if name.endswith(".toml") else by_name:
         # No file system has such a name, and asking for one is an error of its own.
-        if len(name) > LONGEST_PATH or not path.is_file():
+        if len(name) > LONGEST_PATH:
+            continue
+        file = file_of(path)
+        if not file.is_file() or (file != path and path.stem not in on_axes(file)):
             continue
         if to_write and INSTALLED and path.resolve().is_relative_to(SHIPPED):
             raise RecipeError(
@@ -817,6 +828,21 @@ def find(name: str, *, to_write: bool = False) -> Path:
             )
         return path
     raise _unknown(name[:LONGEST_PATH])
+
+
+def editable(name: str) -> Path:
+    """Return the file of a recipe as `find` does, for its text to be changed."""
+    return with_text(find(name, to_write=True))
+
+
+def with_text(path: Path) -> Path:
+    """Return the file of a recipe; raise RecipeError if another recipe makes it with its axes."""
+    if (file := file_of(path)) != path:
+        raise RecipeError(
+            f"{path.stem} has no text of its own: it is {file.stem} for another Python",
+            remedy=f"Name {file.stem} here.",
+        )
+    return path
 
 
 def _folders() -> list[Path]:
@@ -837,7 +863,8 @@ def _unknown(name: str) -> RecipeError:
 
 def names() -> list[str]:
     """Return the names of the recipes in recipes/ and of those that came with tfwright, sorted."""
-    return sorted({path.stem for folder in _folders() for path in folder.glob("*.toml")})
+    paths = (path for folder in _folders() for path in folder.glob("*.toml"))
+    return sorted({name for path in paths for name in on_axes(path)})
 
 
 def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:
@@ -858,12 +885,12 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
             complete(values)
 
     try:
-        loaded = load(path, Recipe, extra={"name": path.stem}, complete=completed)
+        loaded = load(file_of(path), Recipe, extra={"name": path.stem}, complete=completed)
     except RecipeError as fault:
         _name_recipe(fault, own or path.stem)
         raise
     source = loaded.source.located(folder)
-    recipe = loaded.model_copy(update={"source": source})
+    recipe = loaded.changed(source=source, axes=AxesTable.defaults())
     recipe._argument = own  # noqa: SLF001 our own
     recipe._documents = tuple(parts.documents)  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
@@ -884,7 +911,7 @@ def whole(path: Path) -> str:
     """Return the text of a recipe in one file, with what its other documents say in it."""
     import tomli_w
 
-    parts, values = Composing(path, FetchTable), values_of(path)
+    parts, values = Composing(path, FetchTable), values_of(file_of(path))
     parts.complete(values)
     if not parts.documents:
         return path.read_text("utf-8")
@@ -908,7 +935,7 @@ def _require(path: Path, source: SourceTable, name: str) -> None:
     if real.is_relative_to(_resolved(folder)) and real.is_file():
         return
     # The model keeps no line numbers, so the line is found by the name that it holds.
-    lines = path.read_text("utf-8").splitlines()
+    lines = file_of(path).read_text("utf-8").splitlines()
     line = next((number for number, text in enumerate(lines, 1) if name in text), 1)
     raise RecipeError(
         f"{path}:{line}: {name} is not a file under {folder}",

@@ -49,7 +49,7 @@ def environment(
         variables["HERMETIC_PYTHON_SHA256"] = stated.of("HERMETIC_PYTHON_SHA256")
         # The tree's own list of interpreters is then not used.
         local.add("HERMETIC_PYTHON_VERSION")
-    return Environment(variables, frozenset(local), host.machine)
+    return Environment(variables, frozenset(local), host.machine, compiled.flags)
 
 
 def contradictions(recipe: Recipe) -> Iterator[Contradiction]:

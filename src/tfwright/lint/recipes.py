@@ -20,6 +20,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
 from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
@@ -77,7 +78,7 @@ class Subject:
     @cached_property
     def text(self) -> str:
         """The recipe's file."""
-        return self.path.read_text("utf-8")
+        return composing.file_of(self.path).read_text("utf-8")
 
     def at(self, *key: str) -> int:
         """Return the line of a key."""
@@ -85,10 +86,11 @@ class Subject:
 
     def finding(self, rule: str, line: int, what: str, remedy: str) -> LintFinding:
         """Return a finding in the recipe's own file."""
-        return LintFinding(self.path, line, what, remedy, rule)
+        return LintFinding(composing.file_of(self.path), line, what, remedy, rule)
 
 
 Rule = Callable[[Subject], Iterator[LintFinding]]
+_Document = Mapping[str, object]
 
 
 def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
@@ -112,7 +114,8 @@ def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
 
 def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
     """Return the findings for recipes, then those that only several of them together show."""
-    found = [finding for name in names for finding in lint(name, host_file)]
+    # Recipes of one file share what is wrong with it.
+    found = dict.fromkeys(finding for name in names for finding in lint(name, host_file))
     return [*found, *among(names)]
 
 
@@ -375,7 +378,7 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
     recipe = subject.recipe
     python = recipe.host.python
-    names = recipes.HERMETIC_PYTHON_NAMES
+    names = HERMETIC_PYTHON_NAMES
     if recipe.source.interface == "own" or python == "any":
         return
     if recipe.source.release < recipes.HERMETIC_PYTHON:
@@ -585,7 +588,7 @@ def _same_file_names(read: Sequence[Recipe]) -> Iterator[LintFinding]:
         other = first.setdefault(recipe.wheel_identity, recipe.name)
         if other != recipe.name:
             yield LintFinding(
-                recipes.find(recipe.name),
+                composing.file_of(recipes.find(recipe.name)),
                 1,
                 f"its wheel would have the same file name as the one of {other}",
                 "Set package.project_name in one of them.",
@@ -710,28 +713,36 @@ def _git(*arguments: str) -> str:
 
 
 def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
-    """Yield the keys of a recipe that differ; comments do not count."""
-    path = f"recipes/{name}.toml"
-    try:
-        after = _flat(tomllib.loads((ROOT / path).read_text("utf-8")))
-    except _UNREADABLE:
-        # A finding of its own; all its keys would look as if they were removed.
-        return
-    try:
-        text = GitRepository(_repository()).text(f"{tree}:{path}") or ""
-        before = _flat(tomllib.loads(text))
-    except _UNREADABLE:
-        before = {}
-    for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
-            yield KeyChange(name, key, before.get(key, ""), after.get(key, ""))
+    """Yield the keys and the resolved packages of a recipe that differ; comments do not count."""
+    repository = GitRepository(_repository())
+    own = composing.file_of(ROOT / "recipes" / f"{name}.toml")
+    # A recipe of an axis that is new, or gone, has the keys of another one.
+    keys = _differing(repository, tree, own, _flat)
+    packages = _differing(repository, tree, own.with_name(name + composing.PINS), _packages)
+    for key, (before, after) in {**keys, **packages}.items():
+        yield KeyChange(name, key, before, after)
 
 
-_UNREADABLE = (ValueError, RecursionError)
-"""What reading TOML raises: for other encodings, other syntax, and tables within tables."""
+def _differing(
+    repository: GitRepository, tree: str, path: Path, flat: Callable[[_Document], dict[str, str]]
+) -> dict[str, tuple[str, str]]:
+    """Return what differs in a document between a revision and now, by key."""
+    now = path.read_text("utf-8", "replace") if path.is_file() else ""
+    found = []
+    for text in (repository.text(f"{tree}:{path.relative_to(ROOT)}") or "", now):
+        try:
+            found.append(flat(tomllib.loads(text)))
+        except (ValueError, RecursionError):
+            # Other syntax, and tables within tables: a finding of its own.
+            found.append({})
+    before, after = found
+    # All keys of what cannot be read now would look as if they were removed.
+    keys = sorted(before.keys() | after.keys()) if after or not path.is_file() else ()
+    pairs = {key: (before.get(key, ""), after.get(key, "")) for key in keys}
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
+def _flat(table: _Document, prefix: str = "") -> dict[str, str]:
     """Return the values of nested tables by dotted key."""
     flat: dict[str, str] = {}
     for key, value in table.items():
@@ -740,6 +751,16 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
         else:
             flat[prefix + key] = json.dumps(value, default=str)
     return flat
+
+
+def _packages(table: _Document) -> dict[str, str]:
+    """Return the versions of the packages in a document of them, by list and name."""
+    return {
+        f"{key}.{composing.project(line)}": line.partition("==")[2]
+        for key, lines in table.items()
+        for line in (lines if isinstance(lines, list) else ())
+        if isinstance(line, str)
+    }
 
 
 def _tests(names: Sequence[str]) -> Iterator[str]:

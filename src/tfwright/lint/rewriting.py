@@ -56,9 +56,13 @@ def sections(text: str) -> list[_Section]:
 def rewrite(name: str) -> list[Path]:
     """Move toolkit, archives and packages of a recipe out of its file; return what was written.
 
+    One that another recipe makes with its axes has no file.
+
     Raises RecipeError if the recipe does not load.
     """
     path = recipes.find(name, to_write=True)
+    if not path.is_file():
+        return []
     old, text = recipes.read(name), path.read_text("utf-8")
     folder = ROOT if path.parent.resolve() == recipes.RECIPES.resolve() else path.parent
     parts = sections(text)

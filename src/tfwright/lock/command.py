@@ -28,7 +28,8 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
 
     # Before the recipe is read as a whole: without these checksums it does not load.
     path = recipes.find(recipe, to_write=True)
-    checksums.pin(path, host_file.read(), Terminal())
+    if path.is_file():
+        checksums.pin(path, host_file.read(), Terminal())
     job = job_of(recipe, complete=packages.without_open)
     with console.working("pinning"):
         pinned = packages.pin(job, path, add, verify)

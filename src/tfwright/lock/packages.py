@@ -8,8 +8,7 @@ from typing import Any, Self
 
 from packaging.requirements import Requirement
 
-from tfwright.documents import toml
-from tfwright.documents.composing import PINS, PINS_HEAD, named_packages, pins_text
+from tfwright.documents.composing import PINS, PINS_HEAD, named_packages, pins_text, recipe_values
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
@@ -45,7 +44,7 @@ def pin(
     pip finds no versions that fit together.
     """
     recipe = job.recipe
-    values = toml.values_of(path)
+    values = recipe_values(path)
     opened = left_open(values)
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
@@ -164,13 +163,15 @@ def _write(
 ) -> None:
     """Write what a recipe names into its own lists, and what that needs next to it."""
     resolved = {}
-    for key, own in named_packages(toml.values_of(path)).items():
+    for key, own in named_packages(recipe_values(path)).items():
         table, name = key.split(".")
         pins = lists.get(key, ())
-        names = {packages.name_of(line) for line in (*own, *added[key])}
+        # A recipe that another one makes with its axes has no lists of its own.
+        direct = (*own, *added[key]) if path.is_file() else own
+        names = {packages.name_of(line) for line in direct}
         kept = [pin for pin in pins if packages.name_of(pin) in names]
         # The author's layout of a list that stays as it is stays as well.
-        if kept != own:
+        if kept != own and path.is_file():
             toml_editing.put_list(path, (table, name), kept)
         resolved[table] = [pin for pin in pins if pin not in kept]
     place = path.with_suffix(PINS)
@@ -178,7 +179,7 @@ def _write(
         head = PINS_HEAD.format(recipe=path.name)
         if place.is_file():
             head = "".join(re.findall(r"\A(?:#.*\n)+", files.text(place)))
-        values = toml.values_of(path)
+        values = recipe_values(path)
         files.write(place, pins_text(head, values, resolved["host"], resolved["verify"]))
 
 
@@ -196,7 +197,7 @@ def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
 def _pin_bazel(job: RecipeJob, path: Path) -> str:
     """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
     bazel = job.recipe.bazel
-    if bazels.here() in bazel.sha256:
+    if bazels.here() in bazel.sha256 or not path.is_file():
         return ""
     # No checksum is expected yet: this download is the one that sets it.
     given = job.host_file.bazel(bazel.version)

@@ -18,6 +18,7 @@ from tfwright import __version__
 from tfwright.documents import faults, nightly, recipe
 from tfwright.documents.home import SHIPPED
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, TfwrightError
@@ -63,7 +64,7 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     content = base.model_dump()
     content["name"] = target.name
     if target.python:
-        for name in recipe.HERMETIC_PYTHON_NAMES:
+        for name in HERMETIC_PYTHON_NAMES:
             _set_flag(content, name, content["host"]["python"], target.python)
         content["host"]["python"] = target.python
     if target.capabilities:

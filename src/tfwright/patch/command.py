@@ -48,7 +48,7 @@ def patch(
     from tfwright.patch import writing as patches
     from tfwright.tools.git.patching import PatchHeader
 
-    job, path = job_of(recipe), recipes.find(recipe, to_write=True)
+    job, path = job_of(recipe), recipes.editable(recipe)
     if add:
 
         def ask(said: PatchHeader) -> PatchHeader:

@@ -78,6 +78,8 @@ def build(job: RecipeJob) -> Results:
             begun, before = time.monotonic(), _processor()
             with _named(stage, job), disk.explained():
                 stamps.forget(job, stage)
+                if stage.name == job.again:
+                    files.remove(job.places.configured)
                 _empty(job.places.home)
                 with _closed_off(job, stage), containers.around(job, stage.name):
                     made[stage.makes] = stage.run(job, made)

@@ -1,7 +1,7 @@
 """The external repositories of a recipe's tree: rules, files, and the lock that fits."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from tfwright.host import hermetic
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted, Unpinned
 from tfwright.progress import SILENCE, Progress
-from tfwright.rules import listings, patched_tree, repositories
+from tfwright.rules import listings, modules, patched_tree, repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree, Readings
@@ -85,9 +85,12 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
     table, tree = pins.source, job.places.patched
     content = PatchedTree(tree, table, repository, table.commit).patched()
     readings = Readings(job.places.readings)
-    found = rules_of(readings, tree, table, content)
+    starts = modules.starts(
+        patched_tree.bazelrc(tree, content), pins.environment.flags, pins.bazel.version
+    )
+    found = rules_of(readings, tree, table, content, starts)
     found = substitutes.pinned(found, pins.fetch.substitutes)
-    if programs is None:
+    if programs is None or patched_tree.WORKSPACE not in starts:
         return found
     # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
     texts = workspaces(programs.bazel.path)
@@ -95,12 +98,19 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
     return found + of_bazel if of_bazel else found
 
 
-def rules_of(readings: Readings, tree: Path, table: SourceTable, content: str) -> Rules:
-    """Return the rules of a content of the patched tree."""
-    names = patched_tree.rule_files(tree, table, content)
+def rules_of(
+    readings: Readings,
+    tree: Path,
+    table: SourceTable,
+    content: str,
+    starts: Sequence[str] = (patched_tree.WORKSPACE,),
+) -> Rules:
+    """Return the rules of a content of the patched tree, from the files that Bazel begins with."""
     # git's ids decide the texts: where those are as before, the files are not even taken out.
+    names = patched_tree.rule_files(tree, table, content)
+    begun = [name for name in starts if name in names] or starts
     found = readings.remembered(
-        names, lambda: repositories.read(patched_tree.texts(tree, table, content))
+        [names, begun], lambda: repositories.read(patched_tree.texts(tree, table, content), begun)
     )
     return found or Rules((), ())
 
@@ -232,6 +242,16 @@ def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     pins = replace(pins, fetch=inputs.taken(pins.fetch))
     reached = bring(quiet, pins, inputs.mirror, inputs.programs, None)
     return lock_of(quiet, pins, inputs.mirror, reached, inputs.programs)
+
+
+def registry(job: Job, found: Rules) -> dict[str, str]:
+    """Return the files of module registries that are in the vault, checksum by path."""
+    kept = store(job)
+    return {
+        modules.place(file.urls[0]): file.sha256
+        for file in found.repositories
+        if file.rule in {modules.REGISTRY, modules.PATCH} and kept.path(file.sha256).is_file()
+    }
 
 
 def unpinned_downloads(found: Rules) -> list[Unpinned]:

@@ -112,6 +112,11 @@ class Places:
         return self.own / "unmet.json"
 
     @property
+    def configured(self) -> Path:
+        """Copies of what ./configure wrote, for a run of which all is the same that it reads."""
+        return self.own / "configured"
+
+    @property
     def lock(self) -> Path:
         """Held while this recipe is built."""
         return self.own / "lock"

@@ -1,5 +1,6 @@
 """What the stages hand to each other, in the order of the pipeline."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.documents.names import Commit
@@ -101,6 +102,9 @@ class Inputs(Result):
     packages: tuple[str, ...] = ()
     """What rules of the tree let pip install during the build, each pinned; the files are in the
     vault."""
+    registry: Mapping[str, str] = {}
+    """The files of registries that say which modules there are: checksums by path; the files are in
+    the vault."""
 
     def taken(self, table: FetchTable) -> FetchTable:
         """Return what a recipe's table amounts to: a substitute may not have been needed."""

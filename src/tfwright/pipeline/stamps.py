@@ -56,7 +56,8 @@ def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
         # Of the whole recipe one digest per key, so that a plan can name the key that changed; in
         # the order of the recipe.
         own = kind.__name__.removesuffix("Table").lower()
-        keys = tuple(vars(recipe)) if kind is Recipe else (own,)
+        # The axes name further recipes, and decide nothing of this one.
+        keys = tuple(key for key in vars(recipe) if key != "axes") if kind is Recipe else (own,)
         content = recipe.model_dump(mode="json", include=set(keys))
         for key in keys:
             title = f"[{key}]" if isinstance(getattr(recipe, key), Table) else key

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import file_of
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.pipeline import external
@@ -78,7 +79,7 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
     """Return a recipe of this checkout that has a substitute for one of these checksums."""
     for name in recipes.names():
         try:
-            recipe, path = recipes.read(name), recipes.find(name)
+            recipe, path = recipes.read(name), file_of(recipes.find(name))
         except RecipeError:
             # A broken recipe must not keep another one from being ported.
             continue

@@ -15,6 +15,4 @@ def port(_: Context, to: str, recipe: str = "demo") -> Shown:
     from tfwright.port import page, porting
 
     # The original stays as it is: the new release gets a file of its own.
-    return Answer(
-        porting.port(job_of(recipe), recipes.find(recipe, to_write=True), to), page.show_port
-    )
+    return Answer(porting.port(job_of(recipe), recipes.editable(recipe), to), page.show_port)

@@ -73,7 +73,9 @@ def copy(patch: Path, target: Path, base: str) -> None:
     The recipe that it comes from keeps its own: `invoke patch --refresh` writes into the copy.
     """
     if target.exists():
-        raise RecipeError(f"{target} exists already", remedy="Rename it, and port again.")
+        raise RecipeError(
+            f"{target} exists already", remedy=f"Move it, and port again: mv {target} {target}.old"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     text = patch.read_text("utf-8", "surrogateescape")
     with_base = f"{merging.base_line(base)}\n{text}"

@@ -13,21 +13,23 @@ from typing import Literal
 from tfwright.configure import expected, validation
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import ARCHIVES, PINS, Composing
+from tfwright.documents.composing import ARCHIVES, PINS, Composing, pins_copied
 from tfwright.documents.faults import line_of
 from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
-from tfwright.errors import RecipeError, TfwrightError
+from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_within
 from tfwright.patch import writing as patch_command
-from tfwright.pipeline import external
+from tfwright.pipeline import containers, engine, external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob
+from tfwright.pipeline.results import Inputs
+from tfwright.pipeline.stages import check, configure, fetch
+from tfwright.pipeline.stages import source as sources
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
-from tfwright.printable import shell_word
 from tfwright.recipes import bazel
 from tfwright.rules import tree_files
 from tfwright.rules.dropping import DropFacts
@@ -74,9 +76,7 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     wanted = target.of(old, to)
     place = path.with_name(f"{wanted.recipe_name(old.recipe)}.toml")
     if place.exists():
-        there = shell_word(str(place))
-        remedy = f"'invoke lint --recipe {there}' says what it lacks; rename it to port again."
-        raise RecipeError(f"{place} exists already", remedy=remedy)
+        raise RecipeError(f"{place} exists already", remedy=_MOVE.format(place=place))
     head = target.HEAD.format(to=wanted.name)
     files.write(place, schemas.headed(head, path.read_text("utf-8"), place.parent))
     porting = _Porting(old, place)
@@ -89,6 +89,7 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
         ]
         pins += porting.judged()
         porting.settle_archives()
+        pins.append(porting.configured(pins))
     except (TfwrightError, KeyboardInterrupt):
         # It was not judged to the end. The next attempt would stop at the recipe, and take the
         # copied patches for ones that somebody has redone.
@@ -96,6 +97,9 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
             files.remove(file)
         raise
     return Port(place, wanted.commit, tuple(pins))
+
+
+_MOVE = "Use it as it is; or, to port again, move it first: mv {place} {place}.old"
 
 
 class _Porting:
@@ -113,9 +117,9 @@ class _Porting:
 
     def copy_documents(self, old: Path, branch: str) -> None:
         """Give the new recipe packages of its own, and archives that may change."""
-        if (pins := old.with_suffix(PINS)).is_file():
+        if old.with_suffix(PINS).is_file():
             self.made.append(self.path.with_suffix(PINS))
-            files.write(self.made[-1], pins.read_bytes())
+            files.write(self.made[-1], pins_copied(old, self.path))
         named = self.old.recipe.fetch.archives
         if not named:
             return
@@ -130,7 +134,7 @@ class _Porting:
         if own is None:
             raise RecipeError(
                 f"{folder / self.path.stem}.toml exists already",
-                remedy="Rename it: it would be the archives of the new recipe.",
+                remedy=_MOVE.format(place=folder / f"{self.path.stem}.toml"),
             )
         self.made.append(own)
         files.write(own, shared.read_bytes())
@@ -149,6 +153,34 @@ class _Porting:
         if own and named and own.read_bytes() == self.shared.read_bytes():
             self._name_archives(named, self.shared)
             files.remove(own)
+
+    def configured(self, pins: Sequence[PortedPin]) -> PortedPin:
+        """Run ./configure of the new tree with the patches that fit, where this host can."""
+        kept = tuple(pin.name for pin in pins if pin.kind == "patch" and pin.state == "fits")
+        new = replace(self.new, until="configure")
+        recipe = new.recipe.changed(source=new.recipe.source.changed(patches=kept))
+        job, source = replace(new, recipe=recipe).job, recipe.source
+        state: State = "fits"
+        try:
+            with engine.occupied(new):
+                repository = external.repository(job, source)
+                host = check.run(job, recipe)
+                inputs = Inputs(
+                    mirror=repository,
+                    commit=source.commit,
+                    epoch=GitRepository(repository).epoch(source.commit),
+                    programs=fetch.obtain_programs(job, recipe.bazel, recipe.host, None, host),
+                )
+                tree = sources.run(job, source, recipe.fetch, inputs)
+                with containers.around(new, "configure"):
+                    made = configure.run(job, recipe, host, inputs, tree)
+            says = f"writes what the recipe says; it asked {len(made.asked)} questions"
+        except (HostError, SupplyError) as fault:
+            state, says = "look", f"was not run on this host: {fault.what}"
+        except TfwrightError as fault:
+            state = "change"
+            says = "; ".join((fault.what, *fault.evidence.lines[:3]))
+        return PortedPin("tool", "./configure", state, " ".join(says.split()))
 
     @property
     def new(self) -> RecipeJob:

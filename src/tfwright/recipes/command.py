@@ -56,7 +56,9 @@ def new(
         if not name:
             raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
         # A copy keeps every pin; what was verified holds only for the original.
-        return Answer(writing.copy(recipes.find(like), name, folder), page.show_new)
+        return Answer(
+            writing.copy(recipes.with_text(recipes.find(like)), name, folder), page.show_new
+        )
     # What was not typed is as on this host. A GPU in it alone is not a wish for CUDA.
     wish = wishes.of_options(machine, probes.here())
     if not (machine["gpu"] or machine["cuda"] or machine["host"]):
@@ -82,5 +84,5 @@ def record(_: Context, recipe: str = "demo") -> Shown:
     from tfwright.recipes import page, session
 
     job = job_of(recipe)
-    recorded = session.record(job, recipes.find(recipe, to_write=True), page.ask)
+    recorded = session.record(job, recipes.editable(recipe), page.ask)
     return Answer(recorded, partial(page.show_recorded, recipe=job.argument))

@@ -18,9 +18,9 @@ from tfwright.configure import expected, validation
 from tfwright.configure.catalogue import Prompt
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import PINS
+from tfwright.documents.composing import PINS, pins_copied
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.names import recipe_name
+from tfwright.documents.names import HERMETIC_PYTHON_NAMES, recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
 from tfwright.facts import compatibility, gpus
@@ -403,7 +403,7 @@ class _Draft:
             self.lines += [
                 "    # Bazel downloads the Python that it builds for, whatever ./configure got.",
                 "    # 2.14, the first release that does, knows the second name only.",
-                *(f'    "--repo_env={name}={python}",' for name in recipes.HERMETIC_PYTHON_NAMES),
+                *(f'    "--repo_env={name}={python}",' for name in HERMETIC_PYTHON_NAMES),
             ]
         self.lines.append("]")
 
@@ -547,9 +547,9 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     text = verified.removed_from(path.read_text("utf-8"))
     head = f"# A copy of {path.stem}; not run yet."
     files.write(target, schemas.headed(head, text, target.parent))
-    pins, copied = path.with_suffix(PINS), target.with_suffix(PINS)
-    if pins in original.documents:
-        files.write(copied, pins.read_bytes())
+    copied = target.with_suffix(PINS)
+    if path.with_suffix(PINS) in original.documents:
+        files.write(copied, pins_copied(path, target))
     try:
         recipes.read(str(target))
     except RecipeError:

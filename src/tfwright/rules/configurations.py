@@ -44,16 +44,34 @@ class _Rule:
 
 def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     """Say whether Bazel builds the programs that run during the build in another configuration."""
+    return "--distinct_host_configuration=false" not in in_force(bazelrc, flags)
+
+
+def in_force(bazelrc: str, flags: Sequence[str]) -> list[str]:
+    """Return the flags of a build on Linux in their order, with those of its configurations."""
     lines = [line.split() for line in bazelrc.splitlines()]
+    seen = set[str]()
+
+    def of(config: str) -> Iterator[str]:
+        for words in lines:
+            if words and words[0] in {f"common{config}", f"build{config}"}:
+                yield from expanded(words[1:])
+
+    def expanded(words: Sequence[str]) -> Iterator[str]:
+        for word in words:
+            yield word
+            name = word.removeprefix("--config=")
+            # A configuration may lead back to itself.
+            if name != word and name not in seen:
+                seen.add(name)
+                yield from of(f":{name}")
+
+    always = list(of(""))
     # Lines such as build:rbe hold for a configuration that the user has to ask for. Those of the
     # platform hold by themselves in a tree that says so.
-    always, on_linux = (
-        [word for words in lines if words[:1] in commands for word in words[1:]]
-        for commands in ([["build"], ["common"]], [["build:linux"], ["common:linux"]])
-    )
     if "--enable_platform_specific_config" in always:
-        always += on_linux
-    return "--distinct_host_configuration=false" not in (*always, *flags)
+        always += of(":linux")
+    return [*always, *expanded(flags)]
 
 
 def for_python_2(target: str, read: Reader) -> list[Declaration]:

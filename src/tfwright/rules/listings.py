@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from posixpath import normpath
 
 from tfwright.errors import TfwrightError
+from tfwright.rules import modules
 from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
 from tfwright.rules.patched_tree import REQUIREMENTS
 from tfwright.rules.recognisers import NAME, digest_of, urls_of
@@ -60,6 +61,8 @@ class Environment:
     local: frozenset[str] = frozenset()
     """Those whose files this host provides, so that they are not downloaded."""
     machine: str = "x86_64"
+    flags: tuple[str, ...] = ()
+    """Of the build: they say whether Bazel reads WORKSPACE or MODULE.bazel."""
 
 
 def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
@@ -129,7 +132,7 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
 
     `text_of` returns the content of a file by its sha256, None if it is not here.
     """
-    added = Rules((), ())
+    added = Rules(tuple(modules.of_registry(found, text_of)), ())
     tables = dict.fromkeys(entry.table for entry in found.listed)
     for table in tables:
         for pattern, variable, name in TABLES:

@@ -30,10 +30,15 @@ REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
 """The files in which a tree pins the packages that its build installs, one for each Python."""
 
 
+WORKSPACE, MODULES, LOCK, BAZELRC = ("WORKSPACE", "MODULE.bazel", "MODULE.bazel.lock", ".bazelrc")
+"""The files with which Bazel begins; the last one says which of the first two it reads."""
+
+
 def relevant(path: str) -> bool:
-    """Say whether WORKSPACE can lead to a file of a tree."""
-    rules = path.endswith(".bzl") and path.isprintable()
-    return path == "WORKSPACE" or rules or bool(REQUIREMENTS.fullmatch(path))
+    """Say whether Bazel begins with a file of a tree, or can be led to it."""
+    rules = path.endswith((".bzl", ".MODULE.bazel")) and path.isprintable()
+    begins = path in {WORKSPACE, MODULES, LOCK, BAZELRC}
+    return begins or rules or bool(REQUIREMENTS.fullmatch(path))
 
 
 class TreeStep(Table):
@@ -233,6 +238,11 @@ def rule_files(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
 def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     """Return the files of a tree's content that can hold repository rules, by path."""
     return WorkTree(tree).texts(content, _holding_rules(table))
+
+
+def bazelrc(tree: Path, content: str) -> str:
+    """Return the .bazelrc of a content; empty if it has none."""
+    return WorkTree(tree).texts(content, BAZELRC.__eq__).get(BAZELRC, "")
 
 
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:

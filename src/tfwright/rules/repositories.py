@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from tfwright.rules import listings
+from tfwright.rules import listings, modules, patched_tree
 from tfwright.rules.model import (
     BAZELS_PLACE,
     Component,
@@ -74,19 +74,21 @@ UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 """What reading a text may end in; a name that stands for itself is followed without an end."""
 
 
-def read(texts: Mapping[str, str]) -> Rules:
+def read(texts: Mapping[str, str], starts: Sequence[str] = (patched_tree.WORKSPACE,)) -> Rules:
     """Read the repository rules of a tree, given its relevant files by path.
 
-    Rules that WORKSPACE does not lead to are read too, and marked as not reached.
+    `starts` are the files that Bazel begins with. Rules that they do not lead to are read too, and
+    marked as not reached.
     """
     folders: Mapping[str, str] = {}
     packages = tuple(listings.packages(texts))
     for _ in range(MOST_ROUNDS):
         reading = _Reading(Program(texts, OWN_NAMES, folders), place="")
-        with reading.bounded("WORKSPACE"):
-            # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
-            reading.start("WORKSPACE")
-            reading.loads("WORKSPACE")
+        with reading.bounded(starts[0]):
+            # What these lead to is read first: a later finding that repeats it is dropped.
+            for start in starts:
+                reading.start(start)
+                reading.loads(start)
             if reading.folders.keys() - folders.keys():
                 # Files of these were taken for those of an archive.
                 folders = {**folders, **reading.folders}
@@ -97,7 +99,8 @@ def read(texts: Mapping[str, str]) -> Rules:
                 if path.startswith(PLACES):
                     reading.leftovers(path)
         break
-    return reading.rules() + Rules((), (), listed=packages)
+    found = reading.rules() + Rules((), (), listed=packages)
+    return found + modules.locked(texts.get(patched_tree.LOCK, "")) if reading.modules else found
 
 
 def of_bazel(texts: Mapping[str, str]) -> Rules:
@@ -183,7 +186,8 @@ def resolved(text: str) -> dict[str, str]:
             )
             if isinstance(known, dict) and "name" in known:
                 pin = known.get("sha256") or known.get("commit") or ""
-                pinned[str(program.force(known["name"]))] = str(program.force(pin))
+                name = modules.apparent(str(program.force(known["name"])))
+                pinned[name] = str(program.force(pin))
     return pinned
 
 
@@ -204,6 +208,8 @@ class _Reading:
         """The rule whose code is being read, and the name of its first use."""
         self._name = ""
         self.reached = True
+        self.modules = False
+        """Whether the texts name a module of a registry."""
         self.folders: dict[str, str] = {}
         """The folders of these texts that rules make a repository of, by its name."""
 
@@ -280,6 +286,18 @@ class _Reading:
         if self._rule and called(call.func) == "symlink":
             self._link(call, scope)
         rule, callee, arguments = self._resolve(call, scope)
+        if rule == "use_extension":
+            self._extension(arguments, path)
+            return
+        if rule == "include":
+            self.start(
+                self._program.located(self._text(next(iter(arguments.positional), "")), path)[1]
+            )
+            return
+        self.modules |= rule == "bazel_dep"
+        if rule in modules.OVERRIDES:
+            named = {"name": arguments.named.get("module_name"), **arguments.named}
+            arguments = Arguments(arguments.positional, named)
         self._note_folder(arguments.named, path)
         made: list[Repository] = []
         # A rule's own code cannot declare repositories: what looks so there is a helper's call.
@@ -297,6 +315,19 @@ class _Reading:
             self._behind(callee, arguments, path, line)
         finally:
             self._declared = outer
+
+    def _extension(self, arguments: Arguments, path: str) -> None:
+        """Read what a module extension of these texts does.
+
+        One of another module only Bazel runs.
+        """
+        label, symbol = (*map(self._text, arguments.positional), "", "")[:2]
+        repository, there = self._program.located(label, path)
+        if repository is None:
+            self.follow(there, symbol)
+        # Where Bazel ran it, the lock may say what came of it.
+        elif f"//{label.partition('//')[2]}%{symbol}" not in self._program.text(patched_tree.LOCK):
+            raise UnknownError(f"{symbol} of {label} is an extension of another module")
 
     def _note_folder(self, named: Mapping[str, object], file: str) -> None:
         """Note that a rule makes a repository of a folder of these texts.

@@ -14,6 +14,7 @@ from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 from tfwright.printable import shell_word
+from tfwright.rules import modules
 from tfwright.rules.listings import BY_VERSION
 from tfwright.rules.model import Repository, Rules
 from tfwright.rules.recognisers import DOWNLOADS, NAME, URL
@@ -410,7 +411,7 @@ def _needed(
     if gathered.wanted is None:
         return None
     # Bazel names what the target wants, and not what it read to know the rules.
-    if any(entry.name in loaded for entry in users):
+    if any(entry.name in loaded or entry.rule in modules.ALWAYS for entry in users):
         return True
     # Bazel may know it by another name.
     if any(entry.rule == BY_VERSION for entry in users):

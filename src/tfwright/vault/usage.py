@@ -15,6 +15,7 @@ from typing import Self
 from packaging.utils import canonicalize_name
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents.composing import file_of
 from tfwright.documents.recipe import Recipe
 from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import file_lock
@@ -191,12 +192,12 @@ def remove(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> None:
 
 def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     """Read what a recipe needs off everything that speaks of it."""
-    locked = path.with_suffix(".lock")
+    locked, own_file = path.with_suffix(".lock"), file_of(path)
     records = _records(build_out, recipe.name)
     if locked.is_file():
         records.append(files.text(locked))
     # By pattern and not by field: a digest in a table of the future keeps its file, too.
-    keys = _named([files.text(file) for file in (path, *recipe.documents)] + records)
+    keys = _named([files.text(file) for file in (own_file, *recipe.documents)] + records)
     verify = recipe.verify
     # Packages of pip are kept under digests that a recipe without hashes does not know.
     pins = map(_pin, (*recipe.host.requirements, *verify.requirements, *verify.plugins))
@@ -206,7 +207,9 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
         _bundle_of(recipe.name),
     }
     # A record of an earlier state of the recipe is not all that it needs now.
-    complete = files.sha256(path) in keys or any(recipe.source.commit in text for text in records)
+    complete = files.sha256(own_file) in keys or any(
+        recipe.source.commit in text for text in records
+    )
     return Needs(recipe.name, keys.union(pins, own), complete)
 
 

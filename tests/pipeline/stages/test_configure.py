@@ -88,6 +88,8 @@ class Bench:
         self.source: dict[str, object] = {"branch": "r1.13"}
         self.changes: dict[str, object] = {}
         self.bazel = "0.21.0"
+        self.more: list[str] = []
+        """Further files of the commit."""
         self.tree = folder / "tree"
         self.tree.mkdir()
         self.bazelrc = self.tree / ".tf_configure.bazelrc"
@@ -144,20 +146,24 @@ class Bench:
             epoch=1,
             programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python),
         )
-        tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content="")
+        there = (self.folder / "tree.git").is_dir()
+        content = self.git("rev-parse", "HEAD^{tree}").strip() if there else ""
+        tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content=content)
         return facts, inputs, tree
 
     def commit(self, script: str) -> None:
         (self.tree / "configure").write_text(script)
         (self.tree / "configure").chmod(0o755)
         (self.tree / "tracked.cc").write_text("as upstream\n")
-        git = ["git", "-C", str(self.tree), "-c", "user.name=t", "-c", "user.email=t@example.org"]
-        for arguments in (
-            ["init", "-q", "--separate-git-dir", str(self.folder / "tree.git")],
-            ["add", "configure", "tracked.cc"],
-            ["commit", "-q", "-m", "tree"],
-        ):
-            subprocess.run([*git, *arguments], check=True)
+        self.git("init", "-q", "--separate-git-dir", str(self.folder / "tree.git"))
+        self.git("add", "configure", "tracked.cc", *self.more)
+        self.git("commit", "-q", "-m", "tree")
+
+    def git(self, *arguments: str) -> str:
+        own = ("-C", str(self.tree), "-c", "user.name=t", "-c", "user.email=t@example.org")
+        return subprocess.run(
+            ["git", *own, *arguments], check=True, capture_output=True, text=True
+        ).stdout
 
     def fails(
         self, script: str, kind: type[TfwrightError], match: str, **changed: object
@@ -431,6 +437,26 @@ def test_what_an_earlier_configure_edited_is_put_back_first(bench: Bench) -> Non
     first = bench.run(script)
     assert (bench.tree / "tracked.cc").read_text() == "edited\n"
     assert bench.again() == first
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("changed", ["kernel.cc", "version.txt"])
+def test_a_change_of_a_compiled_source_alone_does_not_run_configure_again(
+    bench: Bench, changed: str
+) -> None:
+    count = bench.folder / "runs"
+    script = f"{WHOLE}\necho made > made.txt\necho ran >> {count}\n"
+    bench.more = [changed]
+    (bench.tree / changed).write_text("first\n")
+    first = bench.run(script)
+    (bench.tree / changed).write_text("second\n")
+    # As the stage before does: nothing is left of what ./configure wrote.
+    (bench.tree / "made.txt").unlink()
+    bench.bazelrc.unlink()
+    bench.commit(script)
+    assert bench.again() == first
+    assert (bench.tree / "made.txt").read_text() == "made\n"
+    assert count.read_text().count("ran") == (1 if changed == "kernel.cc" else 2)
 
 
 def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) -> None:

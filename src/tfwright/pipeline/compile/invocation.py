@@ -22,6 +22,7 @@ from tfwright.tools.process import capacity, isolation
 from tfwright.tools.process import command as programs
 from tfwright.tools.process.command import Command, clean_environment, open_container
 from tfwright.tools.python import package_clients, packages
+from tfwright.vault.store import Store
 
 # One flag under two names: 0.17 has the experimental one, 0.24 the other.
 STRICT = ("incompatible_strict_action_env", "experimental_strict_action_env")
@@ -64,6 +65,8 @@ class Invocation:
     """What only Bazel can download."""
     packages: tuple[str, ...] = ()
     """What rules let pip install: it finds them in the vault, and asks no index."""
+    registry: Mapping[str, str] = field(default_factory=dict)
+    """The files of registries of modules: checksums by path."""
     cache: str = ""
     """The directory of the build cache; empty for none."""
     output_base: Path | None = None
@@ -95,6 +98,7 @@ class Invocation:
             copies=inputs.clones,
             unpinned=inputs.unpinned,
             packages=inputs.packages,
+            registry=inputs.registry,
         )
 
     @cached_property
@@ -144,6 +148,10 @@ class Invocation:
         """Write those files; a git configuration of an earlier build is removed."""
         # It names repositories of an earlier build, which may be gone.
         files.remove(_gitconfig(self.job))
+        files.remove(self._registry)
+        cached = Store(self._vault)
+        for path, sha256 in self.registry.items():
+            files.write(self._registry / path, files.content(cached.path(sha256)))
         for written in self.settings:
             files.write(written.path, written.content)
 
@@ -195,7 +203,19 @@ class Invocation:
             names = ("tools/bazel.rc", ".tf_configure.bazelrc")
         else:
             names = (".bazelrc",)
-        return "".join(f"import {self.job.places.tree / name}\n" for name in names)
+        lines = [f"import {self.job.places.tree / name}\n" for name in names]
+        # The lock led to these files, by their checksums; Bazel would look for them at a server.
+        if self.registry:
+            lines.append(f"common --registry={self._registry.as_uri()} --lockfile_mode=off\n")
+        return "".join(lines)
+
+    @property
+    def _registry(self) -> Path:
+        return self.job.places.own / "registry"
+
+    @property
+    def _vault(self) -> Path:
+        return self.job.places.vault / "repository_cache"
 
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
@@ -213,7 +233,7 @@ class Invocation:
         # Not --distdir, which goes by the last part of a url:
         # 1.22.0.tar.gz exists several times.
         if "repository_cache" in self.options.build:
-            yield f"--repository_cache={self.job.places.vault / 'repository_cache'}"
+            yield f"--repository_cache={self._vault}"
 
     def _resources(self, jobs: int) -> Iterator[str]:
         """Yield how much may run at once.

@@ -5,12 +5,16 @@ writes is compared with what the template gives for the same answers; if they ag
 file takes its place.
 """
 
+import hashlib
+import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe, is_bazelrc_line
+from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
@@ -30,6 +34,10 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
     from tfwright.configure import answering, expected, rendering
 
+    key = _key(job, recipe, host, inputs, tree)
+    if same := _repeated(job, key, tree.path):
+        job.listener.note("./configure did not run again: only sources for a compiler changed")
+        return same
     program = prepared(job, recipe, host, inputs, tree)
     interview, bazelrc = program.interview, program.written[0]
     # Answers that cannot be meant are refused before a program of the tree runs.
@@ -52,7 +60,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
                 f"Otherwise add it by a patch, with the line: import %workspace%/{name}",
             )
     plain, others = _strangers(tree.path)
-    return Configured(
+    made = Configured(
         bazelrc=Artefact.of(bazelrc),
         asked=tuple(answerer.asked),
         never_asked=never_asked,
@@ -61,6 +69,61 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
         others=others,
         programs=Folder.of(job.places.programs),
     )
+    _keep(job, key, made, tree.path)
+    return made
+
+
+class _Kept(Table):
+    """What a run of ./configure made, next to copies of the files that it wrote."""
+
+    key: str
+    made: Configured
+
+
+_COMPILED = (".c", ".cc", ".cpp", ".cu", ".h", ".hpp")
+"""Ends of the files that no ./configure reads."""
+
+
+def _key(job: Job, recipe: Recipe, host: HostFacts, fetched: Inputs, tree: Tree) -> str:
+    """Return a digest of everything that ./configure may read."""
+    texts = WorkTree(tree.path).plain_files(tree.content, lambda path: not path.endswith(_COMPILED))
+    known = [recipe.model_dump(mode="json"), host.essence(), fetched.essence(), texts, inputs(job)]
+    return hashlib.sha256(json.dumps([REVISION, *known], sort_keys=True).encode()).hexdigest()
+
+
+def _keep(job: Job, key: str, made: Configured, tree: Path) -> None:
+    """Keep what ./configure wrote, where that is whole files only."""
+    kept = job.places.configured
+    files.remove(kept)
+    if not made.others and not WorkTree(tree).changed():
+        for artefact in (made.bazelrc, *made.written):
+            copy = kept / artefact.path.relative_to(tree)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(artefact.path, copy)
+        files.write(kept / _RECORD, _Kept(key=key, made=made).model_dump_json())
+
+
+_RECORD = "configured.json"
+
+
+def _repeated(job: Job, key: str, tree: Path) -> Configured | None:
+    """Bring back what ./configure wrote when all that it reads was the same; None if it was not."""
+    kept = job.places.configured
+    try:
+        known = _Kept.model_validate_json(files.content(kept / _RECORD))
+        written = {each.path: each.sha256 for each in (known.made.bazelrc, *known.made.written)}
+        copies = {path: kept / path.relative_to(tree) for path in written}
+        sound = all(files.sha256(copies[path]) == sha256 for path, sha256 in written.items())
+    except (OSError, ValueError):
+        return None
+    programs = known.made.programs
+    if known.key != key or not sound or not programs or programs.changed():
+        return None
+    WorkTree(tree).restore()
+    for path, copy in copies.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(copy, path)
+    return known.made
 
 
 def prepared(

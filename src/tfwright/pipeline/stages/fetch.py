@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
 
 
-REVISION = 6
+REVISION = 7
 
 
 def run(
@@ -70,7 +70,7 @@ def run(
     lacking: list[SupplyError] = []
     programs = None
     try:
-        programs = None if foreign else _programs(job, bazel, wanted, locked, host)
+        programs = None if foreign else obtain_programs(job, bazel, wanted, locked, host)
         # What the wheel requires: the stage verify installs it without a network.
         requirements = [*verify.requirements, *verify.plugins]
         if programs and requirements:
@@ -113,6 +113,7 @@ def run(
         substitutes=tuple(external.substituted(pins, reached.rules)),
         unpinned=tuple(external.unpinned_downloads(reached.rules)),
         packages=tuple(installed),
+        registry=external.registry(job, reached.rules),
     )
 
 
@@ -128,7 +129,7 @@ def _together(faults: Sequence[SupplyError]) -> SupplyError:
     )
 
 
-def _programs(
+def obtain_programs(
     job: Job, bazel: BazelTable, wanted: HostTable, locked: "Lock | None", host: HostFacts
 ) -> Programs:
     """Obtain what runs during the build, by the checksums of the recipe and of the lock."""

@@ -78,6 +78,10 @@ class Program:
         if self._steps > MOST_STEPS:
             raise ExhaustedError(f"takes more than {MOST_STEPS:,} steps to read")
 
+    def text(self, path: str) -> str:
+        """Return a file as it is; empty if there is none."""
+        return self._texts.get(path, "")
+
     def module(self, path: str) -> Module:
         """Parse a file, once. Raises UnknownError if there is none, or it is not readable."""
         if path not in self._modules:
@@ -328,6 +332,8 @@ class Program:
                 return self.value(argument, scope)
             case ast.Name(id="repository_rule"), _:
                 return self._rule(call, scope)
+            case ast.Name(id="module_extension"), _:
+                return self._rule(call, scope).implementation
             case ast.Attribute(attr="format", value=text), _:
                 passed = self.arguments(call, scope)
                 named = {name: self.force(thing) for name, thing in passed.named.items()}
@@ -402,13 +408,13 @@ class Program:
                 for line, label in labels(self.module(here).body):
                     self.spend()
                     with suppress(UnknownError):
-                        repository, there = self._located(label, here)
+                        repository, there = self.located(label, here)
                         if repository is None:
                             waiting.append(there)
                         else:
                             yield here, line, repository, there
 
-    def _located(self, label: str, seen_from: str) -> tuple[str | None, str]:
+    def located(self, label: str, seen_from: str) -> tuple[str | None, str]:
         """Return repository and path of a label; None for the repository of these texts."""
         home = self.home(seen_from)
         repository, path = located(label, seen_from.removeprefix(home))
@@ -432,7 +438,7 @@ class Program:
     def _symbol(self, label: str, symbol: str, module: Module) -> object:
         """Return what a label and a symbol in it stand for, seen from a module."""
         try:
-            repository, path = self._located(label, module.path)
+            repository, path = self.located(label, module.path)
             if repository is not None:
                 return External(repository, path, symbol)
             return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))
