@@ -8,7 +8,7 @@ recipe is unverified, and the report lists what is still open.
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -175,31 +175,34 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     """Return the CUDA for a recipe; None for one without a GPU.
 
     It is the one that is asked for, or else what the release was tested with, as far as that
-    compiles for the GPU. Raises RecipeError if no such CUDA is known.
+    compiles for the GPU. Raises RecipeError if the release does not go with the wish.
     """
-    if not (wish.gpu or wish.cuda):
-        return None
     tested = compatibility.tested_with(release)
     row = compatibility.cuda(wish.cuda) or releases.toolkit_for(wish, tested)
-    if row is None and wish.cuda:
-        known = ", ".join(row.version for row in compatibility.cudas())
-        raise RecipeError(f"Nothing is known of CUDA {wish.cuda}", remedy=f"Name one of {known}.")
-    if row is None or (wish.gpu and not row.compiles_for(wish.gpu)):
-        line = f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
-        machine = f"--os {wish.system or 'Linux'} --release {release}"
-        if wish.gpu:
-            machine = f"--gpu {wish.gpu} {machine}"
+    # A CUDA that is asked for may be of another time than the release.
+    wanted = replace(wish, gpu="", cuda="") if wish.cuda else wish
+    said = list(releases.refusals(release, wanted)) if release in releases.KNOWN else []
+    if (wish.gpu or wish.cuda) and not said:
+        if row is None:
+            named = f"CUDA {wish.cuda}" if wish.cuda else f"the CUDA of TensorFlow {release}"
+            said = [f"nothing is known of {named}; the tables have CUDA "]
+            said[0] += ", ".join(known.version for known in compatibility.cudas())
+        elif wish.gpu and not row.compiles_for(wish.gpu):
+            said = [f"CUDA {row.version} does not compile for compute capability {wish.gpu}"]
+        elif wish.system == "Darwin" and compatibility.mac(row.version) is None:
+            older = "leave out --gpu and --cuda, or name an older one; the last one was 10.2"
+            said = [f"NVIDIA made no CUDA {row.version} for macOS: {older}"]
+    if said:
+        names = {"os": wish.system or "Linux", "gpu": wish.gpu, "python": wish.python}
+        names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}
+        options = " ".join(f"--{name} {value}" for name, value in names.items() if value)
+        other = ", or another CUDA with --cuda" if wish.gpu or wish.cuda else ""
         raise RecipeError(
-            f"{line} does not compile for compute capability {wish.gpu or 'any'}",
-            remedy=f"Name another CUDA with --cuda, or another release; 'invoke match {machine}' "
+            f"TensorFlow {release} cannot be built for this",
+            remedy=f"{'; '.join(said)}. Name another release{other}; 'invoke match {options}' "
             "lists what fits together.",
         )
-    if wish.system == "Darwin" and compatibility.mac(row.version) is None:
-        raise RecipeError(
-            f"NVIDIA made no CUDA {row.version} for macOS",
-            remedy="Leave out --gpu and --cuda, or name an older CUDA; the last one was 10.2.",
-        )
-    return Toolkit(row, tested)
+    return Toolkit(row, tested) if row else None
 
 
 @dataclass
@@ -303,11 +306,6 @@ class _Draft:
         reason = "what was asked for"
         if known:
             reason = f"TensorFlow {release} takes {known}: {known.source}"
-            if not known.holds(python):
-                raise RecipeError(
-                    f"TensorFlow {release} was not made for Python {python}",
-                    remedy=f"It takes {known} ({known.source}).",
-                )
         self.table(
             "host",
             system=(wish.system or "Linux", "what was asked for"),
