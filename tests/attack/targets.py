@@ -16,9 +16,20 @@ from pathlib import Path
 
 from tests.making import make_file
 from tests.records import record_of
+from tests.vault.test_bundle import manifest
 
+from tfwright.diagnosis import reader
 from tfwright.documents import recipe
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile
+from tfwright.documents.toml import load
 from tfwright.errors import TfwrightError
+from tfwright.progress import SILENCE
+from tfwright.rules import repositories
+from tfwright.tools import unpacking
+from tfwright.tools.bazel.output import built_files
+from tfwright.tools.git import patching
+from tfwright.vault import bundle, lock
 from tfwright.wheel import archive as wheel_archive
 from tfwright.wheel import record
 from tfwright.wheel.binary import elf, fatbin, macho
@@ -116,39 +127,25 @@ def compared(content: bytes) -> object:
     return comparison.content("a.so", sound, content)
 
 
-def as_patch(path: Path) -> object:
-    from tfwright.tools.git import patching
+def unpacking_by(unpack: Callable[[Path, Path], object]) -> Callable[[Path], None]:
+    """Return a reader that unpacks a file; nothing may land outside of the folder for it."""
 
-    return patching.read(path)
+    def reader(path: Path) -> None:
+        into = path.parent / "into"
+        into.mkdir()
+        unpack(path, into)
+        others = {entry.name for entry in path.parent.iterdir()} - {path.name, "into"}
+        assert not others, f"it wrote {others}"
+
+    return reader
 
 
-def as_lock(path: Path) -> object:
-    from tfwright.vault import lock
-
-    return lock.read(path)
-
-
-def as_bundle(path: Path) -> object:
-    """Read and unpack a bundle; nothing may land outside of the folder for it."""
-    from tfwright.progress import SILENCE
-    from tfwright.vault import bundle
-
-    manifest = bundle.read(path)
-    into = path.parent / "into"
-    into.mkdir()
-    bundle.unpack(path, manifest, into, SILENCE.progress)
-    others = {entry.name for entry in path.parent.iterdir()} - {path.name, "into"}
-    assert not others, f"it wrote {others}"
-    return manifest
+def unbundle(path: Path, into: Path) -> None:
+    bundle.unpack(path, bundle.read(path), into, SILENCE.progress)
 
 
 def a_bundle() -> list[bytes]:
     """Return a sound bundle."""
-    from tests.vault.test_bundle import manifest
-
-    from tfwright.progress import SILENCE
-    from tfwright.vault import bundle
-
     with written(b"content", "a.txt") as path:
         content = bundle.Content.of("patch", path, "demo/0001-a.patch")
         sources = {content.member: content.source}
@@ -156,35 +153,9 @@ def a_bundle() -> list[bytes]:
         return [(path.parent / "a.tar").read_bytes()]
 
 
-def as_log(content: bytes) -> object:
-    from tfwright.diagnosis import reader
-
-    return reader.read(io.BytesIO(content))
-
-
-def as_rules(content: bytes) -> object:
-    from tfwright.rules import repositories
-
-    return repositories.read({"WORKSPACE": content.decode("utf-8", "replace")})
-
-
-def as_host_file(path: Path) -> object:
-    from tfwright.documents.host_file import HostFile
-    from tfwright.documents.toml import load
-
-    return load(path, HostFile)
-
-
-def as_archive(path: Path) -> object:
-    """Unpack an archive; nothing may land outside of the folder for it."""
-    from tfwright.tools import unpacking
-
-    into = path.parent / "into"
-    into.mkdir()
-    unpacking.unpack(path, into)
-    others = {entry.name for entry in path.parent.iterdir()} - {path.name, "into"}
-    assert not others, f"it wrote {others}"
-    return None
+def by_text(read: Callable[[str], object]) -> Callable[[bytes], object]:
+    """Return a reader of content that a reader of text reads."""
+    return lambda content: read(content.decode("utf-8", "replace"))
 
 
 def archives() -> list[bytes]:
@@ -203,25 +174,6 @@ def archives() -> list[bytes]:
     with zipfile.ZipFile(zipped, "w") as archive:
         archive.writestr("a/f", b"content")
     return [plain.getvalue(), zipped.getvalue()]
-
-
-def as_outputs(path: Path) -> object:
-    from tfwright.tools.bazel.output import built_files
-
-    return built_files(path)
-
-
-def as_resolved(content: bytes) -> object:
-    from tfwright.rules import repositories
-
-    return repositories.resolved(content.decode("utf-8", "replace"))
-
-
-def as_nightly_file(path: Path) -> object:
-    from tfwright.documents.nightly import NightlyFile
-    from tfwright.documents.toml import load
-
-    return load(path, NightlyFile)
 
 
 def a_wheel() -> list[bytes]:
@@ -326,17 +278,23 @@ TARGETS = {
     "recipe": Target(
         by_path(lambda path: recipe.read(str(path)), "mine.toml"), files(recipe.RECIPES, "*.toml")
     ),
-    "host file": Target(by_path(as_host_file, "host.toml"), lambda: [HOST_FILE]),
-    "patch": Target(by_path(as_patch, "a.patch"), files(recipe.PATCHES, "*/*.patch")),
-    "lock": Target(by_path(as_lock, "a.lock"), files(recipe.RECIPES, "*.lock*")),
-    "bundle": Target(by_path(as_bundle, "a.bundle"), a_bundle),
-    "archive": Target(by_path(as_archive, "a.tar"), archives),
-    "outputs of Bazel": Target(by_path(as_outputs, "events.json"), lambda: [OUTPUTS]),
-    "resolved rules": Target(as_resolved, lambda: [RESOLVED]),
-    "nightly file": Target(by_path(as_nightly_file, "nightly.toml"), lambda: [NIGHTLY_FILE]),
+    "host file": Target(
+        by_path(lambda path: load(path, HostFile), "host.toml"), lambda: [HOST_FILE]
+    ),
+    "patch": Target(by_path(patching.read, "a.patch"), files(recipe.PATCHES, "*/*.patch")),
+    "lock": Target(by_path(lock.read, "a.lock"), files(recipe.RECIPES, "*.lock*")),
+    "bundle": Target(by_path(unpacking_by(unbundle), "a.bundle"), a_bundle),
+    "archive": Target(by_path(unpacking_by(unpacking.unpack), "a.tar"), archives),
+    "outputs of Bazel": Target(by_path(built_files, "events.json"), lambda: [OUTPUTS]),
+    "resolved rules": Target(by_text(repositories.resolved), lambda: [RESOLVED]),
+    "nightly file": Target(
+        by_path(lambda path: load(path, NightlyFile), "nightly.toml"), lambda: [NIGHTLY_FILE]
+    ),
     "log": Target(
-        as_log,
+        lambda content: reader.read(io.BytesIO(content)),
         lambda: [b"ERROR: a.cc:1:2: error: 'x' was not declared\nFAILED: Build did NOT complete\n"],
     ),
-    "Bazel rules": Target(as_rules, files(TREE, "WORKSPACE")),
+    "Bazel rules": Target(
+        by_text(lambda text: repositories.read({"WORKSPACE": text})), files(TREE, "WORKSPACE")
+    ),
 }

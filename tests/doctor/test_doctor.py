@@ -50,6 +50,14 @@ def test_a_host_that_can_build_is_told_so_by_the_exit_status() -> None:
     assert all(fact["by"] for fact in said["facts"] if fact["value"])
 
 
+@pytest.mark.parametrize(("name", "told"), [("linux-r1.8-cpu", True), ("demo", False)])
+def test_what_a_build_of_tensorflow_takes_is_known_before_it_begins(
+    name: str, *, told: bool
+) -> None:
+    cost = requirements.forecast(recipes.read(name))
+    assert ("hours of processor time" in cost) is told
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="the recipe could be built here")
 def test_a_host_that_cannot_build_ends_as_the_build_would() -> None:
     status, said = doctor("macos-r1.8-cuda9.2")

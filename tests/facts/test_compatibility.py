@@ -14,7 +14,7 @@ TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
 def test_every_row_names_its_source() -> None:
     rows = [row for name, kind in TABLE.items() if name != "cuda" for row in kind]
     assert all(
-        row["source"].startswith(("https://", "host_config.h of ", "what ptxas of "))
+        row["source"].startswith(("https://", "host_config.h of ", "what ptxas of ", "docs/"))
         for row in rows
     )
 
@@ -99,3 +99,14 @@ def test_a_ceiling_counts_as_far_as_it_is_written() -> None:
 
 def test_a_recipe_without_a_version_of_cuda_is_held_against_none() -> None:
     assert compatibility.cuda("") is None
+
+
+@pytest.mark.parametrize(
+    ("release", "cuda", "measured"),
+    [("1.4", False, "1.8"), ("1.12", False, "1.8"), ("1.15", True, "1.15"), ("2.21", True, "1.15")],
+)
+def test_the_cost_of_a_build_is_that_of_the_nearest_build_that_was_measured(
+    release: str, *, cuda: bool, measured: str
+) -> None:
+    cost = compatibility.build_cost(Release.parse(release), cuda=cuda)
+    assert (str(cost.release), cost.cuda) == (measured, cuda)

@@ -7,28 +7,32 @@ import tomlkit
 
 from tfwright.facts import gpus
 
+KNOWN = {
+    "2.0": "Quadro 4000",
+    "3.0": "GTX 680, GTX 770, GeForce GT 650M, NVIDIA GeForce GT 750M, GeForce GTX 680MX",
+    "3.5": "GeForce GTX 780, GTX 780 Ti",
+    "3.7": "Tesla K80",
+    "5.0": "GTX 750 Ti",
+    "5.2": "GTX TITAN X, GeForce GTX TITAN X, GeForce GTX 980 Ti",
+    "5.3": "Jetson Nano",
+    "6.0": "Tesla P100, Tesla P100-PCIE-16GB",
+    "6.1": "GTX1080Ti, GTX 1080 Ti, 1080 Ti, GT 1030, NVIDIA TITAN X (Pascal), Tesla P4, Quadro P4000",
+    "7.0": "Tesla V100-PCIE-16GB",
+    "7.2": "Jetson AGX Xavier",
+    "7.5": "T4, Tesla T4, RTX 6000, Quadro RTX 6000",
+    "8.0": "NVIDIA A100-SXM4-40GB, A100-SXM4-80GB, A100-SXM4-40GB MIG 1g.5gb",
+    "8.6": "RTX 3090, rtx3090, 3090, NVIDIA GeForce RTX 3080 Laptop GPU, RTX A6000",
+    "8.7": "Jetson Orin",
+    "8.9": "NVIDIA GeForce RTX 4070 SUPER, L4, RTX 6000 Ada",
+    "9.0": "H100, NVIDIA H100 80GB HBM3",
+    "12.0": "RTX 5090, RTX PRO 6000, NVIDIA GeForce RTX 5070 Laptop GPU",
+    "12.1": "DGX Spark",
+}
+
 
 @pytest.mark.parametrize(
     ("name", "capability"),
-    [
-        ("RTX 3090", "8.6"),
-        ("rtx3090", "8.6"),
-        ("3090", "8.6"),
-        ("NVIDIA GeForce RTX 3080 Laptop GPU", "8.6"),
-        ("GTX1080Ti", "6.1"),
-        ("NVIDIA A100-SXM4-40GB", "8.0"),
-        ("NVIDIA H100 80GB HBM3", "9.0"),
-        ("Tesla P100-PCIE-16GB", "6.0"),
-        ("NVIDIA TITAN X (Pascal)", "6.1"),
-        ("GTX TITAN X", "5.2"),
-        ("GT 1030", "6.1"),
-        ("A100-SXM4-40GB MIG 1g.5gb", "8.0"),
-        ("Quadro 4000", "2.0"),
-        ("RTX 6000", "7.5"),
-        ("RTX 6000 Ada", "8.9"),
-        ("RTX PRO 6000", "12.0"),
-        ("GTX 750 Ti", "5.0"),
-    ],
+    [(name, capability) for capability, names in KNOWN.items() for name in names.split(", ")],
 )
 def test_a_gpu_is_known_by_what_people_and_drivers_call_it(name: str, capability: str) -> None:
     found = gpus.named(name)

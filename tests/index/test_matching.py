@@ -5,6 +5,7 @@ import struct
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.failing import fails
@@ -14,6 +15,15 @@ from tfwright.errors import SupplyError
 from tfwright.index import matching, wheels, write
 from tfwright.match.wish import Wish
 from tfwright.tools.http import server
+
+Needs = tuple[tuple[str, str], ...]
+
+
+def written(folder: Path, needs: Needs = (), **wheel: Any) -> bytes:  # noqa: ANN401 as `write_wheel` takes them
+    """Write a wheel and the index of its folder; return the document that says which wheels fit."""
+    made = write_wheel(folder / "packages", **wheel)
+    write.refresh(folder, {made.name: {"needs": needs}} if needs else None)
+    return (folder / matching.FILE).read_bytes()
 
 
 def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
@@ -51,47 +61,38 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
 def test_everything_in_which_a_wheel_differs_is_said(
     wish: Wish, differs: tuple[str, ...], tmp_path: Path
 ) -> None:
-    wheel = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
     needs = (("cuda", "9.2"), ("gpu", "sm_70,compute_70"))
-    write.refresh(tmp_path, {wheel.name: {"needs": needs}})
-    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), wish)
+    (found,) = matching.ranked(written(tmp_path, needs, tag="cp36-cp36m-linux_x86_64"), wish)
     assert found.differs == differs
 
 
 def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
-    wheel = write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path, {wheel.name: {"needs": (("gpu", "later,kind 9 for 70"),)}})
-    text = (tmp_path / matching.FILE).read_bytes()
+    text = written(tmp_path, (("gpu", "later,kind 9 for 70"),))
     (found,) = matching.ranked(text, Wish(gpu="7.0"))
     assert len(found.differs) == 1
 
 
 def test_a_wheel_for_any_machine_without_cuda_says_so(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
     wish = Wish(system="Linux", machine="x86_64", cuda="9.2", gpu="7.0")
-    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), wish)
+    (found,) = matching.ranked(written(tmp_path), wish)
     assert found.differs == ("no CUDA", "no GPU code")
 
 
-def test_a_project_that_would_be_another_argument_of_pip_is_refused(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
-    text = (tmp_path / matching.FILE).read_bytes()
-    changed = text.replace(b'"project":"demo"', b'"project":"demo -r evil"')
-    assert changed != text
-    with fails(SupplyError, "match.json", "demo -r evil 1"):
-        matching.ranked(changed, Wish())
-
-
-def test_a_match_document_whose_names_are_not_of_wheels_is_refused(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
-    text = (tmp_path / matching.FILE).read_bytes()
-    changed = text.replace(b'"filename":"demo-1.0', b'"filename":"$(reboot)-1.0')
-    assert changed != text
-    with fails(SupplyError, "match.json", "reboot"):
-        matching.ranked(changed, Wish())
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        # It would be another argument of pip, or a command of a shell.
+        (b'"project":"demo"', b'"project":"demo -r evil"', "demo -r evil"),
+        (b'"filename":"demo-1.0', b'"filename":"$(reboot)-1.0', "reboot"),
+    ],
+)
+def test_a_document_whose_names_are_not_of_wheels_is_refused(
+    before: bytes, after: bytes, named: str, tmp_path: Path
+) -> None:
+    text = written(tmp_path)
+    assert before in text
+    with fails(SupplyError, "match.json", named):
+        matching.ranked(text.replace(before, after), Wish())
 
 
 @pytest.mark.parametrize(
@@ -100,9 +101,7 @@ def test_a_match_document_whose_names_are_not_of_wheels_is_refused(tmp_path: Pat
 def test_a_wheel_whose_code_the_cpu_lacks_does_not_fit(
     cpu: str, differs: tuple[str, ...], tmp_path: Path
 ) -> None:
-    wheel = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
-    write.refresh(tmp_path, {wheel.name: {"needs": (("cpu", "avx"),)}})
-    text = (tmp_path / matching.FILE).read_bytes()
+    text = written(tmp_path, (("cpu", "avx"),), tag="cp36-cp36m-linux_x86_64")
     (found,) = matching.ranked(text, Wish(system="Linux", cpu=cpu))
     assert found.differs == differs
 
@@ -171,9 +170,8 @@ def test_a_wheel_of_an_earlier_catalog_is_inspected_once_and_keeps_its_time(tmp_
 
 
 def test_a_wheel_that_was_not_read_is_unknown_and_does_not_fit(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages", tag=NATIVE, files={"demo/a.dylib": LIBRARY})
-    write.refresh(tmp_path)
-    text = (tmp_path / matching.FILE).read_bytes().replace(b'{"macos":"10.13"}', b"{}")
+    text = written(tmp_path, tag=NATIVE, files={"demo/a.dylib": LIBRARY})
+    text = text.replace(b'{"macos":"10.13"}', b"{}")
     (found,) = matching.ranked(text, Wish(system="Darwin", cpu="avx"))
     assert found.differs
     assert "unknown" in found.differs[0]
@@ -182,7 +180,5 @@ def test_a_wheel_that_was_not_read_is_unknown_and_does_not_fit(tmp_path: Path) -
 def test_a_strange_value_in_one_wheel_does_not_keep_clients_from_the_others(tmp_path: Path) -> None:
     info = b"build_info = {'cuda_version': '12\\n$(reboot)'}\n"
     files = {"demo/a.dylib": LIBRARY, "tensorflow/python/platform/build_info.py": info}
-    write_wheel(tmp_path / "packages", tag=NATIVE, files=files)
-    write.refresh(tmp_path)
-    (found,) = matching.ranked((tmp_path / matching.FILE).read_bytes(), Wish())
+    (found,) = matching.ranked(written(tmp_path, tag=NATIVE, files=files), Wish())
     assert found.entry.needs == {"macos": "10.13"}

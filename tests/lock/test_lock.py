@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import change_text, make_folder
-from tests.upstream import commit, run_git
+from tests.upstream import commit
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
@@ -49,24 +49,16 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> RecipeJob:
 
     It is another system's: what runs during the build is not looked for.
     """
-    upstream = make_folder(tmp_path / "upstream")
+    upstream = tmp_path / "upstream"
     rules = RULE.format(name="one", sha256=files.sha256(archive)) + RULE.format(
         name="two", sha256="2" * 64
     )
-    (upstream / "WORKSPACE").write_text(rules, "utf-8")
-    for command in (
-        ("init", "--quiet", "--initial-branch=main"),
-        ("add", "--all"),
-        ("commit", "--quiet", "--message=one"),
-    ):
-        run_git(*command, cwd=upstream)
-    source = recipe.source.model_copy(
-        update={
-            "url": upstream.as_uri(),
-            "branch": "main",
-            "commit": run_git("rev-parse", "HEAD", cwd=upstream),
-        }
-    )
+    pinned = {
+        "url": upstream.as_uri(),
+        "branch": "main",
+        "commit": commit(upstream, {"WORKSPACE": rules}),
+    }
+    source = recipe.source.model_copy(update=pinned)
     other = "Darwin" if os.uname().sysname == "Linux" else "Linux"
     host = recipe.host.model_copy(update={"system": other})
     host_file = HostFile(build_out=tmp_path / "build_out", drop=archive.parent)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
-from tests.upstream import run_git
+from tests.upstream import commit, run_git
 
 from tfwright.documents import composing
 from tfwright.documents import recipe as recipes
@@ -89,20 +89,11 @@ http_archive(
 def recipe_path(tmp_path: Path) -> Path:
     """Write a recipe that leaves three checksums open, and the repository that has two of them."""
     pins = {"pinned": "a" * 64, "other": "b" * 64}
-    upstream = make_folder(tmp_path / "upstream")
-    (upstream / "WORKSPACE").write_text(WORKSPACE.format(**pins), "utf-8")
-    run_git("init", "--quiet", "--initial-branch=r1.8", cwd=upstream)
-    run_git("add", ".", cwd=upstream)
-    run_git("commit", "--quiet", "-m", "x", cwd=upstream)
-    path = tmp_path / "small.toml"
-    text = RECIPE.format(
-        folder=tmp_path,
-        commit=run_git("rev-parse", "HEAD", cwd=upstream),
-        blob=run_git("rev-parse", "HEAD:WORKSPACE", cwd=upstream),
-        **pins,
-    )
-    path.write_text(text, "utf-8")
-    return path
+    upstream = tmp_path / "upstream"
+    pinned = commit(upstream, {"WORKSPACE": WORKSPACE.format(**pins)})
+    blob = run_git("rev-parse", "HEAD:WORKSPACE", cwd=upstream)
+    text = RECIPE.format(folder=tmp_path, commit=pinned, blob=blob, **pins)
+    return make_file(tmp_path / "small.toml", text)
 
 
 def host_file(folder: Path, **keys: object) -> HostFile:
@@ -283,6 +274,15 @@ def test_a_package_in_the_drop_folder_is_not_downloaded(
     assert learned(toolkit_recipe)["c_1_amd64.deb"] == of_package("c_1_amd64.deb")
 
 
+def without_checksums(recipe_path: Path) -> tuple[RecipeJob, str]:
+    """Leave out what is not about packages; return the job, and what the recipe says."""
+    text = recipe_path.read_text("utf-8")
+    text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
+    recipe_path.write_text(text, "utf-8")
+    recipe = recipes.read(str(recipe_path))
+    return RecipeJob(recipe=recipe, host_file=host_file(recipe_path.parent)), text
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -297,13 +297,9 @@ def test_a_package_in_the_drop_folder_is_not_downloaded(
     ],
 )
 def test_what_is_no_requirement_is_refused_before_pip_is_asked(
-    recipe_path: Path, tmp_path: Path, line: str, says: str
+    recipe_path: Path, line: str, says: str
 ) -> None:
-    text = recipe_path.read_text("utf-8")
-    text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
-    recipe_path.write_text(text, "utf-8")
-    recipe = recipes.read(str(recipe_path))
-    job = RecipeJob(recipe=recipe, host_file=host_file(tmp_path))
+    job, text = without_checksums(recipe_path)
     for added, verifying in (([line], []), ([], [line])):
         with pytest.raises(RecipeError, match=says) as caught:
             packages.pin(job, recipe_path, added, verifying)
@@ -313,7 +309,7 @@ def test_what_is_no_requirement_is_refused_before_pip_is_asked(
 
 @pytest.mark.parametrize("kind", [SupplyError, HostError])
 def test_packages_are_pinned_although_bazel_cannot_be_had(
-    recipe_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[TfwrightError]
+    recipe_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[TfwrightError]
 ) -> None:
     def refuse(*_args: object, **_keys: object) -> object:
         raise kind("tfwright could not obtain Bazel", remedy="-")
@@ -323,11 +319,7 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
 
     monkeypatch.setattr(binary, "obtain", refuse)
     monkeypatch.setattr(resolving, "closure", resolve)
-    text = recipe_path.read_text("utf-8")
-    text = text[: text.index("# Why zlib.")] + '[verify]\ncpu = "sse3"\n'
-    recipe_path.write_text(text, "utf-8")
-    recipe = recipes.read(str(recipe_path))
-    job = RecipeJob(recipe=recipe, host_file=host_file(tmp_path))
+    job, _ = without_checksums(recipe_path)
     pinned = packages.pin(job, recipe_path, ["wheel"])
     assert pinned.bazel == ""
     written = recipes.read(str(recipe_path))

@@ -211,45 +211,10 @@ def test_the_answer_is_readable_and_says_when_nothing_fits(
     assert re.search(r"\n  gcc +\S.*\[(\d)\]\n(.*\n)*  \[\1\] https://", said)
 
 
-@pytest.mark.parametrize(
-    ("name", "capability"),
-    [
-        ("RTX 3090", "8.6"),
-        ("rtx3090", "8.6"),
-        ("3090", "8.6"),
-        ("GTX 1080 Ti", "6.1"),
-        ("1080 Ti", "6.1"),
-        ("NVIDIA GeForce RTX 4070 SUPER", "8.9"),
-        ("Jetson Orin", "8.7"),
-        ("Jetson AGX Xavier", "7.2"),
-        ("Jetson Nano", "5.3"),
-        ("H100", "9.0"),
-        ("A100-SXM4-80GB", "8.0"),
-        ("Tesla V100-PCIE-16GB", "7.0"),
-        ("Tesla P100", "6.0"),
-        ("T4", "7.5"),
-        ("L4", "8.9"),
-        ("RTX 5090", "12.0"),
-        ("DGX Spark", "12.1"),
-        ("Quadro RTX 6000", "7.5"),
-        ("RTX A6000", "8.6"),
-        ("RTX 6000 Ada", "8.9"),
-        ("GeForce GT 650M", "3.0"),
-        ("GTX 680", "3.0"),
-        ("GTX 770", "3.0"),
-        ("GTX 780 Ti", "3.5"),
-        ("GeForce GTX TITAN X", "5.2"),
-        ("NVIDIA TITAN X (Pascal)", "6.1"),
-        ("GTX 750 Ti", "5.0"),
-        ("Tesla K80", "3.7"),
-    ],
-)
-def test_a_gpu_is_known_by_the_name_that_people_give_it(
-    name: str, capability: str, ubuntu: Host
-) -> None:
-    wanted = wishes.wish(ubuntu, gpu=name)
-    assert wanted.gpu == capability
-    assert wanted.named.startswith(f"{name}: https://developer.nvidia.com/cuda-")
+def test_a_gpu_is_known_by_the_name_that_people_give_it(ubuntu: Host) -> None:
+    wanted = wishes.wish(ubuntu, gpu="1080 Ti")
+    assert wanted.gpu == "6.1"
+    assert wanted.named.startswith("1080 Ti: https://developer.nvidia.com/cuda-")
 
 
 @pytest.mark.parametrize(

@@ -59,28 +59,20 @@ def ported(recipe: Path) -> str:
     return f"invoke port --recipe {shlex.quote(str(recipe))}"
 
 
+RETYPED = [
+    ("{new}", "--release nightly", r"(?:--release |v)([\d.]+\d(?:-rc\d)?)", "--release {shown}"),
+    ("{new} --release 2.6 --python 3.8", "--cuda 99.9", r"have CUDA (\d+\.\d+)", "--cuda {shown}"),
+    ("{mac} --release 2.6", "--cuda 11.2", r"the last one was ([\d.]+\d)", "--cuda {shown}"),
+    ("{mac} --release 2.6", "--cuda 11.2", "leave out --gpu and --cuda", ""),
+    ("{new} --release 1.8", "--python 3.12", r"takes Python ([23]\.\d+)", "--python {shown}"),
+    ("{new}", "--release 1.8@{short}", r"1\.8@COMMIT", "--release {shown}"),
+    ("{port}", "--to 'a b'", r"--to [\w.@]*\w", "{shown}"),
+    ("{port}", "--to 1.12.7", r"\b[rv]1\.12[\w.-]*\b", "--to {shown}"),
+]
+
+
 @pytest.mark.parametrize(
-    ("command", "wrong", "shows", "right"),
-    [
-        (
-            "{new}",
-            "--release nightly",
-            r"(?:--release |v)([\d.]+\d(?:-rc\d)?)",
-            "--release {shown}",
-        ),
-        (
-            "{new} --release 2.6 --python 3.8",
-            "--cuda 99.9",
-            r"have CUDA (\d+\.\d+)",
-            "--cuda {shown}",
-        ),
-        ("{mac} --release 2.6", "--cuda 11.2", r"the last one was ([\d.]+\d)", "--cuda {shown}"),
-        ("{mac} --release 2.6", "--cuda 11.2", "leave out --gpu and --cuda", ""),
-        ("{new} --release 1.8", "--python 3.12", r"takes Python ([23]\.\d+)", "--python {shown}"),
-        ("{new}", "--release 1.8@{short}", r"1\.8@COMMIT", "--release {shown}"),
-        ("{port}", "--to 'a b'", r"--to [\w.@]*\w", "{shown}"),
-        ("{port}", "--to 1.12.7", r"\b[rv]1\.12[\w.-]*\b", "--to {shown}"),
-    ],
+    ("command", "wrong", "shows", "right"), RETYPED, ids=[" ".join(row[:2]) for row in RETYPED]
 )
 def test_an_option_is_written_as_is_shown(  # noqa: PLR0913, PLR0917 what is typed, and where
     shell: CommandLine,

@@ -10,11 +10,10 @@ import subprocess
 import textwrap
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text, make_file, make_program
+from tests.making import change_text, find_text, make_file
 from tests.nightly.fake import builder_of, host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
@@ -24,11 +23,10 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import FollowTable, NightlyFile
 from tfwright.documents.recipe import ROOT
 from tfwright.documents.toml import load
-from tfwright.errors import HostError, SupplyError, ToolError
+from tfwright.errors import HostError, SupplyError
 from tfwright.index import wheels, write
 from tfwright.nightly import night, notices
 from tfwright.nightly import state as states
-from tfwright.nightly.notices import Notice
 from tfwright.tools.git.remote import Remote
 from tfwright.tools.process import file_lock
 
@@ -350,26 +348,3 @@ def test_what_a_night_follows_is_corrected(tmp_path: Path, follows: str) -> None
     fault = failing(lambda: newest(FollowTable.model_validate({follows: wrong})), SupplyError)
     key = find_text(r"Correct follow\.(\w+) in nightly\.toml", fault.remedy)
     assert newest(FollowTable.model_validate({key[1]: right})) == pinned
-
-
-def test_a_notice_that_was_not_taken_comes_in_the_next_night(tmp_path: Path) -> None:
-    taken, program = tmp_path / "taken", tmp_path / "program"
-    make_program(program, f"#!/bin/sh\ntest -e {taken} && cat >> {taken}\n")
-    table = {"program": [{"command": [str(program)]}]}
-    before = host_with(tmp_path / "host", "a", notices=table)
-    host = replace(before, channels=notices.channels_of(before.nightly.notices))
-    night.run(host)
-    builder = builder_of(host)
-    builder.raises["a"] = HostError("no gcc", remedy="Install it.")
-    builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
-    for _ in range(2):
-        builder.clock.next_night()
-        night.run(host)
-    (channel,) = host.channels
-    notice = Notice("thread", "a", "failing", "subject", "text")
-    failing(lambda: channel.send(notice), ToolError, "night")
-    # What was in the way is gone.
-    taken.touch()
-    builder.clock.next_night()
-    night.run(host)
-    assert "no gcc" in taken.read_text("utf-8")

@@ -1,7 +1,5 @@
 """What a night says of its orders, its timer and its index, done to the letter."""
 
-import errno
-import os
 import re
 import subprocess
 from dataclasses import replace
@@ -11,7 +9,6 @@ from pathlib import Path
 import pytest
 from tests.making import make_file, make_folder
 from tests.nightly import test_fleet, test_timer
-from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, commands, failing
 
@@ -21,11 +18,8 @@ from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
 from tfwright.index import matching
 from tfwright.match.wish import Wish
-from tfwright.nightly import fleets, night, notices, targets, timer, versions
-from tfwright.nightly import state as states
+from tfwright.nightly import fleets, notices, targets, timer, versions
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace
 from tfwright.nightly.timer import Schedule
 from tfwright.progress import SILENCE
 from tfwright.tools.process import command as programs
@@ -153,60 +147,3 @@ def test_a_wheel_of_two_versions_is_built_again(tmp_path: Path) -> None:
     write_wheel(tmp_path)
     relabel()
     assert (tmp_path / "out/demo-1.0+cpu-py3-none-any.whl").is_file()
-
-
-# Room
-
-
-class CrampedBuilder(FakeBuilder):
-    """Builds on a disk that holds a number of builds."""
-
-    home = Path()
-    most = 2
-    filled = False
-
-    def full(self) -> bool:
-        return len(list(self.home.glob("site/builds/*"))) >= self.most
-
-    def build(self, order: BuildOrder) -> NightlyBuild:
-        """Build, unless that fills the disk."""
-        if self.full():
-            self.filled = True
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return super().build(order)
-
-    def make_room(self, wanted: int) -> FreeSpace:
-        """Return what is free: before it was filled for the first time, a bit."""
-        free = 0 if self.filled and self.full() else wanted
-        return FreeSpace(free, wanted)
-
-
-@pytest.mark.medium
-@pytest.mark.parametrize("way", ["Free some space", "lower retention.size"])
-def test_a_full_disk_of_a_build_host_gets_room(tmp_path: Path, way: str) -> None:
-    made = host_with(tmp_path, "a")
-    builder = CrampedBuilder(builder_of(made).clock)
-    builder.home = tmp_path
-    cramped = replace(made, builder=builder)
-
-    def verdict(host: BuildHost, number: int) -> str:
-        builder.parts["a"] = {"recipe": str(number), "commit": "b" * 40}
-        found = night.run(host).verdicts["a"]
-        builder.clock.next_night()
-        return found
-
-    assert verdict(cramped, 1) == verdict(cramped, 2) == "good"
-    assert verdict(cramped, 3) == "blocked"
-    with states.opened(tmp_path) as state:
-        (blocked,) = [build for build in state.builds() if not build.good]
-        broken = state.build(blocked.id)
-    assert broken
-    assert broken.broken
-    assert way in broken.broken.remedy
-    if way == "Free some space":
-        builder.most = 9
-    else:
-        cramped = host_with(tmp_path, "a", retention={"size": 0})
-        cramped = replace(cramped, builder=builder, clock=builder.clock)
-    verdict(cramped, 4)
-    assert verdict(cramped, 5) == "good"

@@ -233,20 +233,6 @@ def test_room_is_made_in_the_memory(trial: Trial, way: str) -> None:
     assert trial.findings() == []
 
 
-@pytest.mark.parametrize("way", ["another machine", "take the flag out"])
-def test_a_flag_that_this_processor_lacks_is_removed_or_tried_elsewhere(
-    trial: Trial, way: str
-) -> None:
-    trial.file("/proc/cpuinfo", "flags : sse4_1 avx\n")
-    trial.changed(configure={"answers": {"CC_OPT_FLAGS": "-O2 -mavx2"}})
-    assert way in trial.remedy("a processor without")
-    if way == "another machine":
-        trial.file("/proc/cpuinfo", "flags : sse4_1 avx avx2\n")
-    else:
-        trial.changed(configure={"answers": {"CC_OPT_FLAGS": "-O2"}})
-    assert trial.findings() == []
-
-
 # GPUs
 
 

@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,12 +16,10 @@ from tests.remedies.following import QUOTED, CommandLine, commands, failing
 
 from tfwright import tasks
 from tfwright.documents import recipe as recipes
-from tfwright.documents import toml
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.patch import page as answers
-from tfwright.terminal import streams
 from tfwright.tools.git.patching import PatchHeader
 
 pytestmark = pytest.mark.medium
@@ -32,35 +29,31 @@ OPTION = r"--[a-z]+ [\w.]*\w"
 HELP = "'(invoke plan --help)'"
 
 
-@pytest.mark.parametrize(
-    ("fails", "shows", "then"),
-    [
-        ("invoke match --gpu nope", OPTION, "invoke match {shown}"),
-        ("invoke match --gpu sm_x", OPTION, "invoke match {shown}"),
-        ("invoke match --os Plan9", OPTION, "invoke match {shown}"),
-        (
-            "invoke new --gpu 12.0 --os Darwin",
-            r"without .*12\.0: TensorFlow ([\d.]+\d)",
-            "invoke match --os Darwin --release {shown}",
-        ),
-        ("invoke smoke", QUOTED, "{shown}"),
-        ("invoke plan --recipe nothing-like-it", QUOTED, "{shown}"),
-        ("invoke docter", QUOTED, "{shown}"),
-        ("invoke recipe", QUOTED, "{shown}"),
-        ("invoke recipies", QUOTED, "{shown}"),
-        ("invoke plan --json --colour", HELP, "{shown}"),
-        ("invoke plan --json --jobs many", HELP, "{shown}"),
-        ("invoke plan --json a-word", HELP, "{shown}"),
-        ("invoke schema --document none", r"\w+(?=[,.])", "invoke schema --document {shown}"),
-        ("invoke vault --gc --links", "one of them at a time", "invoke vault --gc"),
-        ("invoke vault --gc --links", "one of them at a time", "invoke vault --verify"),
-        (
-            "invoke index --folder {new}/a",
-            "^Name a folder that holds",
-            "invoke index --folder {new}",
-        ),
-    ],
-)
+RETYPED = [
+    ("invoke match --gpu nope", OPTION, "invoke match {shown}"),
+    ("invoke match --gpu sm_x", OPTION, "invoke match {shown}"),
+    ("invoke match --os Plan9", OPTION, "invoke match {shown}"),
+    (
+        "invoke new --gpu 12.0 --os Darwin",
+        r"without .*12\.0: TensorFlow ([\d.]+\d)",
+        "invoke match --os Darwin --release {shown}",
+    ),
+    ("invoke smoke", QUOTED, "{shown}"),
+    ("invoke plan --recipe nothing-like-it", QUOTED, "{shown}"),
+    ("invoke docter", QUOTED, "{shown}"),
+    ("invoke recipe", QUOTED, "{shown}"),
+    ("invoke recipies", QUOTED, "{shown}"),
+    ("invoke plan --json --colour", HELP, "{shown}"),
+    ("invoke plan --json --jobs many", HELP, "{shown}"),
+    ("invoke plan --json a-word", HELP, "{shown}"),
+    ("invoke schema --document none", r"\w+(?=[,.])", "invoke schema --document {shown}"),
+    ("invoke vault --gc --links", "one of them at a time", "invoke vault --gc"),
+    ("invoke vault --gc --links", "one of them at a time", "invoke vault --verify"),
+    ("invoke index --folder {new}/a", "^Name a folder that holds", "invoke index --folder {new}"),
+]
+
+
+@pytest.mark.parametrize(("fails", "shows", "then"), RETYPED, ids=[row[0] for row in RETYPED])
 def test_a_command_is_typed_as_its_message_shows(
     shell: CommandLine, fails: str, shows: str, then: str, tmp_path: Path
 ) -> None:
@@ -221,12 +214,6 @@ def test_a_line_of_a_recipe_is_corrected(recipe_file: Path, line: str) -> None:
     assert recipes.read(str(recipe_file))
 
 
-def test_the_right_file_is_named(shell: CommandLine, tmp_path: Path) -> None:
-    wrong = make_file(tmp_path / "small.toml", bytes(toml.LARGEST + 1))
-    shell.remedy(f"invoke plan --recipe {wrong}", "right")
-    shell.succeeds("invoke plan --recipe demo --until source")
-
-
 @pytest.mark.parametrize("release", ["1.8", "2.20"])
 def test_the_target_that_makes_a_wheel_of_a_release_is_written(release: str) -> None:
     numbers = Release.parse(release)
@@ -238,27 +225,3 @@ def test_the_target_that_makes_a_wheel_of_a_release_is_written(release: str) -> 
     fault = failing(lambda: insist(wrong), RecipeError)
     line = find_text(r"Write (target = \"\S+\") into \[compile\]", fault.remedy)
     insist(tomllib.loads(line[1])["target"])
-
-
-# Output
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_output_goes_where_there_is_room(tmp_path: Path) -> None:
-    code = "from tfwright.terminal import streams; streams.make_safe(); print('x')"
-
-    def printed(to: Path) -> subprocess.CompletedProcess[str]:
-        with to.open("w", encoding="utf-8") as stream:
-            return subprocess.run(
-                [sys.executable, "-c", code],
-                stdout=stream,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-
-    full = printed(Path("/dev/full"))
-    assert full.returncode == streams.NOT_WRITTEN_STATUS
-    assert "Make room where it leads to, or send it elsewhere" in full.stderr
-    assert printed(tmp_path / "elsewhere").returncode == 0
-    assert (tmp_path / "elsewhere").read_text("utf-8") == "x\n"

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 from collections import namedtuple
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,8 +29,7 @@ from tfwright.toolkit.sources import Supplier
 from tfwright.tools import apt
 from tfwright.tools.bazel import binary
 from tfwright.tools.remote.ssh import RemoteBuild
-from tfwright.vault import bundle, origins, substitutes
-from tfwright.vault.origins import Origins, Supply, WantedArchive
+from tfwright.vault import bundle, substitutes
 from tfwright.vault.store import Store
 from tfwright.workers import supply
 
@@ -265,46 +263,3 @@ def test_an_older_worker_says_something_else_and_is_updated(offered: Path, tmp_p
     said = json.dumps(supply.lacking(offered, worker))
     new = RemoteBuild(0.0, printed=said, log=str(log))
     assert supply.lacking_of(new, manifest)
-
-
-# Sources of a file
-
-
-def obtained(folder: Path, host_file: HostFile, url: str = "") -> Supply:
-    """Look for one file in all places that a host file names."""
-    store = Store(folder / "store")
-    wanted = WantedArchive("dep", SHA256, (url,) if url else ())
-    places = Origins(host_file, folder / "git")
-    return origins.obtain([wanted], store, places, SILENCE.progress)
-
-
-SHA256 = hashlib.sha256(b"right").hexdigest()
-
-
-@pytest.mark.usefixtures("in_a_hurry")
-@pytest.mark.parametrize("way", ["a mirror", "drop"])
-def test_a_file_with_other_bytes_is_had_from_a_mirror_or_dropped(
-    tmp_path: Path, serve: Callable[[Path], str], way: str
-) -> None:
-    for name, content in (("wrong", b"wrong"), ("right", b"right")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "dep.zip").write_bytes(content)
-    address = serve(tmp_path / "wrong")
-    store = Store(tmp_path / "own")
-
-    def admit() -> None:
-        with store.admitting(SHA256, address) as place:
-            place.write_bytes(b"wrong")
-
-    failing(admit, SupplyError, way)
-    keys: dict[str, object] = {"build_out": tmp_path}
-    assert obtained(tmp_path, HostFile.model_validate(keys), f"{address}dep.zip").missing
-    if way == "drop":
-        keys["drop"] = tmp_path / "right"
-    else:
-        keys["downloads"] = {address: serve(tmp_path / "right")}
-    found = obtained(tmp_path, HostFile.model_validate(keys), f"{address}dep.zip")
-    assert SHA256 in found.ways
-
-
-# A lock

@@ -25,13 +25,15 @@ def doctor(
     The exit status is 0 only if the build may start.
     """
     from tfwright import errors
-    from tfwright.doctor import page
+    from tfwright.doctor import page, requirements
 
-    facts, findings = look(job_of(recipe))
+    job = job_of(recipe)
+    facts, findings = look(job)
+    cost = requirements.forecast(job.recipe)
     blocks = any(finding.blocks for finding in findings)
     return Answer(
         findings,
-        partial(page.show_examination, recipe, facts, everything=all),
+        partial(page.show_examination, recipe, facts, everything=all, cost=cost),
         partial(page.examination_data, recipe, facts),
         # The status of the build that would be refused, so that a script can ask first.
         status=errors.HostError.exit_status if blocks else 0,

@@ -25,13 +25,20 @@ LABEL = 11
 
 
 def show_examination(
-    recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]", *, everything: bool = False
+    recipe: str,
+    facts: "Sequence[Fact]",
+    findings: "Sequence[Finding]",
+    *,
+    everything: bool = False,
+    cost: str = "",
 ) -> None:
     """Print the verdict, the findings with the worst first, then what this host has.
 
     What was looked for and not found is only in the list with `everything`.
     """
     text.line(text.bold(recipe), ": ", _verdict(findings))
+    if cost:
+        text.paragraph("", cost, indent=0)
     # Findings before facts: they are what the reader has to act on.
     told: dict[tuple[str, ...], int] = {}
     for number, finding in enumerate(findings, 1):

@@ -10,7 +10,7 @@ from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
 from tfwright.documents.home import ROOT
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.facts import compatibility
@@ -19,6 +19,7 @@ from tfwright.host import cuda, machine, probes, pythons, toolchain
 from tfwright.host.probes import Host
 from tfwright.printable import printable
 from tfwright.tools.git.program import OLDEST
+from tfwright.tools.process import capacity
 from tfwright.tools.process.command import open_container
 
 GIB = machine.GIB
@@ -33,6 +34,22 @@ SMALL_ROOM = 1 * GIB
 OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 
 TO_IMAGE = "Add it to the image, and write the new digest into [host.image]: docs/containers.md."
+
+
+def forecast(recipe: Recipe) -> str:
+    """Say what a build of TensorFlow from nothing takes; empty for any other target."""
+    source = recipe.source
+    whole = recipe.compile.target in {TENSORFLOW_TARGET, WHEEL_TARGET}
+    if source.interface == "own" or source.url.startswith("bundled:") or not whole:
+        return ""
+    cuda = recipe.configure.answers.get("TF_NEED_CUDA") is True
+    cost = compatibility.build_cost(source.release, cuda=cuda)
+    processors = capacity.cores()
+    more = "; a later release takes more" if source.release > cost.release else ""
+    return (
+        f"{cost}: about {cost.hours / processors:.1f} hours of compiling with {processors} "
+        f"processors{more}"
+    )
 
 
 class Requirements(HostComparison):

@@ -100,6 +100,23 @@ class Mac:
 
 
 @dataclass(frozen=True)
+class BuildCost:
+    """What a build of TensorFlow from nothing took."""
+
+    release: Release
+    cuda: bool
+    hours: float
+    """Of processor time."""
+    disk: int
+    """Gigabytes (10^9 bytes) in build_out."""
+    source: str
+
+    def __str__(self) -> str:
+        what = f"TensorFlow {self.release}{' with CUDA' if self.cuda else ''}"
+        return f"{what} took {self.hours:g} hours of processor time and {self.disk} GB of disk"
+
+
+@dataclass(frozen=True)
 class Hermetic:
     """The CUDA that Bazel downloads for a release, where a recipe is silent."""
 
@@ -139,6 +156,21 @@ def hermetic(release: Release) -> Hermetic | None:
     """Return what holds for a release; None for one that takes the CUDA of the host."""
     row = _of("hermetic", release)
     return Hermetic(**facts.frozen(row)) if row else None
+
+
+def build_cost(release: Release, *, cuda: bool) -> BuildCost:
+    """Return the measured build that is nearest to a release: the last before it, or the first."""
+    rows = facts.read(TABLE)["build_cost"]
+    known = [
+        BuildCost(Release.parse(row["release"]), **{k: v for k, v in row.items() if k != "release"})
+        for row in rows
+        if row["cuda"] is cuda
+    ]
+    return max(
+        (cost for cost in known if cost.release <= release),
+        key=lambda cost: cost.release,
+        default=known[0],
+    )
 
 
 def clang_capability(version: str) -> str:

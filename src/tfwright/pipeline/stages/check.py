@@ -30,7 +30,7 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     """
     # Known from the recipe alone, so it comes before the slower look at the host.
     answers = expected.interview(recipe, job.host_file)
-    for remark in expected.remarks(answers):
+    for remark in (*expected.remarks(answers), *_cost(job, recipe)):
         job.listener.note(remark)
     try:
         expected.insist_on_answers(answers)
@@ -58,6 +58,13 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
         pins = (*recipe.verify.requirements, *recipe.verify.plugins)
         pips.insist_on_reader(recipe.package.platform, version, pins)
     return host_facts.facts(recipe, job.host_file, host, interpreter)
+
+
+def _cost(job: Job, recipe: Recipe) -> tuple[str, ...]:
+    """Return what the first build of a recipe takes, before it begins."""
+    first = _reaches(job, "compile") and not job.places.bazel.exists()
+    cost = requirements.forecast(recipe) if first else ""
+    return (cost,) if cost else ()
 
 
 def _reaches(job: Job, stage: str) -> bool:
