@@ -262,6 +262,16 @@ def test_a_package_that_cannot_be_had_leaves_only_its_own_checksum_open(
     assert found["c_1_amd64.deb"] == ""
 
 
+def test_a_package_that_comes_under_another_name_leaves_its_checksum_open(
+    toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_file(tmp_path / "other_1_amd64.deb", "content")
+    monkeypatch.setattr(Supplier, "packages", lambda *_: [other])
+    with fails(SupplyError, "a_1_amd64.deb", "name"):
+        checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
+    assert learned(toolkit_recipe)["a_1_amd64.deb"] == ""
+
+
 def test_a_package_in_the_drop_folder_is_not_downloaded(
     toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import CommandLine, commands, failing, write_recipe
+from tests.tools.git import test_hostile as hostile
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
@@ -339,6 +340,18 @@ def test_a_compressor_is_installed(
     (folder / program).symlink_to(str(shutil.which(program)))
     pack()
     assert gzip.decompress((tmp_path / "made").read_bytes())
+
+
+serve = hostile.serve
+
+
+def test_a_server_that_does_not_give_a_commit_gives_way_to_a_mirror(
+    serve: hostile.Serve, upstream: Path, store: Path
+) -> None:
+    address, ref = serve(fetch=hostile.other_object), head(upstream)
+    fault = failing(lambda: archive.holding(ref, Origin(address), store), SupplyError)
+    named = mirrored(fault.remedy.replace("another mirror", "a mirror"), address, upstream, store)
+    assert archive.holding(ref, named, store) == upstream / ".git"
 
 
 # Patches

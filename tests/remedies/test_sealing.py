@@ -96,6 +96,12 @@ def test_what_packs_a_wheel_with_a_false_record_is_corrected(
 # Libraries of macOS
 
 
+def test_a_library_that_is_not_sound_is_made_in_another_way(tmp_path: Path) -> None:
+    wrong = machs.wheel(tmp_path, machs.SMALL[:60])
+    failing(lambda: machs.relinked(wrong), WheelError, "library")
+    assert machs.relinked(machs.wheel(tmp_path))
+
+
 CUDART = "@rpath/libcudart.9.2.dylib"
 
 

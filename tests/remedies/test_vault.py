@@ -30,6 +30,7 @@ from tfwright.tools import apt
 from tfwright.tools.bazel import binary
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle, substitutes
+from tfwright.vault.origins import Origins
 from tfwright.vault.store import Store
 from tfwright.workers import supply
 
@@ -263,3 +264,18 @@ def test_an_older_worker_says_something_else_and_is_updated(offered: Path, tmp_p
     said = json.dumps(supply.lacking(offered, worker))
     new = RemoteBuild(0.0, printed=said, log=str(log))
     assert supply.lacking_of(new, manifest)
+
+
+def test_a_dropped_file_that_was_removed_is_put_there_again(tmp_path: Path) -> None:
+    file = make_file(tmp_path / "drop/a", b"right")
+    places = Origins(HostFile(drop=file.parent), tmp_path / "git")
+    sha256 = hashlib.sha256(b"right").hexdigest()
+
+    def take() -> None:
+        places._take(file.parent, sha256, tmp_path / "taken")
+
+    take()
+    file.unlink()
+    failing(take, SupplyError, "again")
+    file.write_bytes(b"right")
+    take()

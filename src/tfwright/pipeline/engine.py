@@ -268,6 +268,7 @@ def _clear(job: Job) -> None:
         places.patched,
         repository_of(places.patched),
         places.readings,
+        places.configured,
         places.bazel,
         places.dist,
         places.logs,
