@@ -60,7 +60,7 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
         if key not in learned:
             learned |= _learned(job, key, keys)
         checksum = PinnedChecksum(key, learned[key])
-        toml_editing.put_value(path, key, checksum.learned.sha256)
+        toml_editing.put(path, key, checksum.learned.sha256)
         listener.note(f"Pinned {checksum}")
         found.append(checksum)
     return found

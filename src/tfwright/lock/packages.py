@@ -172,7 +172,7 @@ def _write(
         kept = [pin for pin in pins if packages.name_of(pin) in names]
         # The author's layout of a list that stays as it is stays as well.
         if kept != own and path.is_file():
-            toml_editing.put_list(path, (table, name), kept)
+            toml_editing.put(path, (table, name), kept)
         resolved[table] = [pin for pin in pins if pin not in kept]
     place = path.with_suffix(PINS)
     if place.is_file() or any(resolved.values()):

@@ -75,7 +75,7 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     target = patches_of(path) / inner
     changed = _write(tree, target, header, but=of_configure(job))
     # The patch is written first: a recipe must never name a file that does not exist.
-    toml_editing.put_list(path, ("source", "patches"), [*source.patches, inner])
+    toml_editing.put(path, ("source", "patches"), [*source.patches, inner])
     return WrittenPatch(target, changed, added=True)
 
 

@@ -20,7 +20,10 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
     """
     try:
         return json.loads(  # noqa: TID251 the one place
-            content, parse_int=_integer, parse_float=_real, parse_constant=_refused
+            content,
+            parse_int=lambda text: int(text) if len(text) <= LONGEST_NUMBER else _refused(text),
+            parse_float=lambda text: one if math.isfinite(one := float(text)) else _refused(text),
+            parse_constant=_refused,
         )
     except RecursionError as fault:
         # A hundred kilobytes of "[" are enough, and no handler of ValueError would see it.
@@ -28,15 +31,6 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
 
 
 # What is done with a larger number ends in an OverflowError, which no handler of ValueError sees.
-
-
-def _integer(text: str) -> int:
-    return int(text) if len(text) <= LONGEST_NUMBER else _refused(text)
-
-
-def _real(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _refused(text)
 
 
 def _refused(text: str) -> NoReturn:

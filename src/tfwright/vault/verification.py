@@ -67,7 +67,7 @@ def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
         # An archive, a package and a Bazel lie in a directory named after their checksum.
         if file and files.sha256(file) != path.name:
             yield Damage(path, "its checksum is not the one that it is kept under")
-        elif entry.kind == VENV and (changed := venv.changed_files(path)):
+        elif entry.kind == VENV and (changed := [*venv.changed_files(path)]):
             yield Damage.of_files(path, changed, "installed")
         # No RECORD has the interpreter's link, the venv's settings or a script.
         elif entry.kind == VENV and venv.differs(path):

@@ -53,8 +53,9 @@ def run(
     files.remove(venv.place)
     venv.place.parent.mkdir(parents=True, exist_ok=True)
     _copy_tests(job, table, tree.path)
+    home = job.places.home
     runner.run(
-        venv.creation(str(host.interpreter), host.python, job.places.home),
+        python_venv.creation(str(host.interpreter), host.python, venv.place, home),
         job.log("verify-venv"),
         remedy=python_venv.remedy_without(host.interpreter, host.python),
     )
@@ -81,7 +82,9 @@ def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step
     trials = _trials(job, table, "@WHEEL@") + _programs(job, table)
     # Python 2 needs virtualenv, so the version decides the command.
     version = host.python if host else ""
-    creation = _venv(job).creation("@PYTHON@", version, job.places.home)
+    from tfwright.tools.python import venv
+
+    creation = venv.creation("@PYTHON@", version, _venv(job).place, job.places.home)
     return creation, *(trial.command for trial in trials)
 
 
@@ -183,10 +186,15 @@ def _copy(job: Job, test: str) -> Path:
 
 def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     """Return the recipe's smoke programs, to be run on the first module that it imports."""
+    from tfwright.smoke import run as trying
+
     module = next(iter(table.imports), "tensorflow")
-    venv = _venv(job)
-    home, extra = job.places.home, table.env
-    return [Trial(name, venv.program(name, module, home, extra)) for name in table.smoke]
+    venv, home = _venv(job), job.places.home
+    programs = {name: str(trying.program(name)) for name in table.smoke}
+    return [
+        Trial(name, venv.execution(path, module, home=home, extra=table.env))
+        for name, path in programs.items()
+    ]
 
 
 def _installations(job: Job, table: VerifyTable, wheel: str) -> Iterator[Trial]:

@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import json_text
 from tfwright.tools.process import runner
 from tfwright.tools.python import package_clients, packages, pips, venv
@@ -81,11 +80,4 @@ def _install(
     """Let the pip of a venv choose versions, and install them."""
     listed = packages.listed(home.with_name("requirements.txt"), requirements)
     command = package_clients.pip(home / "bin/python", "install", *options, *listed, cwd=home)
-    try:
-        runner.run(command, log, remedy=remedy)
-    except ToolError as fault:
-        raise SupplyError(
-            f"pip found no versions for {', '.join(requirements)}: {packages.complaint(log)}",
-            remedy=remedy,
-            evidence=fault.evidence,
-        ) from fault
+    packages.run_pip(command, log, f"found no versions for {', '.join(requirements)}", remedy)
