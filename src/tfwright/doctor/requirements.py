@@ -93,7 +93,7 @@ class Requirements(HostComparison):
         if not (right_system and right_machine):
             # The sources are the same everywhere, so patches can be written on any host.
             remedy = (
-                "Build on such a machine; the stages up to 'source' run here: add --until source."
+                "Build on such a machine. With --until source, the first stages run here as well."
             )
             yield Finding(
                 f"this host is {self.host}",

@@ -23,6 +23,7 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     from tfwright.documents import recipe as recipes
     from tfwright.lock import checksums, packages
     from tfwright.port import page
+    from tfwright.terminal import console
     from tfwright.terminal.console import Terminal
 
     # Before the recipe is read as a whole: without these checksums it does not load.
@@ -30,7 +31,9 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     if path.is_file():
         checksums.pin(path, host_file.read(), Terminal())
     job = job_of(recipe, complete=packages.without_open)
-    return Answer(packages.pin(job, path, add, verify), page.show_pinned)
+    with console.working("pinning"):
+        pinned = packages.pin(job, path, add, verify)
+    return Answer(pinned, page.show_pinned)
 
 
 @task(help=RECIPE | JSON)

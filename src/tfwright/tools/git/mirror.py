@@ -33,6 +33,7 @@ LEFTOVERS = (
 )
 """What a git that was killed leaves behind, and GitPython."""
 REMEDY = "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
+SILENT = "Check the network, or name a mirror that has it in the host file: [mirrors]"
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,7 @@ class PinnedMirror(GitRepository):
             raise SupplyError(
                 f"{pin} could not be fetched from {origin.address}: "
                 f"{fault.what.removeprefix('git failed: ')}",
-                remedy=f"{REMEDY}.",
+                remedy=f"{SILENT if isinstance(fault, SilentServerError) else REMEDY}.",
                 evidence=fault.evidence,
             ) from fault
         absent = lacking(self, pin)
