@@ -8,7 +8,7 @@ from pathlib import Path
 from tfwright.doctor import images
 from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
 from tfwright.documents.release import Release

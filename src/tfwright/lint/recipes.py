@@ -18,7 +18,7 @@ from tfwright.configure import expected, validation
 from tfwright.documents import composing
 from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.recipe import Recipe

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from tfwright.documents import words
+from tfwright.documents.names import CpuLevel
 from tfwright.documents.release import Release, is_version
-from tfwright.documents.words import CpuLevel
 from tfwright.errors import RecipeError
 from tfwright.facts import gpus
 from tfwright.host import cuda
 from tfwright.host.probes import Host
+from tfwright.printable import guess
 from tfwright.tools import json_text
 
 LEVELS: tuple[str, ...] = get_args(CpuLevel)
@@ -179,7 +179,7 @@ def _named(name: str) -> dict[str, str]:
                 f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
                 remedy="For the CPU alone, leave out --gpu.",
             )
-        meant = words.guess(name, gpus.names())
+        meant = guess(name, gpus.names())
         raise RecipeError(
             f"No GPU of NVIDIA is known by the name {name!r}{meant}; the list is of "
             f"{gpus.published()}",

@@ -283,14 +283,7 @@ class PinnedMirror(GitRepository):
         if lacking(self, pin) == []:
             return
         before, begun = size(self.path), time.monotonic()
-        self._transfer()
-        seconds, brought = time.monotonic() - begun, size(self.path) - before
-        whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
-        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB{whole}")
-
-    def _transfer(self) -> None:
-        """Bring the commit, then the wanted files that did not come with it."""
-        pin, origin = self._pin, self._origin
+        # The commit, then the wanted files that did not come with it.
         try:
             transport.insist_on_host(origin.address)
             if lacking(self, pin) is None:
@@ -316,6 +309,9 @@ class PinnedMirror(GitRepository):
             )
         if absent:
             raise self._incomplete(absent)
+        seconds, brought = time.monotonic() - begun, size(self.path) - before
+        whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
+        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB{whole}")
 
     def _fetch(self, *arguments: str) -> None:
         command = transport.fetching(self, *arguments, progress=True)
