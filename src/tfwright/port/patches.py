@@ -8,6 +8,7 @@ from typing import Literal
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
+from tfwright.printable import shell_word
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools import files
@@ -73,8 +74,9 @@ def copy(patch: Path, target: Path, base: str) -> None:
     The recipe that it comes from keeps its own: `invoke patch --refresh` writes into the copy.
     """
     if target.exists():
+        old, new = shell_word(str(target)), shell_word(f"{target}.old")
         raise RecipeError(
-            f"{target} exists already", remedy=f"Move it, and port again: mv {target} {target}.old"
+            f"{target} exists already", remedy=f"Move it, and port again: mv {old} {new}"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     text = patch.read_text("utf-8", "surrogateescape")

@@ -30,6 +30,7 @@ from tfwright.pipeline.stages import check, configure, fetch
 from tfwright.pipeline.stages import source as sources
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
+from tfwright.printable import shell_word
 from tfwright.recipes import bazel
 from tfwright.rules import tree_files
 from tfwright.rules.dropping import DropFacts
@@ -76,7 +77,7 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     wanted = target.of(old, to)
     place = path.with_name(f"{wanted.recipe_name(old.recipe)}.toml")
     if place.exists():
-        raise RecipeError(f"{place} exists already", remedy=_MOVE.format(place=place))
+        raise RecipeError(f"{place} exists already", remedy=_moving(place))
     head = target.HEAD.format(to=wanted.name)
     files.write(place, schemas.headed(head, path.read_text("utf-8"), place.parent))
     porting = _Porting(old, place)
@@ -99,7 +100,9 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     return Port(place, wanted.commit, tuple(pins))
 
 
-_MOVE = "Use it as it is; or, to port again, move it first: mv {place} {place}.old"
+def _moving(place: Path) -> str:
+    old, new = shell_word(str(place)), shell_word(f"{place}.old")
+    return f"Use it as it is; or, to port again, move it first: mv {old} {new}"
 
 
 class _Porting:
@@ -134,7 +137,7 @@ class _Porting:
         if own is None:
             raise RecipeError(
                 f"{folder / self.path.stem}.toml exists already",
-                remedy=_MOVE.format(place=folder / f"{self.path.stem}.toml"),
+                remedy=_moving(folder / f"{self.path.stem}.toml"),
             )
         self.made.append(own)
         files.write(own, shared.read_bytes())
