@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tfwright import __version__
 from tfwright.documents import faults, nightly, recipe
-from tfwright.documents.home import SHIPPED
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.nightly import Target

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 from tfwright import printable
 from tfwright.documents import filesystem, host_file, nightly
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.errors import Evidence, HostError, RecipeError
 from tfwright.tools import files, json_text
 from tfwright.tools.process import pipes, runner

@@ -15,7 +15,7 @@ from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, Composing, pins_copied
 from tfwright.documents.faults import line_of
-from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
+from tfwright.documents.filesystem import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
@@ -372,7 +372,7 @@ def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rul
     source = job.recipe.source.model_copy(update={"patches": tuple(applied), "assets": {}})
     pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
     try:
-        return external.read(job.job, pins, repository, None)
+        return external.ExternalRules(job.job, pins, repository).rules()
     except TfwrightError:
         # Each patch fits by itself, and may need another one; or the rules can only be read with
         # patches that do not fit: the report says so and goes on.

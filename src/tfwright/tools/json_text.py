@@ -3,10 +3,13 @@
 import json
 import math
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel
 
 from tfwright.documents import filesystem
 
+Model = TypeVar("Model", bound=BaseModel)
 LONGEST_NUMBER = 100
 """Digits of an integer."""
 LARGEST = 64 * 2**20
@@ -45,3 +48,12 @@ def record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def kept(path: Path, model: type[Model]) -> Model | None:
+    """Return what a file of ours holds; None if it is missing, damaged or of another version."""
+    try:
+        with filesystem.open_file(path) as stream:
+            return model.model_validate_json(stream.read())
+    except (OSError, ValueError):
+        return None

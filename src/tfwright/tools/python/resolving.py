@@ -1,5 +1,6 @@
 """All packages that some packages need, at the versions that pip of the target Python chooses."""
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,9 +58,10 @@ def closure(
             options.append(f"--constraint={constraints}")
         _install(home, wanted, options, log, _REMEDY)
         chosen = _installed(home, log)
-    named = {packages.name_of(line) for line in wanted}
+    # The extras of a package decide what it needs, so that the pin keeps them.
+    named = {packages.name_of(line): re.sub(r"[^\[]*(\[.*?\])?.*", r"\1", line) for line in wanted}
     pins = chosen.items() - {item for item in fresh.items() if item[0] not in named}
-    return tuple(sorted(f"{name}=={version}" for name, version in pins))
+    return tuple(sorted(f"{name}{named.get(name, '')}=={version}" for name, version in pins))
 
 
 def _installed(home: Path, log: Path) -> dict[str, str]:
