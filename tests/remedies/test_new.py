@@ -173,24 +173,18 @@ def test_a_recipe_of_our_own_tree_is_copied(shell: CommandLine, folder: Path) ->
     assert "A copy of own" in (folder / "mine.toml").read_text("utf-8")
 
 
-@pytest.mark.parametrize("way", ["rename", "delete"])
-def test_a_ported_recipe_that_exists_is_renamed_or_deleted(
-    shell: CommandLine, ported: str, recipe: Path, way: str
+def test_a_ported_recipe_that_exists_is_moved_and_never_deleted(
+    shell: CommandLine, ported: str, recipe: Path
 ) -> None:
     shell.succeeds(f"{ported} --to r1.12")
-    assert way in shell.remedy(f"{ported} --to r1.12").casefold()
     made = recipe.with_name("small-r1.12.toml")
-    if way == "rename":
-        made.rename(recipe.with_name("other.toml"))
-    else:
-        made.unlink()
+    moved = recipe.with_name("small-r1.12.toml.old")
+    assert f"mv {made} {moved}" in " ".join(shell.remedy(f"{ported} --to r1.12").split())
+    made.rename(moved)
     shell.succeeds(f"{ported} --to r1.12")
 
 
-@pytest.mark.parametrize("way", ["Delete it", "rename it"])
-def test_a_patch_that_is_in_the_way_of_a_port_is_deleted_or_renamed(
-    tmp_path: Path, way: str
-) -> None:
+def test_a_patch_that_is_in_the_way_of_a_port_is_moved(tmp_path: Path) -> None:
     patch, target = tmp_path / "r1.8/a.patch", tmp_path / "r1.12/a.patch"
     for path in (patch, target):
         make_file(path, "Why: a text\n")
@@ -198,10 +192,7 @@ def test_a_patch_that_is_in_the_way_of_a_port_is_deleted_or_renamed(
     def port() -> None:
         patches.copy(patch, target, "0" * 40)
 
-    failing(port, RecipeError, way)
-    if way == "Delete it":
-        target.unlink()
-    else:
-        target.rename(target.with_name("b.patch"))
+    failing(port, RecipeError, f"mv {target} {target}.old")
+    target.rename(target.with_name("a.patch.old"))
     port()
     assert target.is_file()
