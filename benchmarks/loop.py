@@ -89,7 +89,7 @@ class Loop:
         lines = (self.tree / self.file).read_text("utf-8").splitlines()
         self.line, self.last = len(lines), lines[-1]
         self.write(0)
-        toml_editing.put_list(self.recipe, ("source", "patches"), [*self.patches, self.name])
+        toml_editing.put(self.recipe, ("source", "patches"), [*self.patches, self.name])
         self.build("compile")
 
     def write(self, number: int) -> None:

@@ -1,12 +1,13 @@
 """The venv that `python3 tasks.py` makes for itself."""
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-from tests.making import make_file
+from tests.making import make_file, make_program
 
 from tfwright import bootstrap
 from tfwright.errors import HostError, SupplyError
@@ -17,6 +18,17 @@ def test_a_damaged_mark_makes_the_venv_again(tmp_path: Path, content: bytes) -> 
     (tmp_path / "requirements.txt").write_text("six==1.11.0\n", "utf-8")
     (tmp_path / "tfwright-requirements").write_bytes(content)
     assert not bootstrap._ready(tmp_path, tmp_path, "requirements.txt")
+
+
+@pytest.mark.parametrize("script", ["#!/bin/sh\nexit 1\n", "#!/no/such/python\n"])
+def test_a_venv_of_another_host_is_made_again(tmp_path: Path, script: str) -> None:
+    text = "six==1.11.0\n"
+    (tmp_path / "requirements.txt").write_text(text, "utf-8")
+    (tmp_path / "tfwright-requirements").write_text(hashlib.sha256(text.encode()).hexdigest())
+    make_program(tmp_path / "bin/python", script)
+    assert not bootstrap._ready(tmp_path, tmp_path, "requirements.txt")
+    make_program(tmp_path / "bin/python", "#!/bin/sh\n")
+    assert bootstrap._ready(tmp_path, tmp_path, "requirements.txt")
 
 
 @pytest.mark.parametrize("option", ["--unpack", "--lacking"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tfwright import __version__
-from tfwright.documents import home
+from tfwright.documents import filesystem as home
 
 pytestmark = pytest.mark.medium
 

@@ -11,7 +11,7 @@ from tests.making import make_file
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import file_of
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import Table
 

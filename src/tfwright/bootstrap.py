@@ -77,8 +77,21 @@ def _ready(place: Path, root: Path, wanted: str) -> bool:
     """Tell whether the venv was finished from the requirements as they are now."""
     marks = place / "tfwright-requirements"
     done = marks.read_text("utf-8", "replace").split() if marks.is_file() else []
-    # A venv breaks when the Python that it was made from is removed or upgraded.
-    return _sha256(root / wanted) in done and (place / "bin/python").exists()
+    return _sha256(root / wanted) in done and _runs(place)
+
+
+def _runs(place: Path) -> bool:
+    """Tell whether the venv's Python imports a compiled package.
+
+    It does not when the Python that it was made from is gone, or the checkout was copied from a
+    host with another system, C library or Python.
+    """
+    command = [str(place / "bin/python"), "-c", "import pydantic_core"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 no shell
+    except OSError:
+        return False
+    return done.returncode == 0
 
 
 @contextmanager
@@ -170,7 +183,7 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
 def _make_venv(place: Path) -> None:
     """Make an empty venv, unless there is a finished one."""
     # Only its requirements changed; pip then installs the difference.
-    if (place / "bin/python").exists() and (place / "tfwright-requirements").exists():
+    if (place / "tfwright-requirements").exists() and _runs(place):
         return
     shutil.rmtree(place, ignore_errors=True)
     try:

@@ -53,6 +53,13 @@ class Evidence:
         object.__setattr__(self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines)
 
 
+def said(fault: Exception) -> str:
+    """Return what happened, in a line, for work that goes on with the next thing."""
+    if isinstance(fault, TfwrightError):
+        return fault.what
+    return f"a flaw in tfwright: {type(fault).__name__}: {fault}"
+
+
 class TfwrightError(Exception):
     """An expected failure: what happened, what to do about it, and the evidence."""
 

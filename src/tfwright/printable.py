@@ -11,7 +11,7 @@ use, and the mirror that did not answer.
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 CUT = "…"
 _started: tuple[str, re.Pattern[str]] | None = None
@@ -126,3 +126,24 @@ def _escaped(found: re.Match[str]) -> str:
 
 def _escaped_within_line(found: re.Match[str]) -> str:
     return found[0] if found[0] in _KEPT_IN_TEXT else _escaped(found)
+
+
+LONGEST_COMPARED = 100
+"""Characters that are compared: the time grows with the square of the length."""
+SIMILAR = 0.6
+"""Share of equal characters from which two words are alike."""
+
+
+def nearest(word: str, known: Iterable[str], similar: float = SIMILAR) -> str:
+    """Return the known word that is most like another; empty if none is."""
+    # Every command imports this module, and few meet a word that is not known.
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:LONGEST_COMPARED], list(known), n=1, cutoff=similar)
+    return near[0] if near else ""
+
+
+def guess(word: str, known: Iterable[str], similar: float = SIMILAR) -> str:
+    """Return the end of a sentence about an unknown word: the question for the nearest one."""
+    near = nearest(word, known, similar)
+    return f"; did you mean {near!r}?" if near else ""

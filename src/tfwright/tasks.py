@@ -5,7 +5,7 @@ from typing import Any
 from invoke import Collection
 
 from tfwright.bisect.command import bisect
-from tfwright.build.command import build, clean, fetch, plan, reproduce, shell
+from tfwright.build.command import build, clean, plan, reproduce, shell
 from tfwright.bundle.command import bundle
 from tfwright.cache.command import cache
 from tfwright.cost.command import cost
@@ -16,7 +16,7 @@ from tfwright.image.command import image
 from tfwright.index.command import index
 from tfwright.init.command import init
 from tfwright.lint.command import lint
-from tfwright.lock.command import lock, pin
+from tfwright.lock.command import fetch, lock, pin
 from tfwright.match.command import match
 from tfwright.nightly.command import nightly, report
 from tfwright.patch.command import patch

@@ -13,7 +13,7 @@ from tests.upstream import commit
 
 from tfwright.bisect import bisection as bisecting
 from tfwright.bisect import trial
-from tfwright.bisect.bisection import Bisection, expected_trials, first_bad
+from tfwright.bisect.bisection import Bisection, expected_trials, suspects
 from tfwright.bisect.steps import BisectStep, steps_between
 from tfwright.bisect.trial import Symptom, TrialAnswer, Trials
 from tfwright.documents import nightly, recipe
@@ -178,7 +178,7 @@ def wanted(tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch) ->
     commits = [CommitLine(commit=commit, subject="Note") for commit in COMMITS]
     steps = tuple(steps_between(good, bad, commits, tmp_path / "steps"))
     build = NightlyBuild.model_validate(BUILD)
-    return Bisection(build, build, good, steps, Symptom("compile"), ())
+    return Bisection(build, build, good, steps, Symptom("compile"), {})
 
 
 def run(wanted: Bisection) -> bisecting.BisectOutcome:
@@ -191,8 +191,7 @@ def test_the_commit_that_broke_the_compiler_is_named(
 ) -> None:
     building(FakeEngine(culprit).build)
     outcome = run(wanted)
-    assert outcome.culprits is not None
-    assert outcome.culprits.first_bad.commit == COMMITS[culprit]
+    assert outcome.suspects[-1].commit == COMMITS[culprit]
     assert outcome.result.line == "the compiler found an error"
 
 
@@ -201,7 +200,7 @@ def test_what_passes_now_is_not_blamed_on_the_last_commit(
 ) -> None:
     building(FakeEngine(len(COMMITS)).build)
     outcome = run(wanted)
-    assert outcome.culprits is None
+    assert not outcome.suspects
     assert outcome.start.answer == "good"
 
 
@@ -220,8 +219,7 @@ def test_an_interrupted_run_repeats_no_trial(wanted: Bisection, building: Buildi
     outcome = run(wanted)
     assert outcome.remembered == 2
     assert len(fake.built) == len(set(fake.built))
-    assert outcome.culprits is not None
-    assert outcome.culprits.first_bad.commit == COMMITS[5]
+    assert outcome.suspects[-1].commit == COMMITS[5]
 
 
 def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
@@ -245,7 +243,7 @@ def test_a_good_build_that_fails_now_points_at_the_host(
 ) -> None:
     building(Mock(side_effect=failed("compile")))
     outcome = run(wanted)
-    assert (outcome.culprits, outcome.ran) == (None, 1)
+    assert (outcome.suspects, outcome.ran) == ((), 1)
 
 
 def test_a_lock_file_that_broke_is_named(
@@ -266,8 +264,7 @@ def test_a_lock_file_that_broke_is_named(
     building(build)
     monkeypatch.setattr("tfwright.nightly.targets.fingerprint", lambda job: str(job.locked))
     outcome = run(replace(wanted, start=good, steps=steps))
-    assert outcome.culprits
-    assert outcome.culprits.first_bad.said == "the lock file"
+    assert outcome.suspects[-1].said == "the lock file"
     assert outcome.ran == 2
 
 
@@ -528,7 +525,7 @@ def test_the_first_bad_step_is_found_wherever_it_is(count: int) -> None:
             tried.append(step)  # noqa: B023 called within the loop
             return "bad" if step >= culprit else "good"
 
-        assert first_bad(range(count), judged).suspects == (culprit,)
+        assert suspects(range(count), judged) == (culprit,)
         assert len(tried) <= expected_trials(count) + 1
 
 
@@ -538,9 +535,9 @@ def test_steps_that_cannot_be_tried_leave_more_than_one_suspect() -> None:
             return "skip"
         return "bad" if step >= 5 else "good"
 
-    found = first_bad(range(10), tried)
-    assert found.suspects == (4, 5, 6)
-    assert found.first_bad == 6
+    found = suspects(range(10), tried)
+    assert found == (4, 5, 6)
+    assert found[-1] == 6
 
 
 def test_a_single_step_needs_no_trial() -> None:
@@ -550,5 +547,5 @@ def test_a_single_step_needs_no_trial() -> None:
         asked.append(step)
         return "good"
 
-    found = first_bad(["only"], tried)
-    assert (found.first_bad, asked) == ("only", [])
+    found = suspects(["only"], tried)
+    assert (found[-1], asked) == ("only", [])

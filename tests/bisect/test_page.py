@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfwright.bisect import page
-from tfwright.bisect.bisection import Bisection, BisectOutcome, Culprits, HostChange
+from tfwright.bisect.bisection import Bisection, BisectOutcome
 from tfwright.bisect.steps import BisectStep
 from tfwright.bisect.trial import Symptom, TrialResult
 from tfwright.documents import recipe
@@ -33,7 +33,7 @@ def build(name: str) -> NightlyBuild:
     )
 
 
-def wanted(*changes: HostChange) -> Bisection:
+def wanted(**changes: tuple[str, str]) -> Bisection:
     return Bisection(
         build("monday"),
         build("tuesday"),
@@ -46,9 +46,9 @@ def wanted(*changes: HostChange) -> Bisection:
 
 
 def printed(
-    outcome: BisectOutcome, capsys: pytest.CaptureFixture[str], *changes: HostChange
+    outcome: BisectOutcome, capsys: pytest.CaptureFixture[str], **changes: tuple[str, str]
 ) -> str:
-    page.show_outcome(wanted(*changes), outcome)
+    page.show_outcome(wanted(**changes), outcome)
     return capsys.readouterr().out
 
 
@@ -59,7 +59,7 @@ def as_json(outcome: BisectOutcome) -> Any:  # noqa: ANN401 what JSON holds
 def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = BisectOutcome(Culprits(STEPS[1], STEPS[1:2]), GOOD, FAILED, 2, 1)
+    found = BisectOutcome(STEPS[1:2], GOOD, FAILED, 2, 1)
     shown = printed(found, capsys)
     assert "Broken by commit bbbbbbbbbbbb Note" in shown
     assert "compile fails: error: no member named x" in shown
@@ -73,7 +73,7 @@ def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(
 def test_several_changes_are_listed_where_trials_failed_otherwise(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = BisectOutcome(Culprits(STEPS[2], STEPS[1:]), GOOD, FAILED, 2, 0)
+    found = BisectOutcome(STEPS[1:], GOOD, FAILED, 2, 0)
     shown = printed(found, capsys)
     assert "Broken by one of these changes" in shown
     assert [step.said in shown for step in STEPS] == [False, True, True]
@@ -81,7 +81,7 @@ def test_several_changes_are_listed_where_trials_failed_otherwise(
 
 
 def test_what_passes_now_is_not_blamed_on_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:
-    found = BisectOutcome(None, GOOD, GOOD, 1, 0)
+    found = BisectOutcome((), GOOD, GOOD, 1, 0)
     shown = printed(found, capsys)
     assert "what failed in tuesday passes now" in shown
     assert "invoke nightly --now" in shown
@@ -91,15 +91,15 @@ def test_what_passes_now_is_not_blamed_on_the_recipe(capsys: pytest.CaptureFixtu
 def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = BisectOutcome(None, FAILED, FAILED, 1, 0)
+    found = BisectOutcome((), FAILED, FAILED, 1, 0)
     assert "something that tfwright does not record" in printed(found, capsys)
-    shown = printed(found, capsys, HostChange("cc", "gcc 12", ""))
+    shown = printed(found, capsys, cc=("gcc 12", ""))
     assert "cc, from gcc 12 to none" in shown
     assert as_json(found)["verdict"] == "host"
 
 
 def test_at_the_start_the_number_of_trials_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_start(wanted(HostChange("cc", "gcc 12", "gcc 13")))
+    page.show_start(wanted(cc=("gcc 12", "gcc 13")))
     assert capsys.readouterr().err.splitlines() == [
         "monday is good, tuesday fails in compile.",
         "3 changes in between: about 3 trials, each up to compile.",
@@ -124,8 +124,7 @@ def test_of_a_change_that_is_no_commit_the_kept_inputs_are_compared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     patch = BisectStep("patch 0001-x.patch", INPUTS)
-    culprits = Culprits(patch, (patch,))
-    shown = printed(BisectOutcome(culprits, GOOD, FAILED, 1, 0), capsys)
+    shown = printed(BisectOutcome((patch,), GOOD, FAILED, 1, 0), capsys)
     assert (
         "Read what changed with 'diff -r /srv/builds/monday/inputs "
         "/srv/builds/tuesday/inputs'." in shown

@@ -30,5 +30,5 @@ def test_the_actions_whose_time_changed_most_are_listed(capsys: pytest.CaptureFi
     row = TimeChange("Compiling a.cc", None, 12.0)
     said = shown(CostPage(PAGE, "monday", (row,)), capsys)
     assert said.startswith("Actions whose time changed most:\n")
-    assert "+12 s" in said
+    assert "+12.0 s" in said
     assert "Compiling a.cc new" in said

@@ -39,7 +39,7 @@ def proxy() -> Iterator[str]:
 
 def asked(monkeypatch: pytest.MonkeyPatch, *, github: bool, index: bool) -> list[str]:
     answer = Availability(there=github or None, why="a reason")
-    monkeypatch.setattr(client, "ask", lambda _: answer)
+    monkeypatch.setattr(client, "ask", lambda *_: answer)
     monkeypatch.setattr(network, "_index_answers", lambda: index)
     recipe = recipes.read("linux-r1.8-cpu")
     return [finding.found for finding in network.findings(recipe, HostFile())]

@@ -72,10 +72,10 @@ def test_bazel_is_bounded_as_configure_does(release: str, version: str, *, taken
 
 
 def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn() -> None:
-    for tested in compatibility.tested():
-        row = compatibility.cuda(tested.cuda)
+    for tested in TABLE["tested"]:
+        row = compatibility.cuda(tested["cuda"])
         assert row
-        assert is_within(tested.cudnn, row.cudnn[0].partition(".")[0], row.cudnn[1])
+        assert is_within(tested["cudnn"], row.cudnn[0].partition(".")[0], row.cudnn[1])
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_wheel_that_does_not_fit_says_why(wanted: dict[str, str], reason: str)
 
 def test_the_driver_and_an_installed_cuda_are_said_where_pip_does_not_bring_them() -> None:
     driver, cuda = first(gpu="8.6", release="2.10").notes
-    assert "450.80.02" in driver
+    assert "455.23" in driver
     assert "CUDA 11.2" in cuda
     assert len(first(gpu="8.6", release="2.19").notes) == 1
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.failing import fails
 
+from tfwright.build import verified
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
@@ -30,7 +31,9 @@ def bundled() -> list[Recipe]:
 
 
 def fitting(bundled: list[Recipe], wanted: Wish, host: Host) -> list[str]:
-    return [one.recipe for one in ranking.rank(bundled, wanted, host) if not one.differs]
+    return [
+        one.recipe for one in ranking.rank(bundled, wanted, host, verified.said) if not one.differs
+    ]
 
 
 def values(wanted: Wish) -> dict[str, str]:
@@ -54,6 +57,38 @@ def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(ubuntu: Host) ->
     assert (found.cpu, found.glibc) == ("sse4.2", "2.17")
     mac = wishes.wish(ubuntu, system="Darwin")
     assert wishes.of_wheels(mac, ubuntu) == mac
+
+
+@pytest.mark.parametrize(
+    ("asked", "part", "read"),
+    [
+        ({"python": "cp312"}, "python", "3.12"),
+        ({"python": "3.12.3"}, "python", "3.12"),
+        ({"python": "27"}, "python", "2.7"),
+        ({"cuda": "12.8.1"}, "cuda", "12.8"),
+        ({"machine": "arm64"}, "machine", "aarch64"),
+        ({"system": "macos", "machine": "aarch64"}, "machine", "arm64"),
+        ({"system": "win", "machine": "x64"}, "machine", "AMD64"),
+    ],
+)
+def test_what_people_write_is_read_as_tfwright_writes_it(
+    asked: dict[str, str], part: str, read: str, ubuntu: Host
+) -> None:
+    assert vars(wishes.wish(ubuntu, **asked))[part] == read
+
+
+@pytest.mark.parametrize(
+    ("asked", "option"),
+    [
+        ({"machine": "arm64", "cpu": "avx"}, "--cpu"),
+        ({"system": "mac", "glibc": "2.17"}, "--glibc"),
+    ],
+)
+def test_what_a_machine_cannot_have_is_refused(
+    asked: dict[str, str], option: str, ubuntu: Host
+) -> None:
+    with fails(RecipeError, option):
+        wishes.wish(ubuntu, **asked)
 
 
 def test_a_gpu_is_served_by_code_for_its_own_major_version_only(
@@ -84,7 +119,7 @@ def test_the_nearest_say_all_that_differs_and_another_system_is_far(
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
     ranked = ranking.rank(
-        bundled, Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"), ubuntu
+        bundled, Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"), ubuntu, verified.said
     )
     assert ranked[0].recipe == "macos-r1.8-cuda9.2"
     assert ranked[0].differs == ("Python 3.6", "CUDA 9.2")
@@ -96,7 +131,9 @@ def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it
 ) -> None:
     ranked = {
         one.recipe: one
-        for one in ranking.rank(bundled, Wish(system="Linux", cuda="10", glibc="2.17"), ubuntu)
+        for one in ranking.rank(
+            bundled, Wish(system="Linux", cuda="10", glibc="2.17"), ubuntu, verified.said
+        )
     }
     assert ranked["linux-r2.1-cuda10.1"].differs == (
         "sets no limit for glibc; built here, it may need 2.27",
@@ -107,7 +144,9 @@ def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it
 
 
 def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Host) -> None:
-    assert "demo" not in [one.recipe for one in ranking.rank(bundled, Wish(), ubuntu)]
+    assert "demo" not in [
+        one.recipe for one in ranking.rank(bundled, Wish(), ubuntu, verified.said)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +201,7 @@ def test_the_answer_is_readable_and_says_when_nothing_fits(
     bundled: list[Recipe], ubuntu: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
-    ranked = ranking.rank(bundled, wanted, ubuntu)
+    ranked = ranking.rank(bundled, wanted, ubuntu, verified.said)
     page.show_matches(page.MatchAnswer(wanted, [], ranked, releases.needs(wanted), ()))
     said = capsys.readouterr().out
     assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\n")
@@ -186,7 +225,7 @@ def test_a_gpu_that_is_a_whole_machine_brings_its_processor(
 ) -> None:
     wanted = wishes.wish(ubuntu, gpu=name)
     assert wanted.machine == machine
-    for candidate in ranking.rank(bundled, wanted, ubuntu):
+    for candidate in ranking.rank(bundled, wanted, ubuntu, verified.said):
         assert candidate.differs or "sm121" in candidate.recipe
 
 
@@ -196,7 +235,7 @@ def test_other_gpus_are_nearer_than_no_cuda_and_new_releases_than_old_ones(
     wanted = wishes.wish(ubuntu, gpu="H100")
     ranked = [
         candidate.recipe
-        for candidate in ranking.rank(bundled, wanted, ubuntu)
+        for candidate in ranking.rank(bundled, wanted, ubuntu, verified.said)
         if not candidate.elsewhere
     ]
     assert ranked[0] == "linux-r2.21-cuda12.8-sm120"
@@ -210,7 +249,7 @@ def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
     assert wanted.release == "1.8"
     assert "TensorFlow 1.8" in str(wanted)
     assert values(wanted)["TensorFlow"] == "1.8"
-    for candidate in ranking.rank(bundled, wanted, ubuntu):
+    for candidate in ranking.rank(bundled, wanted, ubuntu, verified.said):
         of_release = "-r1.8-" in candidate.recipe
         other = any(text.startswith("TensorFlow ") for text in candidate.differs)
         assert other is not of_release

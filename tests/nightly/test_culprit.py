@@ -11,23 +11,13 @@ from tfwright.nightly import night
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost
-from tfwright.nightly.notices import Notice
+from tfwright.nightly.notices import Channel, Notice
 from tfwright.nightly.state import Culprit
 
 
-class Inbox:
-    """A channel that keeps what it is sent."""
-
-    name = "inbox"
-
-    def __init__(self) -> None:
-        self.notices: list[Notice] = []
-
-    def send(self, notice: Notice) -> None:
-        self.notices.append(notice)
-
-
-def failing_host(tmp_path: Path, answers: list[Culprit | None]) -> tuple[BuildHost, list[str]]:
+def failing_host(
+    tmp_path: Path, answers: list[Culprit | None], sent: list[Notice] | None = None
+) -> tuple[BuildHost, list[str]]:
     """Return a host whose recipe a broke after a good night; each bisection gives an answer."""
     asked: list[str] = []
 
@@ -38,25 +28,25 @@ def failing_host(tmp_path: Path, answers: list[Culprit | None]) -> tuple[BuildHo
 
     host = host_with(tmp_path, "a", "b", url="https://wheels.example/")
     changed_after_a_night(host).broken["a"] = Breakage(stage="compile", line="error: broken")
-    return replace(host, bisect=bisect, channels=(Inbox(),)), asked
+    return replace(host, bisect=bisect, channels=(inbox(sent if sent is not None else []),)), asked
 
 
-def sent_to(host: BuildHost) -> list[Notice]:
-    (inbox,) = host.channels
-    assert isinstance(inbox, Inbox)
-    return inbox.notices
+def inbox(sent: list[Notice]) -> Channel:
+    return Channel("inbox", sent.append)
 
 
 def test_a_new_failure_is_bisected_once_and_its_notice_and_feed_name_the_change(
     tmp_path: Path,
 ) -> None:
-    host, asked = failing_host(tmp_path, [Culprit("", "Broken by commit c0ffee", "c0ffee")])
+    sent: list[Notice] = []
+    culprit = Culprit("", "Broken by commit c0ffee", "c0ffee")
+    host, asked = failing_host(tmp_path, [culprit], sent)
     outcome = night.run(host)
     assert outcome.culprits == {"a": "Broken by commit c0ffee"}
     builder_of(host).clock.next_night()
     assert night.run(host).culprits == {}
     assert asked == ["a"]
-    (notice,) = sent_to(host)
+    (notice,) = sent
     assert "Broken by commit c0ffee." in notice.text
     assert "/builds/" in notice.url
     assert "Broken by commit c0ffee" in (host.site / "feed.xml").read_text()
@@ -78,12 +68,13 @@ def test_another_reason_is_bisected_again(tmp_path: Path) -> None:
 def test_a_bisection_beyond_the_budget_goes_on_in_the_next_night_and_is_told_then(
     tmp_path: Path,
 ) -> None:
-    host, asked = failing_host(tmp_path, [None, Culprit("", "Broken by the lock file")])
+    sent: list[Notice] = []
+    host, asked = failing_host(tmp_path, [None, Culprit("", "Broken by the lock file")], sent)
     night.run(host)
     builder_of(host).clock.next_night()
     night.run(host)
     assert asked == ["a", "a"]
-    first, second = sent_to(host)
+    first, second = sent
     assert "Broken by" not in first.text
     assert "Broken by the lock file." in second.text
     assert first.thread == second.thread
@@ -107,13 +98,13 @@ def test_a_bisection_that_cannot_be_made_costs_no_night(tmp_path: Path) -> None:
 
 
 def test_new_wheels_are_told_where_that_is_asked_for(tmp_path: Path) -> None:
-    inbox = Inbox()
+    sent: list[Notice] = []
     host = host_with(tmp_path, "a", url="https://wheels.example/", notices={"wheels": True})
-    host = replace(host, channels=(inbox,))
+    host = replace(host, channels=(inbox(sent),))
     for _ in range(2):
         night.run(host)
         builder_of(host).clock.next_night()
-    (notice,) = inbox.notices
+    (notice,) = sent
     assert notice.subject.startswith("a: new wheel 1.0+g")
     assert "sha256" in notice.text
     assert notice.url.startswith("https://wheels.example/builds/")

@@ -295,15 +295,6 @@ def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
     assert asked[2:] == ["two"]
 
 
-def test_a_wheel_that_no_worker_could_build_again_is_not_called_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ssh, "run", rebuilding({}, []))
-    fleet = ssh_fleet(tmp_path, "one", "two")
-    with fails(HostError, "no answer"):
-        fleet.reproduce(order_again(tmp_path, "one"))
-
-
 def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

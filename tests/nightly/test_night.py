@@ -4,11 +4,9 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,7 +24,7 @@ from tfwright.nightly import builds, night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, FreeSpace, NightOutcome
-from tfwright.nightly.notices import Notice
+from tfwright.nightly.notices import Channel, Notice
 from tfwright.tools.process import file_lock
 
 pytestmark = pytest.mark.medium
@@ -67,13 +65,8 @@ def test_the_first_night_builds_and_the_second_does_nothing(tmp_path: Path) -> N
     assert set(pass_night(host).verdicts.values()) == {"unchanged"}
     assert sorted(builder_of(host).built) == ["a", "b"]
     assert latest(host)["a"]["state"] == "good-unchanged"
-
-
-def test_only_what_changed_is_built_again(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b")
-    pass_night(host)
-    builder_of(host).parts["b"] = {"recipe": "2", "commit": "a" * 40}
-    assert pass_night(host).verdicts == {"a": "unchanged", "b": "good"}
+    # Only what changed is built again.
+    assert pass_night(host, a="2").verdicts == {"a": "good", "b": "unchanged"}
 
 
 def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
@@ -89,10 +82,9 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
 def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     pass_night(host)
-    for name in ("a", "b"):
-        builder_of(host).parts[name] = {"recipe": "2", "commit": "b" * 40}
+    builder_of(host).parts["b"] = {"recipe": "2", "commit": "b" * 40}
     builder_of(host).broken["a"] = BROKEN
-    assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
+    assert pass_night(host, a="2").verdicts == {"a": "failed", "b": "good"}
     assert latest(host)["a"]["state"] == "newly failing"
     assert latest(host)["a"]["wheel"]["tested"] == "passed"
     assert len(listed(host, "tf-a")) == 1
@@ -102,15 +94,10 @@ def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Pa
 def test_failing_is_new_once_then_still_and_then_fixed(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
-    builder_of(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
-    builder_of(host).broken["a"] = BROKEN
     seen = []
-    for _ in range(2):
-        pass_night(host)
-        seen.append(latest(host)["a"]["state"])
-    builder_of(host).broken.clear()
-    for _ in range(2):
-        pass_night(host)
+    for broken in ({"a": BROKEN}, {"a": BROKEN}, {}, {}):
+        builder_of(host).broken = broken
+        pass_night(host, a="2")
         seen.append(latest(host)["a"]["state"])
     assert seen == ["newly failing", "still failing", "newly fixed", "good-unchanged"]
 
@@ -160,7 +147,9 @@ def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
 def test_a_server_that_does_not_answer_blocks_one_recipe(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     builder_of(host).unreachable.add("a")
-    assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
+    outcome = pass_night(host)
+    assert outcome.verdicts == {"a": "blocked", "b": "good"}
+    assert outcome.details == {"a": "the server does not answer"}
 
 
 def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
@@ -253,31 +242,22 @@ def test_retention_hides_first_and_deletes_later(tmp_path: Path) -> None:
     assert len(list(host.builds.glob("*"))) == 2
 
 
-def test_retention_never_takes_the_last_good_wheel(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0, "size": 1})
-    pass_night(host)
-    good = listed(host, "tf-a")
-    builder_of(host).broken["a"] = BROKEN
-    for number in range(5):
-        builder_of(host).parts["a"] = {"recipe": f"x{number}", "commit": "a" * 40}
-        pass_night(host)
-    assert listed(host, "tf-a") == good
-    assert latest(host)["a"]["state"] == "still failing"
-
-
-def test_nights_that_fail_hide_no_wheel(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 0})
+@pytest.mark.parametrize(("limits", "failed"), [({"count": 1, "size": 1}, 0), ({"count": 2}, 2)])
+def test_nights_that_fail_hide_no_wheel(
+    tmp_path: Path, limits: dict[str, int], failed: int
+) -> None:
+    host = host_with(tmp_path, "a", retention={"hidden_days": 0, **limits})
     for number in range(3):
         pass_night(host, a=number)
     wheels = listed(host, "tf-a")
-    assert len(wheels) == 2
+    assert len(wheels) == limits["count"]
     builder_of(host).broken["a"] = BROKEN
     for number in range(5):
-        builder_of(host).parts["a"] = {"recipe": f"x{number}", "commit": "a" * 40}
-        pass_night(host)
+        pass_night(host, a=f"x{number}")
     assert listed(host, "tf-a") == wheels
+    assert latest(host)["a"]["state"] == "still failing"
     # The failed builds have a count of their own.
-    assert len(list(host.builds.iterdir())) == 4
+    assert len(list(host.builds.iterdir())) == limits["count"] + failed
 
 
 def test_a_deletion_that_is_cut_off_leaves_no_half_of_a_build(
@@ -296,9 +276,8 @@ def test_a_deletion_that_is_cut_off_leaves_no_half_of_a_build(
 
     with monkeypatch.context() as patched:
         patched.setattr("tfwright.tools.files.shutil.rmtree", cut_off)
-        builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
         with pytest.raises(KeyboardInterrupt):
-            pass_night(host)
+            pass_night(host, a="2")
     for folder in host.builds.iterdir():
         assert builds.read(folder)
     pass_night(host)
@@ -447,20 +426,14 @@ def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(tmp_path: P
     assert sorted(builder_of(host).built) == ["a", "b"]
 
 
-def test_a_failure_that_a_cut_off_night_tried_again_stays_in_that_night(tmp_path: Path) -> None:
-    host = cut_off_after_a_failure(tmp_path, "a", "b")
-    # The resumed night builds it once more, and keeps the second verdict.
-    assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
-    builder_of(host).unreachable.add("a")
-    assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
-
-
-def test_a_failure_that_a_cut_off_night_had_no_room_to_try_again_stays_in_it(
-    tmp_path: Path,
+@pytest.mark.parametrize(("free", "second"), [(10**15, "failed"), (0, "blocked")])
+def test_a_failure_of_a_cut_off_night_stays_in_it_tried_again_or_not(
+    tmp_path: Path, free: int, second: str
 ) -> None:
     host = cut_off_after_a_failure(tmp_path, "a", "b")
-    builder_of(host).free = 0
-    assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
+    builder_of(host).free = free
+    # The resumed night keeps the second verdict.
+    assert pass_night(host).verdicts == {"a": second, "b": "good"}
     builder_of(host).unreachable.add("a")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
 
@@ -491,26 +464,12 @@ def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(tmp_pa
     assert sorted(builder_of(host).built) == ["a", "a", "b"]
 
 
-def test_a_yanked_wheel_says_why(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    pass_night(host)
-    (name,) = listed(host, "tf-a")
-    site.yank(tmp_path, name, "wrong cuDNN")
-    with states.opened(tmp_path) as state:
-        site.publish(host.nightly, state, host.clock())
-    page = json.loads((host.site / "simple/tf-a/index.json").read_text())
-    assert page["files"][0]["yanked"] == "wrong cuDNN"
-    assert json.loads((host.site / "match.json").read_text())["wheels"] == []
-
-
 class Heard:
     """A channel that can be out of order."""
 
     def __init__(self) -> None:
         self.notices: list[Notice] = []
         self.broken = False
-
-    name = "test"
 
     def send(self, notice: Notice) -> None:
         if self.broken:
@@ -524,32 +483,22 @@ class Heard:
 
 def with_channel(host: BuildHost) -> tuple[BuildHost, Heard]:
     heard = Heard()
-    return BuildHost(host.nightly, host.builder, host.clock, channels=(heard,)), heard
+    return BuildHost(
+        host.nightly, host.builder, host.clock, channels=(Channel("test", heard.send),)
+    ), heard
 
 
 def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
     pass_night(host)
-    builder_of(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
     builder_of(host).broken["a"] = BROKEN
     for _ in range(3):
-        pass_night(host)
+        pass_night(host, a="2")
     assert heard.kinds == ["failing"]
     builder_of(host).broken.clear()
     pass_night(host)
     assert heard.kinds == ["failing", "fixed"]
     assert heard.notices[0].thread == heard.notices[1].thread
-
-
-def test_a_dead_channel_delays_a_notice_and_fails_no_night(tmp_path: Path) -> None:
-    host, heard = with_channel(host_with(tmp_path, "a"))
-    builder_of(host).broken["a"] = BROKEN
-    heard.broken = True
-    pass_night(host)
-    assert heard.kinds == []
-    heard.broken = False
-    pass_night(host)
-    assert heard.kinds == ["failing"]
 
 
 def test_a_recipe_that_is_blocked_for_some_nights_stays_blocked_and_is_told(tmp_path: Path) -> None:
@@ -593,18 +542,17 @@ def test_a_night_that_is_cut_off_is_noticed_until_one_ends(tmp_path: Path) -> No
 
 
 def test_a_notice_that_a_channel_refuses_holds_up_no_other(tmp_path: Path) -> None:
-    host, heard = with_channel(host_with(tmp_path, "a", "b"))
-    send = heard.send
+    heard: list[Notice] = []
 
     def picky(notice: Notice) -> None:
         if notice.target == "a":
             raise ValueError("a flaw that only this notice meets")
-        send(notice)
+        heard.append(notice)
 
-    heard.send = picky  # type: ignore[method-assign]
+    host = replace(host_with(tmp_path, "a", "b"), channels=(Channel("picky", picky),))
     builder_of(host).broken |= {"a": BROKEN, "b": BROKEN}
     pass_night(host)
-    assert [notice.target for notice in heard.notices] == ["b"]
+    assert [notice.target for notice in heard] == ["b"]
 
 
 def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(tmp_path: Path) -> None:
@@ -649,12 +597,11 @@ def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(tmp_p
 def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
     host, dead = with_channel(host_with(tmp_path, "a"))
     alive = Heard()
-    alive.name = "alive"
     dead.broken = True
-    both = BuildHost(host.nightly, host.builder, host.clock, channels=(dead, alive))
+    both = replace(host, channels=(*host.channels, Channel("alive", alive.send)))
     builder_of(host).broken["a"] = BROKEN
     pass_night(both)
-    assert alive.kinds == ["failing"]
+    assert (dead.kinds, alive.kinds) == ([], ["failing"])
     dead.broken = False
     # Not a second time to the one that has it.
     assert watched(both) == 1
@@ -681,12 +628,6 @@ def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) 
     assert len(named) == 2
     # Hidden two nights before it is deleted.
     assert len(kept) > len(shown)
-
-
-def test_the_outcome_says_why_a_target_is_blocked(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b")
-    builder_of(host).unreachable.add("b")
-    assert pass_night(host).details == {"b": "the server does not answer"}
 
 
 def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
@@ -721,52 +662,14 @@ def test_a_second_host_says_who_holds_the_directory(tmp_path: Path) -> None:
             time.sleep(60)
     """
     argv = [sys.executable, "-c", textwrap.dedent(script)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=own_path()) as other:
+    path = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=path) as other:
         assert other.stdout
         other.stdout.readline()
         with fails(HostError, tmp_path, other.pid):
             night.run(host)
         other.kill()
     assert pass_night(host).verdicts == {"a": "good"}
-
-
-def own_path() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-
-
-NIGHT = """
-import sys
-from pathlib import Path
-from tests.nightly.fake import host_with
-from tfwright.nightly import night
-limits = {"count": 2, "hidden_days": 0}
-host = host_with(Path(sys.argv[1]), *"abcdef", reproduce=True, retention=limits)
-host.builder.parts = {name: {"recipe": sys.argv[2], "commit": "a" * 40} for name in "abcdef"}
-host.clock.pass_seconds(86400 * int(sys.argv[2]))
-night.run(host)
-"""
-
-
-@pytest.mark.slow
-def test_a_night_that_is_killed_at_any_moment_goes_on(tmp_path: Path) -> None:
-    """Kill nights at growing delays; each leaves a whole site, which a rerun completes."""
-    delay = 0.25
-    kills = 0
-    for number in range(1, 25):
-        argv = [sys.executable, "-c", NIGHT, str(tmp_path), str(number)]
-        with subprocess.Popen(argv, cwd=ROOT, env=own_path()) as process:
-            time.sleep(delay)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                kills += 1
-        delay = 0.25 + (delay + 0.07) % 1.5
-        assert_site_is_whole(tmp_path / "site")
-        ended = subprocess.run(argv, cwd=ROOT, env=own_path(), check=False, capture_output=True)
-        assert ended.returncode == 0, ended.stderr.decode()
-        assert_site_is_whole(tmp_path / "site")
-        page = json.loads((tmp_path / "site/latest.json").read_text())
-        assert {target["state"] for target in page["targets"]} <= {"good", "good-unchanged"}
-    assert kills > 10
 
 
 def assert_site_is_whole(folder: Path) -> None:

@@ -22,10 +22,9 @@ from tests.making import make_file
 from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.nightly import notices
-from tfwright.nightly.notices import MailChannel, Notice, ProgramChannel, WebhookChannel
+from tfwright.nightly.notices import Notice
 from tfwright.tools import mail
 from tfwright.tools.http.client import post_json
-from tfwright.tools.mail import Letter, MailServer
 
 NOTICE = Notice(
     thread="a failing 1f",
@@ -35,6 +34,15 @@ NOTICE = Notice(
     text="compile: error\nLast good: 2026-11-21.\n",
     url="https://wheels.example/builds/x/",
 )
+
+
+MAIL = MailTable(to=("t@example.org",), sender="b@example.org", host="127.0.0.1")
+
+
+def send(**channel: MailTable | WebhookTable | ProgramTable) -> None:
+    """Send the notice by the channel of one table."""
+    table = NoticesTable.model_validate({name: (one,) for name, one in channel.items()})
+    notices.channels_of(table)[0].send(NOTICE)
 
 
 class _Smtp(socketserver.StreamRequestHandler):
@@ -74,22 +82,17 @@ def smtp() -> Iterator[Any]:
 
 def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
     with smtp() as server:
-        port = int(server.server_address[1])
-        table = MailTable(
-            to=("team@example.org",), sender="b@example.org", host="127.0.0.1", port=port
-        )
-        MailChannel(table).send(NOTICE)
+        send(mail=MAIL.changed(port=int(server.server_address[1])))
     (mail,) = server.mails
     headers = mail.partition("\n\n")[0].splitlines()
-    assert "To: team@example.org" in headers
+    assert "To: t@example.org" in headers
     assert not any(header.startswith("Bcc:") for header in headers)
     assert "In-Reply-To: <a.failing.1f@tfwright.invalid>" in headers
     assert NOTICE.url in mail
 
 
 def test_a_mail_has_the_same_text_as_html_with_a_link() -> None:
-    letter = Letter("b@example.org", ("t@example.org",), "s", "text", "t", notices.as_html(NOTICE))
-    kinds = [part.get_content_type() for part in mail.message(letter).iter_parts()]
+    kinds = [part.get_content_type() for part in notices.letter(MAIL, NOTICE).iter_parts()]
     assert kinds == ["text/plain", "text/html"]
     hostile = replace(NOTICE, text="<script>\n&", url='https://x/"><b>')
     assert "<script>" not in notices.as_html(hostile)
@@ -99,7 +102,7 @@ def test_a_mail_has_the_same_text_as_html_with_a_link() -> None:
 
 @pytest.mark.parametrize("service", ["plain", "slack", "teams", "matrix"])
 def test_a_webhook_gets_what_its_service_understands(service: str) -> None:
-    body = notices.BODIES[service](NOTICE)
+    body = notices.body(service, NOTICE)
     said = json.dumps(body)
     assert "newly failing" in said
     assert "compile: error" in said
@@ -113,26 +116,20 @@ def test_a_webhook_gets_what_its_service_understands(service: str) -> None:
 
 def test_what_a_build_said_is_no_markup_of_slack() -> None:
     hostile = replace(NOTICE, text="<!channel> & <https://evil|x>")
-    assert "<!channel>" not in str(notices.BODIES["slack"](hostile)["text"])
+    assert "<!channel>" not in str(notices.body("slack", hostile)["text"])
 
 
 def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    table = MailTable(to=("t@example.org",), sender="b@example.org", host="127.0.0.1", port=port)
     with fails(SupplyError):
-        MailChannel(table).send(NOTICE)
+        send(mail=MAIL.changed(port=port))
 
 
-@pytest.mark.parametrize(
-    ("host", "sender"), [("a..b", "b@example.org"), ("127.0.0.1", "b\n@example.org")]
-)
-def test_what_smtp_cannot_write_is_a_supply_error(host: str, sender: str) -> None:
-    letter = Letter(sender, ("t@example.org",), "subject", "text", "thread")
-    with smtp() as server:
-        given = MailServer(host, server.server_address[1], "none")
-        with fails(SupplyError):
-            mail.send(given, letter)
+@pytest.mark.parametrize("host", ["a..b", "."])
+def test_a_host_that_smtp_cannot_write_is_a_supply_error(host: str) -> None:
+    with fails(SupplyError):
+        send(mail=MAIL.changed(host=host))
 
 
 @pytest.mark.parametrize("said", [b"2", b"220-and so on\r\n" * 4000])
@@ -150,13 +147,12 @@ def test_a_mail_server_that_never_comes_to_an_end_is_given_up(
                 client.sendall(said)
                 time.sleep(0.01)
 
-    letter = Letter("b@example.org", ("t@example.org",), "s", "text", "thread")
     begun = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=serve, daemon=True).start()
         port = listening.getsockname()[1]
         with fails(SupplyError):
-            mail.send(MailServer("127.0.0.1", port, "none"), letter)
+            send(mail=MAIL.changed(port=port))
     assert time.monotonic() - begun < 10
 
 
@@ -187,7 +183,7 @@ def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
     token = make_file(tmp_path / "token", "t0ken\n")
     token.chmod(0o600)
     with hook(200) as (url, heard):
-        WebhookChannel(WebhookTable(url=url, token_file=token), 1).send(NOTICE)
+        send(webhook=WebhookTable(url=url, token_file=token))
     assert heard[0]["auth"] == "Bearer t0ken"
     assert heard[0]["target"] == "a"
     assert heard[0]["text"].startswith("a: newly failing")
@@ -195,7 +191,7 @@ def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
 
 def test_a_refusing_webhook_is_named_without_its_secret_path() -> None:
     with hook(500) as (url, _), pytest.raises(SupplyError) as caught:
-        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+        send(webhook=WebhookTable(url=url))
     assert "status 500" in caught.value.what
     assert "secret-path" not in caught.value.what
 
@@ -215,12 +211,12 @@ def test_a_webhook_that_answers_without_an_end_has_taken_the_notice() -> None:
 
         threading.Thread(target=serve, daemon=True).start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/hook"
-        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+        send(webhook=WebhookTable(url=url))
 
 
 def test_a_webhook_that_leads_elsewhere_has_not_taken_the_notice() -> None:
     with hook(302) as (url, heard), fails(SupplyError, 302):
-        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+        send(webhook=WebhookTable(url=url))
     assert len(heard) == 1
 
 
@@ -273,7 +269,7 @@ def test_a_program_reads_the_notice_and_gets_a_clean_environment(
     heard = tmp_path / "heard"
     code = "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + str(dict(os.environ)))"
     command = (sys.executable, "-c", code, str(heard))
-    ProgramChannel(ProgramTable(command=command), 1).send(NOTICE)
+    send(program=ProgramTable(command=command))
     text = heard.read_text()
     assert '"kind": "failing"' in text
     assert "SECRET_OF_THE_BUILD" not in text
@@ -281,7 +277,7 @@ def test_a_program_reads_the_notice_and_gets_a_clean_environment(
 
 def test_a_program_that_fails_is_a_tool_error() -> None:
     with fails(ToolError, "exit status 1"):
-        ProgramChannel(ProgramTable(command=("/bin/false",)), 1).send(NOTICE)
+        send(program=ProgramTable(command=("/bin/false",)))
 
 
 def test_every_channel_has_a_name_without_secrets() -> None:

@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from tfwright.nightly import builds, night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
 from tfwright.nightly.night import BuildHost, BuildOrder
-from tfwright.nightly.notices import Notice
+from tfwright.nightly.notices import Channel, Notice
 from tfwright.nightly.pages import build as pages
 from tfwright.nightly.state import Culprit
 from tfwright.tools import redaction
@@ -22,17 +22,6 @@ from tfwright.tools import redaction
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n"
 CANARIES = (TOKEN, "MIIEowIBAAKCAQEA", "hunter2hunter2", f"{ROOT}/")
-
-
-@dataclass
-class Heard:
-    """A channel that keeps what it was given."""
-
-    name: str = "heard"
-    notices: list[Notice] = field(default_factory=list)
-
-    def send(self, notice: Notice) -> None:
-        self.notices.append(notice)
 
 
 def published(host: BuildHost) -> dict[str, str]:
@@ -81,9 +70,9 @@ def leaking(builder: FakeBuilder) -> Callable[[BuildOrder], NightlyBuild]:
 def test_a_secret_of_any_source_is_published_nowhere(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard = Heard()
+    heard: list[Notice] = []
     host = host_with(tmp_path, "a", "b", url="https://w.example/", title=f"Wheels {TOKEN}")
-    host = BuildHost(host.nightly, host.builder, host.clock, channels=(heard,))
+    host = replace(host, channels=(Channel("heard", heard.append),))
     builder = changed_after_a_night(host)
     secret = f"{ROOT}/x: token={TOKEN}"
     match way:
@@ -107,7 +96,7 @@ def test_a_secret_of_any_source_is_published_nowhere(
     site.yank(host.directory, wheel, f"it holds {TOKEN}")
     site.refresh(host.nightly)
     texts = published(host)
-    texts |= {notice.subject: repr(notice) for notice in heard.notices}
+    texts |= {notice.subject: repr(notice) for notice in heard}
     assert newest
     texts["report"] = pages.markdown(newest, host.builds / newest.id)
     assert leaks(texts) == []

@@ -14,7 +14,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, failure
 from tfwright.nightly.pages import charts, site, views
 from tfwright.nightly.pages.views import TargetFacts
-from tfwright.nightly.state import Culprit, KeptBuild, PastNight, SmokeCount, WaitingBuild
+from tfwright.nightly.state import Culprit, KeptBuild, PastNight, WaitingBuild
 
 NOW = dt.datetime(2026, 1, 1, 2, tzinfo=dt.UTC)
 
@@ -145,10 +145,13 @@ def a_build(number: int, seconds: float, size: int) -> KeptBuild:
 
 def test_plots_have_axes_with_numbers_and_days() -> None:
     builds = [a_build(0, 5400, 390_000_000), a_build(1, 3600, 410_000_000)]
-    smoke = {"b0": SmokeCount(5, 0, 1), "b1": SmokeCount(4, 1, 1)}
+    smoke = {
+        "b0": {"passed": 5, "failed": 0, "skipped": 1},
+        "b1": {"passed": 4, "failed": 1, "skipped": 1},
+    }
     times, sizes, programs = charts.history(builds, smoke)
     assert [*times.marks.values()] == ["0 min", "50 min", "100 min"]
-    assert [*sizes.marks.values()] == ["0 B", "300 MB", "600 MB"]
+    assert [*sizes.marks.values()] == ["0 bytes", "300.0 MB", "600.0 MB"]
     assert (sizes.first, sizes.last) == ("2026-01-01", "2026-01-02")
     assert programs.kinds == ["passed", "skipped", "failed"]
     first, last = times.bars

@@ -131,7 +131,7 @@ def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     second = make_file(own.with_name("0002-second.patch"), text)
     folder = tmp_path / "patches"
     listed = [str(patch.relative_to(folder)) for patch in (own, second)]
-    toml_editing.put_list(path, ("source", "patches"), listed)
+    toml_editing.put(path, ("source", "patches"), listed)
     with fails(RecipeError, "2", f"--recipe {path} --refresh 1"):
         patches.prepare(job_of(path, tmp_path), 2)
 
@@ -147,7 +147,7 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
         "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n",
     )
     listed = [name, "demo/0002-second.patch"]
-    toml_editing.put_list(path, ("source", "patches"), listed)
+    toml_editing.put(path, ("source", "patches"), listed)
     job = job_of(path, tmp_path)
     patches.prepare(job, 1)
     # Nothing was edited yet, so that another one may take the place.

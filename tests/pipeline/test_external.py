@@ -12,7 +12,7 @@ from tests.upstream import commit
 
 from tfwright.documents.recipe import FetchTable, SubstituteTable
 from tfwright.pipeline import external
-from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.external import ExternalRules, RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
@@ -46,9 +46,9 @@ def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(
     pins = RecipePins(source, recipe.bazel, recipe.fetch)
     repository = upstream / ".git"
 
-    alone = external.read(job, pins, repository, None)
+    alone = ExternalRules(job, pins, repository).rules()
     assert [found.name for found in alone.repositories] == ["zlib"]
-    rules = external.read(job, pins, repository, programs)
+    rules = ExternalRules(job, pins, repository, programs).rules()
     assert [found.name for found in rules.repositories] == ["zlib", "rules_cc"]
 
     def locked(programs: Programs | None) -> Lock:
@@ -92,7 +92,7 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
     source = recipe.source.model_copy(update={"commit": pinned})
     pins = RecipePins(source, recipe.bazel, FetchTable(substitutes=tables))
     repository = upstream / ".git"
-    assert [*external.in_force(job, pins, repository, None, None).fetch.substitutes] == ["gone"]
+    assert [*ExternalRules(job, pins, repository).in_force(None).pins.fetch.substitutes] == ["gone"]
 
     # A lock that was written where both were missing decides, whatever is here now.
     replaced = [
@@ -104,4 +104,4 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
         bazel=LockedBazel(version="1.0.0"),
         substitutes=tuple(replaced),
     )
-    assert external.in_force(job, pins, repository, None, locked) == pins
+    assert ExternalRules(job, pins, repository).in_force(locked).pins == pins

@@ -12,6 +12,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, SupplyError
+from tfwright.facts import compatibility
 from tfwright.lint import recipes as lint
 from tfwright.lock import packages
 from tfwright.match.wish import Wish
@@ -251,6 +252,19 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
     assert lint.lint(lists_emptied(made.path)) == []
     with fails(RecipeError, "--cuda"):
         writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+
+
+def test_a_downloaded_cuda_is_tried_with_the_packages_of_pip_that_hold_it() -> None:
+    row = compatibility.cuda("12.8")
+    assert row
+    toolkit = writing.Toolkit(row, compatibility.tested_with(Release(2, 21)))
+    extra = "['nvidia-cuda-runtime-cu12 >= 12.5', 'nvidia-cublas-cu12', 'nvidia-cudnn-cu12', 'six']"
+    assert toolkit.of_pip(extra, Release(2, 21)) == [
+        "cuda-toolkit[cudart,cublas]==12.8.1",
+        "nvidia-cudnn-cu12==9.7.0.*",
+    ]
+    # Up to 2.17 the wheel is tried with the toolkit that it was built with.
+    assert toolkit.of_pip(extra, Release(2, 17)) == []
 
 
 def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) -> None:

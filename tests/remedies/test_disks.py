@@ -6,7 +6,6 @@ import io
 import os
 import re
 import tarfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
-from tfwright.tools import disk, render, signing, unpacking
+from tfwright.tools import disk, signing, unpacking
 from tfwright.tools.bazel import binary
 
 # Disks
@@ -81,17 +80,10 @@ def test_what_is_in_the_way_of_an_archive_is_corrected(archive: Path, into: Path
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(
-    ("insist", "module"),
-    [
-        (render.require_matplotlib, "matplotlib"),
-        (partial(signing._key, Path(__file__)), "securesystemslib"),
-    ],
-    ids=["plots", "signatures"],
-)
-def test_what_an_option_needs_is_installed_by_the_command_that_is_shown(
-    monkeypatch: pytest.MonkeyPatch, insist: Callable[[], object], module: str
+def test_what_signatures_need_is_installed_by_the_command_that_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    insist, module = partial(signing._key, Path(__file__)), "securesystemslib"
     pytest.importorskip(module)
     found = importlib.util.find_spec
     with monkeypatch.context() as before:

@@ -17,10 +17,10 @@ from tests.tools.bazel.test_binary import VERSION, fake
 
 from tfwright.documents.host_file import WorkerTable
 from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.nightly import timer
 from tfwright.tools import disk
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import server
-from tfwright.tools.process import runner
 from tfwright.tools.python import venv
 from tfwright.tools.remote import ssh
 
@@ -121,7 +121,7 @@ def test_a_table_that_cron_refuses_is_edited_by_hand(
         "tfwright.tools.process.command.SYSTEM_PATH", (str(tmp_path / "bin"), "/usr/bin", "/bin")
     )
     programs(crontab='test "$1" = -e || { echo "bad minute" >&2; exit 1; }')
-    fault = failing(lambda: runner.write_crontab("* x"), HostError)
+    fault = failing(lambda: timer._crontab("* x"), HostError)
     (command,) = re.findall(r"'(crontab [^']*)'", fault.remedy)
     assert fault.evidence.lines == ("bad minute",)
     subprocess.run(shlex.split(command), check=True)

@@ -61,10 +61,10 @@ def ported(recipe: Path) -> str:
 
 RETYPED = [
     ("{new}", "--release nightly", r"(?:--release |v)([\d.]+\d(?:-rc\d)?)", "--release {shown}"),
-    ("{new} --release 2.6 --python 3.8", "--cuda 99.9", r"\d+\.\d+", "--cuda {shown}"),
+    ("{new} --release 2.6 --python 3.8", "--cuda 99.9", r"have CUDA (\d+\.\d+)", "--cuda {shown}"),
     ("{mac} --release 2.6", "--cuda 11.2", r"the last one was ([\d.]+\d)", "--cuda {shown}"),
-    ("{mac} --release 2.6", "--cuda 11.2", "Leave out --gpu and --cuda", ""),
-    ("{new} --release 1.8", "--python 3.12", r"\b[23]\.\d+(?=.*\()", "--python {shown}"),
+    ("{mac} --release 2.6", "--cuda 11.2", "leave out --gpu and --cuda", ""),
+    ("{new} --release 1.8", "--python 3.12", r"takes Python ([23]\.\d+)", "--python {shown}"),
     ("{new}", "--release 1.8@{short}", r"1\.8@COMMIT", "--release {shown}"),
     ("{port}", "--to 'a b'", r"--to [\w.@]*\w", "{shown}"),
     ("{port}", "--to 1.12.7", r"\b[rv]1\.12[\w.-]*\b", "--to {shown}"),
@@ -95,21 +95,25 @@ def test_an_option_is_written_as_is_shown(  # noqa: PLR0913, PLR0917 what is typ
     shell.retype(fails, shows, then, clear, commit=whole, short=whole[:9], **places)
 
 
-@pytest.mark.parametrize("way", ["rename", "delete", "lint", "option"])
+@pytest.mark.parametrize("way", ["rename", "folder", "lint", "option"])
 def test_a_recipe_that_exists_is_gone_on_with_or_makes_room(
     shell: CommandLine, begun: str, folder: Path, way: str
 ) -> None:
     command = f"{begun} --release 1.8"
     shell.succeeds(command)
-    remedy = shell.remedy(command, "delete")
+    remedy = shell.remedy(command, "rename")
     (path,) = folder.glob("*.toml")
     if way == "lint":
         lint = find_text(r"'(invoke lint [^']+)'", remedy)
         shell.succeeds(lint[1])
         return
-    if way != "option":
-        path.rename(folder / "mine.toml") if way == "rename" else path.unlink()
+    if way == "rename":
+        path.rename(folder / "mine.toml")
         shell.succeeds(command)
+        return
+    if way == "folder":
+        assert "--folder DIRECTORY" in remedy
+        shell.succeeds(command.replace(str(folder), str(folder.parent)))
         return
     # A copy has a name of its own.
     shown = find_text(
@@ -173,14 +177,14 @@ def test_a_recipe_of_our_own_tree_is_copied(shell: CommandLine, folder: Path) ->
     assert "A copy of own" in (folder / "mine.toml").read_text("utf-8")
 
 
-def test_a_ported_recipe_that_exists_is_moved_and_never_deleted(
+def test_a_ported_recipe_that_exists_is_moved(
     shell: CommandLine, ported: str, recipe: Path
 ) -> None:
     shell.succeeds(f"{ported} --to r1.12")
+    shown = find_text(r"mv .*", shell.remedy(f"{ported} --to r1.12"))
     made = recipe.with_name("small-r1.12.toml")
-    moved = recipe.with_name("small-r1.12.toml.old")
-    assert f"mv {made} {moved}" in " ".join(shell.remedy(f"{ported} --to r1.12").split())
-    made.rename(moved)
+    assert shown[0] == f"mv {made} {made}.old"
+    made.rename(f"{made}.old")
     shell.succeeds(f"{ported} --to r1.12")
 
 
@@ -193,6 +197,6 @@ def test_a_patch_that_is_in_the_way_of_a_port_is_moved(tmp_path: Path) -> None:
         patches.copy(patch, target, "0" * 40)
 
     failing(port, RecipeError, f"mv {target} {target}.old")
-    target.rename(target.with_name("a.patch.old"))
+    target.rename(f"{target}.old")
     port()
     assert target.is_file()

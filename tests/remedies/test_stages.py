@@ -352,7 +352,7 @@ def test_what_a_python_lacks_for_a_venv_is_installed(tmp_path: Path, version: st
         f'#!/bin/sh\ncase "$3" in install) touch {there}; exit 0;; esac\ntest -e {there}\n',
     )
     remedy = venv.remedy_without(python, version)
-    making = WheelVenv(tmp_path / "venv").creation(str(python), version, tmp_path)
+    making = venv.creation(str(python), version, tmp_path / "venv", tmp_path)
 
     def make() -> None:
         runner.run(making, tmp_path / "log", remedy=remedy)
@@ -386,7 +386,8 @@ def test_the_log_and_the_python_of_a_failed_trial_show_the_failure(tmp_path: Pat
     own.python.symlink_to(sys.executable)
     (tmp_path / "small.py").write_text("raise OSError('no CPU for it')\n", "utf-8")
     extra = {"PYTHONPATH": str(tmp_path)}
-    command = own.program("matmul", "small", tmp_path, extra)
+    program = str(trials.program("matmul"))
+    command = own.execution(program, "small", home=tmp_path, extra=extra)
     outcome = trials.run("matmul", command, tmp_path / "log")
     fault = own.refused("small.whl", outcome)
     python = find_text(r"its Python is (\S+)\.$", fault.remedy)

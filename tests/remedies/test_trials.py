@@ -62,7 +62,8 @@ def request_for(tmp_path: Path) -> Callable[..., Request]:
 
 
 def installed(request: Request) -> None:
-    smoke._install_wheel(request, (), request.place / "logs/install.log")
+    log = request.place / "logs/install.log"
+    smoke._pip(request, log, *request.requirements, str(request.wheel))
 
 
 def test_other_bounds_are_given_to_pip(

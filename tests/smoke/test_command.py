@@ -13,15 +13,6 @@ from tests.smoke.test_page import report
 from tfwright.smoke import smoking
 
 
-def test_wheels_that_were_never_tried_are_an_empty_table(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shell.succeeds("invoke smoke --runs")
-    header, line = capsys.readouterr().out.splitlines()
-    assert header.startswith("| wheel | Python | result |")
-    assert set(line) == {"|", "-"}
-
-
 def test_a_recipe_that_was_never_built_has_cost_nothing(
     shell: CommandLine, recipe_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

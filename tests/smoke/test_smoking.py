@@ -12,7 +12,8 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.run import ORDER, TrialOutcome
 from tfwright.smoke.smoking import Request
-from tfwright.tools.python import venv
+from tfwright.tools import json_text
+from tfwright.tools.python import packages, venv
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no
 # TensorFlow.
@@ -73,7 +74,7 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
     where: tuple[str, str],
 ) -> None:
     seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(smoke, "_pip", lambda _, __, *what: seen.append(what))
+    monkeypatch.setattr(packages, "run_pip", lambda run, *_: seen.append(run.argv[6:]))
     monkeypatch.setattr(venv, "create", lambda *_: None)
     verify = job.recipe.verify.model_copy(update={"requirements": requirements})
     recipe = job.recipe.model_copy(update={"verify": verify})
@@ -147,7 +148,7 @@ def test_a_wheel_is_installed_and_every_program_run_on_it(
         **dict.fromkeys(ORDER, "skipped"),
         **dict.fromkeys(("library_path", "imports", "matmul"), "passed"),
     }
-    assert smoke.kept(request.host_file) == [report]
+    assert json_text.record(request.place / "smoke.json")["wheel"] == request.wheel.name
     assert not (request.place / "venv").exists()
     smoke.insist(request, report)
 

@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.making import make_file
 
+from tfwright.documents.nightly import MailTable
 from tfwright.errors import SupplyError
 from tfwright.tools import mail
-from tfwright.tools.mail import Letter, MailServer
-
-LETTER = Letter("b@example.org", ("t@example.org",), "subject", "text", "thread")
 
 
 @pytest.fixture
@@ -112,8 +111,11 @@ def serving(certificate: Path, security: str) -> Iterator[_Server]:
 
 
 def send(server: _Server, security: str) -> None:
-    port = int(server.server_address[1])
-    mail.send(MailServer("127.0.0.1", port, security, "me", "secret"), LETTER)
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "b@example.org", "t@example.org", "subject"
+    where = {"host": "127.0.0.1", "port": server.server_address[1], "security": security}
+    table = {"to": ("t@example.org",), "sender": "b@example.org", "user": "me", **where}
+    mail.send(MailTable.model_validate(table), "secret", message)
 
 
 @pytest.mark.parametrize("security", ["tls", "starttls"])

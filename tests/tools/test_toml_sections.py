@@ -103,7 +103,7 @@ def test_a_new_key_stays_in_its_table_and_not_below_the_comment_of_the_next(tmp_
         "utf-8",
     )
     for number in (0, 1):
-        toml_editing.put_value(path, ("fetch", "sources", number, "sha256"), f"{number}")
+        toml_editing.put(path, ("fetch", "sources", number, "sha256"), f"{number}")
     assert path.read_text("utf-8") == (
         '[[fetch.sources]]\nurl = "a"\nsha256 = "0"\n\n# Of the second.\n[[fetch.sources]]\n'
         'url = "b"\nsha256 = "1"\n\n# Of the host.\n[host]\n'

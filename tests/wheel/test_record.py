@@ -2,7 +2,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tfwright.wheel import record
+from tfwright.wheel import archive, record
 
 
 def rewritten(path: Path, change: dict[str, bytes | None]) -> zipfile.ZipFile:
@@ -48,7 +48,7 @@ def test_what_is_rendered_reads_back(make_wheel: Callable[..., Path]) -> None:
 
 
 def test_a_large_file_is_compared_with_its_line_as_well(make_wheel: Callable[..., Path]) -> None:
-    large = "x" * (record.CHUNK + 1)
+    large = "x" * (archive.CHUNK + 1)
     path = make_wheel({"large.py": large})
     with zipfile.ZipFile(path) as wheel:
         assert record.faults(wheel) == []

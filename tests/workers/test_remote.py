@@ -53,6 +53,8 @@ def test_a_build_asks_nothing_and_ends_with_the_connection() -> None:
     variables = "TERM=dumb TFWRIGHT_HOST_FILE=/etc/tfwright.toml"
     program = "python3 tasks.py build --recipe demo --wait --until=source"
     assert f"env {variables} {program}" in argv[-1]
+    # An address is never an option.
+    assert argv[argv.index("build@one.example") - 1] == "--"
 
 
 @pytest.mark.parametrize("name", ["a b", "$(reboot)", "'; reboot; '", "-oProxyCommand=x"])
@@ -131,11 +133,6 @@ def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None
         assert RemoteBuild(0.0, ran.returncode).refused
 
 
-def test_an_address_is_never_an_option() -> None:
-    argv = remote("demo")
-    assert argv[argv.index("build@one.example") - 1] == "--"
-
-
 def test_a_lost_worker_is_replaced_and_the_rest_is_built() -> None:
     def build(given: Assignment) -> RemoteBuild:
         lost = given.worker == "dying"
@@ -188,16 +185,6 @@ def test_a_lost_machine_is_named_with_the_reason_and_how_to_try_it(
     assert done.log == str(tmp_path / "log")
 
 
-def test_a_build_that_failed_there_is_told_by_its_own_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ssh_that(tmp_path, "echo 'Failed in compile: no x'; exit 5", monkeypatch)
-    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
-    assert (done.lost, done.status) == (False, 5)
-    assert done.failure == "Failed in compile: no x"
-    assert done.log
-
-
 def ended_by_ssh(*lines: str) -> str:
     """Return a program in the place of ssh that closes the connection aloud, as ssh -tt does."""
     said = "\n".join((*lines, "Connection to one.example closed."))
@@ -221,25 +208,37 @@ def test_what_a_build_printed_ends_before_what_ssh_says(
     assert (done.printed, done.failure) == (printed, "")
 
 
-def test_a_program_that_cannot_run_is_told_by_the_shells_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+NOT_FOUND = "env: python9: No such file"
+TOO_OLD = "tfwright needs Python 3.11 or newer to run; this is 3.9."
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "failure"),
+    [
+        ("echo 'Failed in compile: no x'; exit 5", 5, "Failed in compile: no x"),
+        (f"echo '{TOO_OLD}'; echo '  uv run'; exit 3", 3, TOO_OLD),
+        (
+            ended_by_ssh(NOT_FOUND, ssh.PRINTED, ssh.PRINTED_END) + "exit 127",
+            127,
+            f"exit status 127: {NOT_FOUND}",
+        ),
+    ],
+)
+def test_what_failed_there_is_told_by_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, status: int, failure: str
 ) -> None:
-    said = ("env: python9: No such file", ssh.PRINTED, ssh.PRINTED_END)
-    ssh_that(tmp_path, ended_by_ssh(*said) + "exit 127", monkeypatch)
+    ssh_that(tmp_path, script, monkeypatch)
     done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
-    assert done.failure == "exit status 127: env: python9: No such file"
+    assert (done.lost, done.status, done.failure) == (False, status, failure)
+    assert done.refused == (status != 5)
+    assert done.log
 
 
 def test_a_worker_that_names_no_wheel_has_not_built_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ssh_that(tmp_path, ended_by_ssh(ssh.PRINTED, ssh.PRINTED_END), monkeypatch)
-    worker = WorkerTable(
-        name="one", address="one.example", directory="/srv/tfwright", build_out="/local/out"
-    )
-    settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
-    options = RemoteOptions(("--until=publish",))
-    (given,) = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    given = built_by(worker_that_asks(tmp_path, inputs=False), "publish")
     assert given.state == "lost"
     assert "one named no wheel" in given.detail
 
@@ -274,16 +273,17 @@ def test_failures_of_several_kinds_have_the_status_of_an_outside_tool() -> None:
     assert builds.exit_status([Assignment("a", "built")]) == 0
 
 
-def worker_that_asks(tmp_path: Path) -> HostFile:
+def worker_that_asks(tmp_path: Path, *, inputs: bool = True) -> HostFile:
     """Return a host file with one worker, which gets its inputs from this host."""
-    worker = WorkerTable(
-        name="one",
-        address="one.example",
-        directory="/srv/tfwright",
-        build_out="/local/out",
-        inputs=True,
-    )
+    worker = a_host("one", "one.example", "/srv/tfwright", build_out="/local/out", inputs=inputs)
     return HostFile(build_out=tmp_path / "out", workers=(worker,))
+
+
+def built_by(settings: HostFile, until: str = "source") -> Assignment:
+    """Build the demo on the workers of a host file; return what became of it."""
+    options = RemoteOptions((f"--until={until}",))
+    (given,) = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    return given
 
 
 def test_a_build_whose_inputs_were_sent_asks_no_server(
@@ -291,8 +291,7 @@ def test_a_build_whose_inputs_were_sent_asks_no_server(
 ) -> None:
     monkeypatch.setattr(supply, "send", lambda *_: None)
     ssh_that(tmp_path, f"echo $* > {tmp_path}/asked; exit 2", monkeypatch)
-    settings = worker_that_asks(tmp_path)
-    builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
+    built_by(worker_that_asks(tmp_path))
     asked = (tmp_path / "asked").read_text("utf-8")
     assert "build --recipe demo --wait --until=source --offline" in asked
 
@@ -304,18 +303,10 @@ def test_a_worker_is_not_lost_for_inputs_that_this_host_lacks(
         raise SupplyError("libxsmm could not be found", remedy="Copy it.")
 
     monkeypatch.setattr(supply, "gather", gather)
-    settings = worker_that_asks(tmp_path)
-    (given,) = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
+    given = built_by(worker_that_asks(tmp_path))
     assert (given.state, given.lost) == ("refused", ())
     assert given.detail == ("this host has not all its inputs: libxsmm could not be found")
     assert given.remedy == "Copy it."
-
-
-def test_a_python_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "tfwright needs Python 3.11 or newer to run; this is 3.9."
-    ssh_that(tmp_path, f"echo '{said}'; echo '  uv run'; exit 3", monkeypatch)
-    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
-    assert (done.refused, done.failure) == (True, said)
 
 
 def test_a_fault_of_ours_in_a_thread_ends_the_run_and_hangs_nothing() -> None:
@@ -353,14 +344,11 @@ def test_the_array_has_a_task_for_each_recipe(tmp_path: Path) -> None:
     assert "--array=0-39" in argv
     assert "--requeue" in argv
     assert argv[-2:] == ("--mem=1G", str(tmp_path / "room/job.sh"))
+    # Later, one for each lost one.
+    assert "--array=3,7" in slurm.submission(given, tmp_path / "room", [3, 7]).argv
 
 
-def test_only_lost_tasks_are_submitted_again(tmp_path: Path) -> None:
-    argv = slurm.submission(table_of(tmp_path), tmp_path / "room", [3, 7]).argv
-    assert "--array=3,7" in argv
-
-
-SBATCH = """#!/bin/sh
+SBATCH = """
 # A Slurm that loses task 1 the first time, and runs all others at once.
 room=$(dirname "$0")/room
 echo "$@" >> "$room/submitted"
@@ -379,25 +367,10 @@ echo 17
 def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = table_of(tmp_path, most=0)
-    programs = {"sbatch": SBATCH, "squeue": "#!/bin/sh\n", "scancel": "#!/bin/sh\n"}
-    for name, content in programs.items():
-        (tmp_path / name).write_text(content, "utf-8")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
-    monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.05)
-    results: dict[int, SlurmResult] = {}
-    tasks = [OPTIONS.program(name) for name in ("a", "b", "c")]
-    slurm.run(
-        given,
-        tmp_path / "room",
-        [tasks],
-        lambda result: results.update({result.number: result}),
-        lambda _: None,
-    )
-    assert {result.status for result in results.values()} == {4}
-    assert results[1].nodes == ("dead", "n1")
+    slurm_that(tmp_path, monkeypatch, sbatch=SBATCH, squeue="true")
+    results = run_by_slurm(tmp_path, "abc", most=0)
+    assert {result.status for result in results} == {4}
+    assert {result.nodes for result in results if result.number == 1} == {("dead", "n1")}
 
 
 def test_a_task_that_failed_is_told_by_its_own_words(tmp_path: Path) -> None:
@@ -410,18 +383,14 @@ def test_a_task_that_failed_is_told_by_its_own_words(tmp_path: Path) -> None:
 
 def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given, room = table_of(tmp_path), tmp_path / "room"
-    programs = {"sbatch": "echo 17", "squeue": "true", "scancel": f"echo $1 > {tmp_path}/ended"}
-    for name, line in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    scancel = f"echo $1 > {tmp_path}/ended"
+    slurm_that(tmp_path, monkeypatch, sbatch="echo 17", squeue="true", scancel=scancel)
 
     def interrupt(jobs: Collection[str], _: Path) -> Mapping[int, str]:
         if jobs:
             raise KeyboardInterrupt
         return {}
 
-    monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(slurm, "_queued", interrupt)
     with pytest.raises(KeyboardInterrupt), slurm.run_folder(room, print) as folder:
         slurm.run(given, folder, [[OPTIONS.program("a")]], lambda _: None, print)
@@ -489,8 +458,7 @@ def test_a_worker_that_takes_no_files_is_lost_only_if_it_is_not_reached(
 
     monkeypatch.setattr(supply, "send", send)
     ssh_that(tmp_path, script, monkeypatch)
-    settings = worker_that_asks(tmp_path)
-    (given,) = builds.on_workers(settings, ["demo"], OPTIONS, lambda _: None)
+    given = built_by(worker_that_asks(tmp_path))
     assert (given.state, given.detail) == RSYNC_FAULTS[script]
     assert "one" in given.remedy or "there" in given.remedy
 
@@ -517,13 +485,9 @@ def test_no_second_worker_builds_what_this_host_has_no_room_for(
     monkeypatch.setattr(ssh, "fetch", fetch)
     said = (f"{ssh.PRINTED}a-1-py3-none-any.whl", ssh.PRINTED_END)
     ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
-    tables = [
-        WorkerTable(name=name, address=name, directory="/srv/x", build_out="/local")
-        for name in ("one", "two")
-    ]
+    tables = [a_host(name, name, "/srv/x", build_out="/local") for name in ("one", "two")]
     settings = HostFile(build_out=tmp_path / "out", workers=tuple(tables))
-    options = RemoteOptions(("--until=publish",))
-    (given,) = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    given = built_by(settings, "publish")
     assert (given.state, given.detail) == ("failed", "The disk of this host is full")
     assert (given.refused, given.lost) == ((), ())
 
@@ -536,6 +500,14 @@ def slurm_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **programs: str)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
     monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.05)
+
+
+def run_by_slurm(tmp_path: Path, *batches: str, **keys: object) -> list[SlurmResult]:
+    """Run a task for each letter; return the results in the order of their end."""
+    ended: list[SlurmResult] = []
+    tasks = [[OPTIONS.program(name) for name in batch] for batch in batches]
+    slurm.run(table_of(tmp_path, **keys), tmp_path / "room", tasks, ended.append, print)
+    return ended
 
 
 # Task 0 is cancelled at once. Task 1 ends only when task 0 was submitted again.
@@ -557,14 +529,10 @@ fi
 def test_a_cancelled_task_is_submitted_again_while_the_others_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given, room = table_of(tmp_path), tmp_path / "room"
-    queue = "echo '1 RUNNING None'"
-    slurm_that(tmp_path, monkeypatch, sbatch=CANCELLING, squeue=queue)
-    ended: list[SlurmResult] = []
-    tasks = [OPTIONS.program(name) for name in ("a", "b")]
-    slurm.run(given, room, [tasks], ended.append, print)
+    slurm_that(tmp_path, monkeypatch, sbatch=CANCELLING, squeue="echo '1 RUNNING None'")
+    ended = run_by_slurm(tmp_path, "ab")
     assert [(result.number, result.status) for result in ended] == [(0, 0), (1, 0)]
-    arrays = (room / "submitted").read_text("utf-8").splitlines()
+    arrays = (tmp_path / "room/submitted").read_text("utf-8").splitlines()
     assert ["--array=0-1 " in arrays[0], "--array=0-0 " in arrays[1]] == [True, True]
 
 
@@ -662,20 +630,16 @@ for number in $(ls queue); do echo "$number RUNNING None"; done
 def test_no_more_tasks_than_the_limit_are_submitted_also_after_one_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given, room = table_of(tmp_path), tmp_path / "room"
     slurm_that(tmp_path, monkeypatch, sbatch=QUEUE, squeue=ENDING)
-    ended: list[SlurmResult] = []
-    tasks = [OPTIONS.program(name) for name in "abcd"]
-    slurm.run(given, room, [tasks], ended.append, print)
+    ended = run_by_slurm(tmp_path, "abcd")
     assert sorted(result.number for result in ended) == [0, 1, 2, 3]
-    assert not (room / "exceeded").exists()
+    assert not (tmp_path / "room/exceeded").exists()
 
 
 @pytest.mark.medium
 def test_a_slurm_that_takes_no_more_is_asked_again_while_tasks_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given, room = table_of(tmp_path), tmp_path / "room"
     submit = """\
 cd "$(dirname "$0")/room"
 echo x >> asked
@@ -686,10 +650,7 @@ case $(wc -l < asked) in
 esac
 """
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue="echo '0 RUNNING None'")
-    ended: list[SlurmResult] = []
-    tasks = [[OPTIONS.program(name)] for name in ("a", "b")]
-    slurm.run(given, room, tasks, ended.append, print)
-    assert [result.status for result in ended] == [0, 0]
+    assert [result.status for result in run_by_slurm(tmp_path, "a", "b")] == [0, 0]
 
 
 @pytest.mark.medium
@@ -721,14 +682,11 @@ echo x >> asked
 echo slurm_load_jobs error: Unable to contact slurm controller >&2
 exit 1
 """
-    given, room = table_of(tmp_path), tmp_path / "room"
     submit = 'cd "$(dirname "$0")/room"; echo x >> submitted; echo 17'
     slurm_that(tmp_path, monkeypatch, sbatch=submit, squeue=away)
     monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.0)
-    ended: list[SlurmResult] = []
-    slurm.run(given, room, [[OPTIONS.program("a")]], ended.append, print)
-    assert [result.status for result in ended] == [0]
-    assert (room / "submitted").read_text("utf-8") == "x\n"
+    assert [result.status for result in run_by_slurm(tmp_path, "a")] == [0]
+    assert (tmp_path / "room/submitted").read_text("utf-8") == "x\n"
 
 
 def test_a_task_that_built_its_recipe_has_no_trouble(tmp_path: Path) -> None:
@@ -766,17 +724,8 @@ def built_by_worker(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
     checkout = make_folder(tmp_path / "checkout")
     (checkout / "tasks.py").write_text(f"print({str(wheel)!r})\n", "utf-8")
     ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
-    worker = WorkerTable(
-        name="one",
-        address="one",
-        directory=str(checkout),
-        python=sys.executable,
-        build_out="~/there",
-    )
-    settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
-    options = RemoteOptions(("--until=publish",))
-    (given,) = builds.on_workers(settings, ["demo"], options, lambda _: None)
-    return given
+    worker = a_host("one", "one", str(checkout), python=sys.executable, build_out="~/there")
+    return built_by(HostFile(build_out=tmp_path / "out", workers=(worker,)), "publish")
 
 
 @pytest.mark.medium

@@ -4,10 +4,10 @@ Both ends are read from the directories of two builds, which hold the inputs as 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from tfwright.bisect.steps import BisectStep, steps_between
 from tfwright.bisect.trial import FOLDER, Symptom, TrialAnswer, TrialResult, Trials
@@ -26,15 +26,6 @@ Step = TypeVar("Step")
 
 
 @dataclass(frozen=True)
-class HostChange:
-    """What of the host differs between two builds, and no trial can take back."""
-
-    name: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True)
 class Bisection:
     """What is to be found out."""
 
@@ -44,27 +35,19 @@ class Bisection:
     """What made the good wheel."""
     steps: tuple[BisectStep, ...]
     symptom: Symptom
-    host_changes: tuple[HostChange, ...]
+    host_changes: Mapping[str, tuple[str, str]]
+    """What of the host differs between the builds, and no trial can take back: before and after."""
     home: Path = Path()
     """The directory of both builds, each of which holds its inputs."""
-
-
-@dataclass(frozen=True)
-class Culprits(Generic[Step]):
-    """Where the halving ended."""
-
-    first_bad: Step
-    """The first step that is known to be bad."""
-    suspects: tuple[Step, ...]
-    """All steps that may be at fault: more than one only where trials were skipped."""
 
 
 @dataclass(frozen=True)
 class BisectOutcome:
     """What the trials say."""
 
-    culprits: Culprits[BisectStep] | None
-    """None if no change of the recipe is at fault."""
+    suspects: tuple[BisectStep, ...]
+    """The steps that may be at fault, of which the last is the first that is known to be bad: more
+    than one only where trials were skipped, none if no change of the recipe is at fault."""
     start: TrialResult
     """What the inputs of the good build give on this host now."""
     result: TrialResult
@@ -76,14 +59,12 @@ class BisectOutcome:
 
     def said(self, wanted: Bisection) -> str:
         """Say in a sentence what broke the recipe."""
-        if self.culprits and len(self.culprits.suspects) == 1:
-            return f"Broken by {self.culprits.first_bad.said}"
-        if self.culprits:
-            names = "; ".join(step.said for step in self.culprits.suspects)
-            return f"Broken by one of these changes: {names}"
+        if self.suspects:
+            one_of = "one of these changes: " if len(self.suspects) > 1 else ""
+            return f"Broken by {one_of}{'; '.join(step.said for step in self.suspects)}"
         if self.start.answer == "good":
             return "No change of the recipe is at fault: what failed passes now"
-        changed = ", ".join(change.name for change in wanted.host_changes)
+        changed = ", ".join(wanted.host_changes)
         where = f"this host, whose {changed} changed" if changed else "this host or a server"
         return f"Broken by {where}: what was good before fails now as well"
 
@@ -111,7 +92,7 @@ def by_night(build: NightlyBuild, seconds: float, note: Callable[[str], None]) -
         return Culprit("", f"No bisection was possible: {fault.what}")
     except OutOfTimeError:
         return None
-    commit = outcome.culprits.first_bad.commit if outcome.culprits else ""
+    commit = outcome.suspects[-1].commit if outcome.suspects else ""
     return Culprit("", outcome.said(wanted), commit)
 
 
@@ -135,11 +116,11 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     folder = host.build_out / FOLDER / f"{name}.patches"
     steps = tuple(steps_between(start, end, commits, folder))
     before, after = first.fingerprint, last.fingerprint
-    of_host = tuple(
-        HostChange(part, before.get(part, ""), after.get(part, ""))
+    of_host = {
+        part: (before.get(part, ""), after.get(part, ""))
         for part in plan.differing(before, after)
         if part in targets.OF_HOST
-    )
+    }
     if not steps and not of_host:
         raise RecipeError(
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",
@@ -207,9 +188,10 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
     return found[::-1] or [CommitLine(commit=now, subject="and all before it")]
 
 
-def first_bad(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> Culprits[Step]:
+def suspects(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> tuple[Step, ...]:
     """Find the first bad one of `steps`, which come after a good state; the last one is bad.
 
+    It is the last of what is returned, after those before it that cannot be ruled out.
     A step that cannot be tried is left out, and its neighbours are tried instead, nearest first.
     """
     # Everything up to `low` is good, -1 being the good state; `high` is always bad.
@@ -219,7 +201,7 @@ def first_bad(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> Cu
         # `high` itself is left out: its answer is known.
         candidates = [index for index in range(low + 1, high) if index not in skipped]
         if not candidates:
-            return Culprits(steps[high], tuple(steps[low + 1 : high + 1]))
+            return tuple(steps[low + 1 : high + 1])
         middle = (low + high) // 2
         index = min(candidates, key=lambda candidate: abs(candidate - middle))
         answer = tried(steps[index])
@@ -258,16 +240,15 @@ def bisect(
     name = wanted.bad.target
     recipe = wanted.start.recipe.changed(name=name)
     start = BisectStep(f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked))
-    culprits = None
+    found: tuple[BisectStep, ...] = ()
     try:
         # What was good before has to be good now; else the host is what changed.
         if tried(start) == "good" and wanted.steps:
-            culprits = first_bad(wanted.steps, tried)
+            found = suspects(wanted.steps, tried)
             # The last step is taken for bad, as the night found it: blame it only after a trial.
-            untried = culprits.first_bad.key not in results
-            if untried and tried(culprits.first_bad) != "bad":
-                culprits = None
+            if found[-1].key not in results and tried(found[-1]) != "bad":
+                found = ()
     finally:
         trials.clear()
-    blamed = results[culprits.first_bad.key if culprits else start.key]
-    return BisectOutcome(culprits, results[start.key], blamed, trials.ran, trials.remembered)
+    blamed = results[found[-1].key if found else start.key]
+    return BisectOutcome(found, results[start.key], blamed, trials.ran, trials.remembered)

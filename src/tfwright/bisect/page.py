@@ -8,7 +8,7 @@ from tfwright.nightly.builds import INPUTS
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
-    from tfwright.bisect.bisection import Bisection, BisectOutcome, Culprits, HostChange
+    from tfwright.bisect.bisection import Bisection, BisectOutcome
     from tfwright.bisect.steps import BisectStep
     from tfwright.bisect.trial import TrialResult
 
@@ -25,7 +25,7 @@ def show_start(wanted: "Bisection") -> None:
         text.tell(f"{changes} in between: about {expected}, each up to {stage}.")
     else:
         text.tell(f"The recipe did not change: one trial, up to {stage}.")
-    for change in wanted.host_changes:
+    for change in wanted.host_changes.items():
         text.tell(f"This host changed as well: {_host_change(change)}")
 
 
@@ -37,8 +37,27 @@ def show_trial(step: "BisectStep", result: "TrialResult") -> None:
 
 def show_outcome(wanted: "Bisection", outcome: "BisectOutcome") -> None:
     """Say what broke the recipe, and what to do about it."""
-    if outcome.culprits:
-        _show_culprits(wanted, outcome.culprits, outcome.result)
+    if outcome.suspects:
+        first_bad = outcome.suspects[-1]
+        # Trials that fail in another way say nothing, and leave several changes.
+        if len(outcome.suspects) == 1:
+            text.line(f"Broken by {first_bad.said}")
+        else:
+            text.line("Broken by one of these changes; the trials between them failed otherwise:")
+            for step in outcome.suspects:
+                text.line(f"  {step.said}")
+        text.line(f"  {outcome.result.stage} fails: {outcome.result.line}")
+        if commit := first_bad.commit:
+            # Patches and the lock are steps as well, and have no commit.
+            position = wanted.steps.index(first_bad)
+            before = wanted.steps[position - 1].commit if position else ""
+            before = before or wanted.start.recipe.source.commit
+            text.line(f"Read it with 'git show {commit[:12]}' in the source tree.")
+            text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
+        else:
+            both = [wanted.home / build.id / INPUTS for build in (wanted.good, wanted.bad)]
+            command = shlex.join(["diff", "-r", *map(str, both)])
+            text.line(f"Read what changed with '{command}'.")
     elif outcome.start.answer == "good":
         text.line(f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now.")
         # Unchanged, so a night would not build it by itself.
@@ -49,56 +68,32 @@ def show_outcome(wanted: "Bisection", outcome: "BisectOutcome") -> None:
             text.line("So the change is on this host:")
         else:
             text.line("This host or a server changed in something that tfwright does not record.")
-        for change in wanted.host_changes:
+        for change in wanted.host_changes.items():
             text.line(f"  {_host_change(change)}")
     remembered = f", {outcome.remembered} remembered" if outcome.remembered else ""
     text.line(f"{text.counted(outcome.ran, 'trial')} built{remembered}.")
 
 
-def _show_culprits(
-    wanted: "Bisection", culprits: "Culprits[BisectStep]", result: "TrialResult"
-) -> None:
-    """Name the change that broke the recipe, or those among which it is."""
-    # Trials that fail in another way say nothing, and leave several changes.
-    if len(culprits.suspects) == 1:
-        text.line(f"Broken by {culprits.first_bad.said}")
-    else:
-        text.line("Broken by one of these changes; the trials between them failed otherwise:")
-        for step in culprits.suspects:
-            text.line(f"  {step.said}")
-    text.line(f"  {result.stage} fails: {result.line}")
-    if culprits.first_bad.commit:
-        # Patches and the lock are steps as well, and have no commit.
-        position = wanted.steps.index(culprits.first_bad)
-        before = wanted.steps[position - 1].commit if position else ""
-        before = before or wanted.start.recipe.source.commit
-        text.line(f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree.")
-        text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
-    else:
-        both = [wanted.home / build.id / INPUTS for build in (wanted.good, wanted.bad)]
-        command = shlex.join(["diff", "-r", *map(str, both)])
-        text.line(f"Read what changed with '{command}'.")
-
-
-def _host_change(change: "HostChange") -> str:
-    return f"{change.name}, from {change.before or 'none'} to {change.after or 'none'}"
+def _host_change(change: tuple[str, tuple[str, str]]) -> str:
+    name, (before, after) = change
+    return f"{name}, from {before or 'none'} to {after or 'none'}"
 
 
 def outcome_data(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
     """Return the outcome for machines."""
-    culprits = outcome.culprits
-    verdict = "changed" if culprits else "passes now"
+    suspects = outcome.suspects
+    verdict = "changed" if suspects else "passes now"
     if outcome.start.answer != "good":
         verdict = "host"
     return {
         "good": wanted.good.id,
         "bad": wanted.bad.id,
         "verdict": verdict,
-        "broken by": [step.said for step in culprits.suspects] if culprits else [],
-        "commit": culprits.first_bad.commit if culprits else "",
+        "broken by": [step.said for step in suspects],
+        "commit": suspects[-1].commit if suspects else "",
         "stage": outcome.result.stage,
         "line": outcome.result.line,
-        "host changes": {c.name: [c.before, c.after] for c in wanted.host_changes},
+        "host changes": wanted.host_changes,
         "trials": outcome.ran,
         "remembered": outcome.remembered,
     }

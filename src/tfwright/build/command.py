@@ -1,4 +1,4 @@
-"""Commands about the build of one recipe: build, plan, shell, clean, fetch, reproduce."""
+"""Commands about the build of one recipe: build, plan, shell, clean, reproduce."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -233,20 +233,3 @@ def reproduce(
         lambda found: {"reproduced": found.comparison.same, **vars(found)},
         status=0 if found.comparison.same else 1,
     )
-
-
-@task(help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"})
-def fetch(
-    _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
-) -> None:
-    """Download all inputs of a recipe into the vault; what failed before is tried again."""
-    from tfwright.build import page
-    from tfwright.documents import recipe as recipes
-    from tfwright.pipeline import engine
-
-    # In turn: inputs that recipes share are then downloaded once.
-    for name in recipes.names() if everything else (recipe,):
-        # Again, also where a stamp holds: a mirror may have been added for what was missing.
-        job = job_of(name, until="fetch", again="fetch", offline=offline)
-        page.announce(job)
-        page.conclude(job, engine.build(job).last)

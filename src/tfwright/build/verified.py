@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfwright import __version__
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe, VerifiedTable
 from tfwright.errors import RecipeError
 from tfwright.tools import files, toml_editing
@@ -113,6 +114,16 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
         SHOWN.get(part, part) for part in (*before, *now) if before.get(part) != now.get(part)
     ]
     return f"{', '.join(dict.fromkeys(differing))} changed" if differing else ""
+
+
+def said(recipe: Recipe) -> str:
+    """Say how far a recipe was verified, and why that no longer holds; empty if it never was."""
+    if recipe.verified is None:
+        return ""
+    until = f"{recipe.verified.until} ({recipe.verified.on})"
+    reason = stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
+    # The reason comes first: a narrow terminal cuts the end.
+    return f"stale: {reason}; {until}" if reason else until
 
 
 def impossible(verified: VerifiedTable) -> str:

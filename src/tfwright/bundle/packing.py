@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfwright import __version__
 from tfwright.documents import recipe as recipes
-from tfwright.documents.home import SHIPPED
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda
 from tfwright.lock import inputs as lock_inputs
@@ -49,7 +49,23 @@ def pack(
     what cannot be the bundle or a part of it.
     """
     # Before anything is fetched, which may take hours.
-    _insist_on_files(to, added)
+    if to.is_dir():
+        raise RecipeError(
+            f"--output {to} is a directory",
+            remedy=f"Name the file to write: --output {to / 'NAME'}.",
+        )
+    for path in added:
+        if not (path.is_file() and os.access(path, os.R_OK)):
+            raise RecipeError(
+                f"--add {path} is not a file that can be read",
+                remedy="Name a file; a directory goes in as an archive.",
+            )
+    for name, count in Counter(path.name for path in added).items():
+        # They lie side by side where the bundle is unpacked.
+        if count > 1:
+            raise RecipeError(
+                f"--add names {count} files called {name}", remedy="Rename all but one of them."
+            )
     inputs = fetched(job)
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as scratch:
@@ -69,26 +85,6 @@ def pack(
         manifest = manifest_of(job, inputs, tuple(members), absent)
         bundle.write(to, manifest, members, job.listener.progress)
     return manifest
-
-
-def _insist_on_files(to: Path, added: Sequence[Path]) -> None:
-    if to.is_dir():
-        raise RecipeError(
-            f"--output {to} is a directory",
-            remedy=f"Name the file to write: --output {to / 'NAME'}.",
-        )
-    for path in added:
-        if not (path.is_file() and os.access(path, os.R_OK)):
-            raise RecipeError(
-                f"--add {path} is not a file that can be read",
-                remedy="Name a file; a directory goes in as an archive.",
-            )
-    for name, count in Counter(path.name for path in added).items():
-        # They lie side by side where the bundle is unpacked.
-        if count > 1:
-            raise RecipeError(
-                f"--add names {count} files called {name}", remedy="Rename all but one of them."
-            )
 
 
 def fetched(job: RecipeJob) -> Inputs:

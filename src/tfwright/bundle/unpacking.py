@@ -5,7 +5,7 @@ their content. Bazel and the packages of Python are named by a version, and run 
 checksums of the recipe and its lock decide about them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +74,19 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
     added = {
         path: build_out / "added" / member.name for member, path in arrival.of("added").items()
     }
-    _refuse_to_replace(documents | added)
+    # Insist that nothing else is in the place of a document: another text, or a directory.
+    others = []
+    for source, target in (documents | added).items():
+        there = target.is_symlink() or target.exists()
+        if there and not (target.is_file() and files.sha256(target) == files.sha256(source)):
+            others.append(str(target))
+    if others:
+        # A checkout may hold edits that no commit has, so nothing of it is overwritten.
+        raise RecipeError(
+            f"The bundle has another {first_of(others)} than this host",
+            remedy="Use the checkout that the bundle was made with, or move these files away.",
+            evidence=Evidence(lines=others),
+        )
     arrival.place_inputs(arrival.places.bundled)
     for source, target in added.items():
         # Not executable, whatever the bundle says: nothing starts these files unasked.
@@ -124,22 +136,6 @@ def _naming_member(kind: Kind, unpacked: Unpacked) -> Iterator[None]:
                     remedy="Correct it where the bundle was made, and make the bundle again.",
                 ) from fault
         raise
-
-
-def _refuse_to_replace(targets: Mapping[Path, Path]) -> None:
-    """Insist that nothing else is in the place of a document: another text, or a directory."""
-    others = []
-    for source, target in targets.items():
-        there = target.is_symlink() or target.exists()
-        if there and not (target.is_file() and files.sha256(target) == files.sha256(source)):
-            others.append(str(target))
-    if others:
-        # A checkout may hold edits that no commit has, so nothing of it is overwritten.
-        raise RecipeError(
-            f"The bundle has another {first_of(others)} than this host",
-            remedy="Use the checkout that the bundle was made with, or move these files away.",
-            evidence=Evidence(lines=others),
-        )
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from tfwright.configure import catalogue
 from tfwright.configure.catalogue import Answer, Prompt
 from tfwright.configure.interview import Interview
-from tfwright.documents import words
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.release import ExactRelease, Release, first_of
+from tfwright.printable import nearest
 
 LONGEST_LINE = 4095
 """Bytes of a line that a terminal passes on; the kernel drops the rest."""
@@ -105,7 +105,7 @@ def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
     names = [prompt.variable for prompt in interview.dialect.prompts]
     # A typing error, as TF_NEED_CUDNN, is more likely than a variable of another
     # program.
-    near = words.nearest(variable, names)
+    near = nearest(variable, names)
     guess = f"; did you mean {near}?" if near else ""
     what = f"no ./configure of {interview.dialect} reads it{guess}"
     remedy = (

@@ -32,34 +32,27 @@ def show_cost(cost: "Cost") -> None:
     # A build that is still in configure, or compiling, has no finished run.
     if cost.bazel:
         text.heading(f"Bazel, {text.counted(len(cost.bazel), 'run')}")
-        _show_bazel(cost)
+        spent = [run.spent for run in cost.bazel]
+        seconds, cpu = sum(run.seconds for run in spent), sum(run.cpu for run in spent)
+        text.line(f"  {duration(seconds)}, {duration(cpu)} of processor time")
+        largest = max(run.action for run in spent) / GIB
+        together = max(run.together for run in spent) / GIB
+        each = f"{largest:.2f} GiB for the largest action"
+        text.line(f"  memory: {each}, {together:.2f} GiB for all at once")
+        for stage in (stage for stage in cost.stages if stage.name == "compile"):
+            # The stage's time is of its last run, so only Bazel's last run compares with it.
+            added = stage.seconds - spent[-1].seconds
+            # A build from the cache may take no measurable time.
+            share = added / max(stage.seconds, 1e-9)
+            own = f"{duration(added)} ({share:.1%})"
+            own += f", {duration(stage.cpu)} of processor time" if stage.cpu else ""
+            text.line(f"  tfwright's own part of the last run: {own}")
     # A build that took everything from the cache ran no action.
     if cost.slowest:
         text.heading("Slowest actions")
         text.table(NAMED, [(f"  {duration(act.seconds)}", act.name) for act in cost.slowest])
     text.heading("On disk")
     text.table(NAMED, [(f"  {text.as_size(size)}", name) for name, size in cost.disk.items()])
-
-
-def _show_bazel(cost: "Cost") -> None:
-    """Say what Bazel took with its actions, and what tfwright took on top of it."""
-    spent = [run.spent for run in cost.bazel]
-    seconds = text.as_duration(sum(run.seconds for run in spent))
-    text.line(f"  {seconds}, {text.as_duration(sum(run.cpu for run in spent))} of processor time")
-    largest = max(run.action for run in spent) / GIB
-    together = max(run.together for run in spent) / GIB
-    text.line(
-        f"  memory: {largest:.2f} GiB for the largest action, {together:.2f} GiB for all at once"
-    )
-    for stage in cost.stages:
-        if stage.name == "compile":
-            # The stage's time is of its last run, so only Bazel's last run compares with it.
-            added = stage.seconds - spent[-1].seconds
-            # A build from the cache may take no measurable time.
-            share = added / max(stage.seconds, 1e-9)
-            cpu = f", {text.as_duration(stage.cpu)} of processor time" if stage.cpu else ""
-            own = f"{text.as_duration(added)} ({share:.1%}){cpu}"
-            text.line(f"  tfwright's own part of the last run: {own}")
 
 
 def show_page(page: "CostPage") -> None:

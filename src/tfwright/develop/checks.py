@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tfwright.documents import toml
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.errors import Evidence, HostError, RecipeError, ToolError
 from tfwright.tools import json_text
 from tfwright.tools.process import capacity
@@ -90,7 +90,11 @@ def test(*, everything: bool, coverage: bool) -> None:
     # The attacks go on for an hour by themselves.
     marks = ("-m", "not attack") if everything else ()
     if coverage:
-        _measure(marks or ("-m", COVERED))
+        # Each program that the tests start leaves a file of its own, also those of earlier runs.
+        run("coverage", "erase")
+        run("coverage", "run", "-m", "pytest", *(marks or ("-m", COVERED)))
+        run("coverage", "combine", "--quiet")
+        run("coverage", "report", "--skip-covered", "--show-missing")
         # Slow and real tests reach more, on some hosts: the reasons are about the others.
         if not everything:
             _insist_on_reasons()
@@ -98,15 +102,6 @@ def test(*, everything: bool, coverage: bool) -> None:
         # Fast tests wait for others now and then; the slow ones start programs that want all cores
         # for themselves.
         run("pytest", *(marks or (f"--numprocesses={capacity.cores() + 1}",)))
-
-
-def _measure(marks: tuple[str, ...]) -> None:
-    """Run some tests, and list the lines and branches that they did not reach."""
-    # Each program that the tests start leaves a file of its own, also those of earlier runs.
-    run("coverage", "erase")
-    run("coverage", "run", "-m", "pytest", *marks)
-    run("coverage", "combine", "--quiet")
-    run("coverage", "report", "--skip-covered", "--show-missing")
 
 
 def _insist_on_reasons() -> None:

@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 from pydantic_core import PydanticUndefined
 
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.recipe import RECIPES, FetchTable, Recipe

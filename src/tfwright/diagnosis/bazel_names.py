@@ -104,50 +104,10 @@ def _bounds() -> str:
 
 def _sentence(kind: str, name: str, shown: str) -> str:
     """Say which versions have a name; nothing if none of those that were asked has it."""
-    spans = _table().spans.get(kind, {}).get(name, ())
-    if len(spans) > 1:
-        ranges = " and ".join(
-            first if first == last else f"{first} to {last}" for first, last in spans
-        )
-        return f"Of Bazel {_bounds()}, {ranges} have {shown}, and those between do not."
-    if not spans:
-        return ""
-    versions = _table().versions
-    first, last = spans[0]
-    came = first != versions[0]
-    went = last != versions[-1]
-    what = shown[:1].upper() + shown[1:]
-    # Versions between two that were asked are unknown: what is gone by one may have gone before.
-    gone = "" if not went else f"gone by Bazel {versions[versions.index(last) + 1]}"
-    # An option that a Bazel has is one that it takes. Other names can be switched off by a flag.
-    sure = kind == "option"
-    if came:
-        newer = f": this one is older, or newer than {versions[-1]}"
-        then = f", and is {gone}" if went else newer if sure else ""
-        return f"{what} {_came(first)}{then}."
-    older = f"older than {versions[0]}"
-    if went:
-        rest = (
-            f": this one is newer than {last}, or {older}"
-            if sure
-            else f". A flag can switch it off before, and a Bazel {older} may not have it"
-        )
-        return f"{what} is {gone}{rest}."
-    rest = (
-        "this one is older, or newer"
-        if sure
-        else f"a flag can switch it off (--incompatible_…), or this one is {older}"
+    ranges = " and ".join(
+        first if first == last else f"{first} to {last}"
+        for first, last in _table().spans.get(kind, {}).get(name, ())
     )
-    return f"Bazel {_bounds()} have {shown}: {rest}."
-
-
-def _came(first: str) -> str:
-    """Say when a name came that the version `first` is the first to have of those asked."""
-    versions = _table().versions
-    before = versions[versions.index(first) - 1]
-    major, minor, _ = map(int, first.split("."))
-    old_major, old_minor, _ = map(int, before.split("."))
-    # No other version lies between the two.
-    if (major, minor) in {(old_major, old_minor + 1), (old_major + 1, 0)}:
-        return f"came with Bazel {first}"
-    return f"came after Bazel {before}, and by {first}"
+    # An option that a Bazel has is one that it takes. Other names can be switched off by a flag.
+    flag = "" if kind == "option" else "; a flag (--incompatible_…) can switch it off"
+    return f"Of Bazel {_bounds()}, {ranges} have {shown}{flag}." if ranges else ""

@@ -173,8 +173,13 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     said = around.said_of(root, matches) if root else ""
     for complaint in search.complaints:
         name = complaint.family.id
-        # A remark that warned of what then failed is not harmless.
-        warned = _speaks_of(kept.lines[complaint.at].text, said)
+        # A remark that warned of what then failed is not harmless. It names a variable, http_proxy,
+        # and a finding "a proxy".
+        subjects = (
+            word.removeprefix("http_")
+            for word in _SUBJECT.findall(message_of(kept.lines[complaint.at].text))
+        )
+        warned = any(subject in said for subject in subjects)
         if complaint.rank == "harmless" and not warned:
             # The first line of each kind.
             harmless.setdefault(name, replace(around.match(complaint), certain=False))
@@ -196,13 +201,6 @@ _SUBJECT = re.compile(
     r"|\b(?:NFS|http_proxy|lib[\w+-]+\.so[\d.]*|[A-Z]{2,}_[A-Z_]{3,})\b"
 )
 """What a line is about: an address, a path, a library, a variable, a file system, a proxy."""
-
-
-def _speaks_of(remark: str, said: str) -> bool:
-    """Say whether a remark is about something that is said of the root."""
-    # A remark names a variable, http_proxy, and a finding "a proxy".
-    subjects = (word.removeprefix("http_") for word in _SUBJECT.findall(message_of(remark)))
-    return any(subject in said for subject in subjects)
 
 
 class _Surroundings:

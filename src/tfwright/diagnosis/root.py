@@ -130,7 +130,10 @@ class Search:
                 # A paragraph: indented, with empty lines between its lines.
                 ignored.update(self._while(at, re.compile(r"  |\s*$").match))
             elif rule("bare_exception").match(text):
-                ignored.update(self._repeated(at))
+                repeated = self._while(at, self.lines[at].text.__eq__)
+                raised = at > 0 and self.lines[at - 1].text.startswith((" ", "\t"))
+                passes = len(repeated) > 1 and repeated.stop < len(self.lines) and not raised
+                ignored.update(repeated if passes else range(0))
         return ignored
 
     def _below(self, at: int) -> str:
@@ -142,16 +145,6 @@ class Search:
         while after < len(self.lines) and belongs(self.lines[after].text):
             after += 1
         return range(at, after)
-
-    def _repeated(self, at: int) -> range:
-        """Return an exception that is printed again and again, after which the program goes on.
-
-        protobuf prints one like that for each module that was made for another version of it.
-        """
-        repeated = self._while(at, self.lines[at].text.__eq__)
-        raised = at > 0 and self.lines[at - 1].text.startswith((" ", "\t"))
-        passes = len(repeated) > 1 and repeated.stop < len(self.lines) and not raised
-        return repeated if passes else range(0)
 
     # The failed action
 

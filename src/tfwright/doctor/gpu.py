@@ -9,6 +9,7 @@ from typing import Literal
 from tfwright.doctor.inventory import Finding, HostComparison
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
+from tfwright.documents.toolkit import PartName
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import (
     is_newer,
@@ -55,7 +56,8 @@ class CudaRequirements(HostComparison):
         place = cuda.toolkit(self.recipe, self.host_file)
         wanted = self.recipe.host.cuda or ""
         seen = nvidia.cuda(self.host.place, place)
-        remedy = self._get_cuda(place, _line(seen[0].value) if seen else wanted)
+        there = _line(seen[0].value) if seen else wanted
+        remedy = self._get("cuda", cuda=wanted, place=str(place), found=there)
         if not seen:
             yield _missing("CUDA", [place], wanted, remedy)
         # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
@@ -76,14 +78,10 @@ class CudaRequirements(HostComparison):
                 why=f"the recipe, against {seen[0].by}",
             )
 
-    def _get_cuda(self, place: Path, found: str) -> str:
-        """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
-        return toolkit_ways.remedy(self.recipe, "cuda", self.host) or self.host.remedy(
-            "cuda",
-            recipe=self.recipe.argument,
-            cuda=self.recipe.host.cuda or "",
-            place=str(place),
-            found=found,
+    def _get(self, part: PartName, trouble: str = "", **fields: str) -> str:
+        """Say how to get a part: out of the recipe's toolkit, or else by hand."""
+        return toolkit_ways.remedy(self.recipe, part, self.host) or self.host.remedy(
+            trouble or part, recipe=self.recipe.argument, **fields
         )
 
     def cudnn(self) -> Iterator[Finding]:
@@ -97,7 +95,14 @@ class CudaRequirements(HostComparison):
         prefixes = cuda.prefixes(self.recipe, self.host_file)
         row = self.row
         found = nvidia.cudnn(self.host.place, prefixes)
-        remedy = toolkit_ways.remedy(self.recipe, "cudnn", self.host) or self._get_cudnn()
+        # From 9 on they are on another page.
+        folder = "cudnn-archive" if is_newer(wanted, "8") else "rdp/cudnn-archive"
+        remedy = self._get(
+            "cudnn",
+            cudnn=wanted,
+            archive=_cudnn_archive(self.recipe.host.cuda or "", wanted),
+            page=f"https://developer.nvidia.com/{folder}",
+        )
         if not found:
             yield _missing("cuDNN", prefixes, wanted, remedy)
         elif wanted and not is_of_line(found.value, wanted):
@@ -105,7 +110,14 @@ class CudaRequirements(HostComparison):
             alike = _alike(self.recipe, found.value, wanted)
             yield replace(other, blocks="") if alike else other
         elif row and not is_within(found.value, *row.cudnn):
-            yield _cudnn_of_another_cuda(found, row, remedy)
+            # configure takes it, since it compares only with the version that was answered.
+            yield Finding(
+                f"cuDNN {found} for CUDA {row.version}",
+                f"cuDNN {range_text(*row.cudnn)}",
+                remedy,
+                blocks="compile",
+                why=row.source("cudnn"),
+            )
 
     def one_root(self) -> Iterator[Finding]:
         """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
@@ -147,26 +159,11 @@ class CudaRequirements(HostComparison):
         # The toolkit first: `invoke toolkit` puts every library there.
         prefixes = list(dict.fromkeys(places))
         found = look(self.host.place, prefixes)
-        remedy = toolkit_ways.remedy(self.recipe, part, self.host) or self.host.remedy(
-            part, recipe=self.recipe.argument, version=wanted
-        )
+        remedy = self._get(part, version=wanted)
         if not found:
             yield _missing(title, prefixes, wanted, remedy)
         elif wanted and not is_of_line(found.value, wanted):
             yield _of_another_version(title, found, wanted, remedy)
-
-    def _get_cudnn(self) -> str:
-        """Say how to get a cuDNN."""
-        wanted = self.recipe.host.cudnn or ""
-        # From 9 on they are on another page.
-        folder = "cudnn-archive" if is_newer(wanted, "8") else "rdp/cudnn-archive"
-        return self.host.remedy(
-            "cudnn",
-            recipe=self.recipe.argument,
-            cudnn=wanted,
-            archive=_cudnn_archive(self.recipe.host.cuda or "", wanted),
-            page=f"https://developer.nvidia.com/{folder}",
-        )
 
     def host_compiler(self) -> Iterator[Finding]:
         # With TF_CUDA_CLANG, clang compiles the device code
@@ -185,8 +182,7 @@ class CudaRequirements(HostComparison):
             yield Finding(
                 f"no compiler at {program}",
                 "the host compiler of nvcc",
-                toolkit_ways.remedy(self.recipe, "compiler", self.host)
-                or self.host.remedy("compiler"),
+                self._get("compiler"),
                 blocks="configure",
             )
         elif compiler.family == "Apple clang":
@@ -276,29 +272,37 @@ class CudaRequirements(HostComparison):
     def driver(self) -> Iterator[Finding]:
         if not cuda.wanted(self.recipe):
             return
-        least, why = self._oldest_driver()
-        remedy = self.host.remedy("driver", driver=least, major=least.partition(".")[0])
-        packaged = compatibility.packaged_driver(self.host.release.value)
-        if packaged and is_older(packaged, least.partition(".")[0]) and not self.host.wsl:
-            remedy = (
-                f"{self.host.release} packages driver {packaged} only: install {least} or later "
-                "from https://www.nvidia.com/drivers, then restart."
-            )
+        # The table has the drivers for Linux only.
+        row = self.row if self.host.system == "Linux" else None
+        gpu = next((gpu.capability for gpu in self.host.gpus), "")
+        needed = compatibility.drivers(row, gpu, self.recipe.host.driver or "")
+        has, why = self.host.driver, needed.source
+        said = needed.misfit(has.value)
+        if (has and not said) or not why:
+            return
         # Only a note: wheels are often built on hosts without a GPU.
-        if not self.host.driver:
-            yield Finding(
-                "no NVIDIA driver",
-                f"{least} or later, to run the wheel; it is built without one",
-                remedy,
-                why=why,
-            )
-        elif least and is_older(self.host.driver.value, least):
-            yield Finding(
-                f"driver {self.host.driver}",
-                f"{least} or later, to run the wheel",
-                remedy,
-                why=f"{why}, against {self.host.driver.by}",
-            )
+        found = f"driver {has}" if has else "no NVIDIA driver"
+        wanted = f"{needed}, to run the wheel; it is built without one"
+        if not needed.exist:
+            found, wanted = f"{self.host.gpus[0]}", f"a GPU of today's drivers: the wheel {said}"
+        yield Finding(
+            found, wanted, self._get_driver(needed), why=f"{why}, against {has.by}" if has else why
+        )
+
+    def _get_driver(self, needed: compatibility.Drivers) -> str:
+        """Say how to get a driver, by the newest that this distribution packages."""
+        if not needed.exist:
+            return "Take a recipe with an older CUDA: 'invoke match' names those for this GPU."
+        packaged = compatibility.packaged_drivers(self.host.release.value)
+        package = [name for line, name in packaged.items() if not needed.misfit(line)][-1:]
+        if package or self.host.wsl or self.host.installer != "apt-get":
+            debian = "   # from contrib and non-free" if "Debian" in self.host.release.value else ""
+            named = "".join(package) + debian
+            return self.host.remedy("driver", drivers=str(needed), package=named)
+        only = f"{self.host.release} packages driver {', '.join(packaged)} only. "
+        return (only if packaged else "") + (
+            f"Install driver {needed} from https://www.nvidia.com/drivers, then restart."
+        )
 
     def stubs(self) -> Iterator[Finding]:
         named = self.host.place.env.get("LD_LIBRARY_PATH", "").split(":")
@@ -311,17 +315,6 @@ class CudaRequirements(HostComparison):
                 "which knows no GPU (cuInit: error 34).",
                 why="the environment",
             )
-
-    def _oldest_driver(self) -> tuple[str, str]:
-        """Return the oldest driver that runs the wheel, and its source; empty if unknown."""
-        if self.recipe.host.driver:
-            return self.recipe.host.driver, "the recipe"
-        row = self.row
-        if row is None:
-            return "", ""
-        # The table has the drivers for Linux only.
-        known = row.driver if self.host.system == "Linux" else ""
-        return known, row.source("driver")
 
     def gpus(self) -> Iterator[Finding]:
         # A driver that does not report the capability gives
@@ -372,17 +365,6 @@ def _named(witnesses: Iterable[Seen]) -> str:
 def _line(version: str) -> str:
     """Return major and minor version; patch levels of one CUDA may differ from file to file."""
     return ".".join(version.split(".")[:2])
-
-
-def _cudnn_of_another_cuda(found: Seen, row: compatibility.Cuda, remedy: str) -> Finding:
-    # configure takes it, since it compares only with the version that was answered.
-    return Finding(
-        f"cuDNN {found} for CUDA {row.version}",
-        f"cuDNN {range_text(*row.cudnn)}",
-        remedy,
-        blocks="compile",
-        why=row.source("cudnn"),
-    )
 
 
 def _alike(recipe: Recipe, found: str, wanted: str) -> bool:

@@ -1,8 +1,9 @@
-"""Whether the servers that a build downloads from answer this host: each is asked once."""
+"""Whether the servers that a build downloads from answer this host: all are asked at once."""
 
 import importlib.util
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tfwright.doctor.inventory import Finding
@@ -13,6 +14,8 @@ from tfwright.tools.process import runner
 from tfwright.tools.python import package_clients
 
 GITHUB = "https://github.com/"
+SECONDS = 3.0
+"""In which a server has to answer."""
 
 
 def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
@@ -25,14 +28,16 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         github.insert(0, "the sources")
     if recipe.bazel.version not in host_file.bazels:
         github.insert(0, f"Bazel {recipe.bazel.version}")
-    answer = client.ask(GITHUB)
+    packages = len(recipe.host.requirements) + len(recipe.verify.requirements)
+    with ThreadPoolExecutor(1) as other:
+        index = other.submit(_index_answers) if packages else None
+        answer = client.ask(GITHUB, (SECONDS, SECONDS))
     # A server that refuses this one page is there.
     if answer.there is None or "407" in answer.why:
         silent.append("GitHub")
         wants += github
         why = answer.why
-    packages = len(recipe.host.requirements) + len(recipe.verify.requirements)
-    if packages and not _index_answers():
+    if index and not index.result():
         silent.append("pip's index")
         wants.append(f"{packages} packages")
     if silent:
@@ -50,5 +55,5 @@ def _index_answers() -> bool:
     # An installer such as uv makes environments without it.
     if importlib.util.find_spec("pip") is None:
         return True
-    question = ("index", "versions", "wheel", "--retries=0", "--timeout=5")
+    question = ("index", "versions", "wheel", "--retries=0", f"--timeout={SECONDS:.0f}")
     return bool(runner.answer(package_clients.pip(Path(sys.executable), *question, cwd=Path("/"))))

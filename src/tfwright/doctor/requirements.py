@@ -8,7 +8,7 @@ from pathlib import Path
 from tfwright.doctor import images
 from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
 from tfwright.documents.release import Release
@@ -93,7 +93,7 @@ class Requirements(HostComparison):
         if not (right_system and right_machine):
             # The sources are the same everywhere, so patches can be written on any host.
             remedy = (
-                "Build on such a machine; the stages up to 'source' run here: add --until source."
+                "Build on such a machine. With --until source, the first stages run here as well."
             )
             yield Finding(
                 f"this host is {self.host}",

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfwright.documents import words
 from tfwright.documents.faults import line_of
-from tfwright.documents.home import ROOT, SHIPPED
+from tfwright.documents.filesystem import ROOT, SHIPPED
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES, PackagePin, inner_path
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.errors import Evidence, RecipeError
+from tfwright.printable import guess
 
 TOOLKITS, ARCHIVES = "toolkits", "archives"
 """Folders of the documents that recipes name."""
@@ -203,7 +203,7 @@ class Composing:
         where = f"{self.path}:{line_of(file_of(self.path).read_text('utf-8'), key)}"
         known = sorted({path.stem for place in places for path in place.glob("*.toml")})
         raise RecipeError(
-            f"{where}: {'.'.join(key)}: no document {name[:200]!r}{words.guess(name, known)}",
+            f"{where}: {'.'.join(key)}: no document {name[:200]!r}{guess(name, known)}",
             remedy=f"Name a file of {folder}/, here or in the recipe's directory, without .toml; "
             "or write the path of one from there, which ends in .toml.",
             evidence=Evidence(where=where),

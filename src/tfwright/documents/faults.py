@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from tfwright.documents import words
 from tfwright.documents.names import FORMS
 from tfwright.errors import invoke
-from tfwright.printable import printable
+from tfwright.printable import guess, nearest, printable
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -118,7 +117,7 @@ def _described(text: str, place: Location, model: Model, finding: "ErrorDetails"
     table = _table(model, place[:-1])
     if finding["type"] == "extra_forbidden":
         known = list(table.model_fields) if table else []
-        what = f"unknown key {key}{words.guess(str(place[-1]), known)}"
+        what = f"unknown key {key}{guess(str(place[-1]), known)}"
         return DocumentFault(line, what, f"Use one of: {', '.join(known)}.")
     if finding["type"] == "missing":
         last = str(place[-1])
@@ -177,7 +176,7 @@ def _of_choice(expected: str, given: object) -> str:
     what = f"must be {expected}, not {_spelled(given)}"
     choices = re.findall(r"'([^']*)'", expected)
     by_lower_case = {choice.lower(): choice for choice in choices}
-    near = words.nearest(str(given).lower(), by_lower_case)
+    near = nearest(str(given).lower(), by_lower_case)
     return f"{what}; did you mean {by_lower_case[near]!r}?" if near else what
 
 
@@ -235,21 +234,27 @@ def of_syntax(text: str, message: str) -> DocumentFault:
     # At the end of the document the parser names no line.
     line = int(found[1]) if found else max(len(text.splitlines()), 1)
     source = _source_line(text, line)
-    if text.startswith("\N{ZERO WIDTH NO-BREAK SPACE}"):
-        what = "begins with a byte order mark"
-        return DocumentFault(1, what, "Save the file as UTF-8 without a byte order mark.")
+
     if re.match(r"(<{7}|={7}|>{7}|\|{7})( |$)", source):
         what = "a line of an unfinished merge"
         return DocumentFault(line, what, "Finish the merge, and delete git's marks.")
-    for pattern, explain in _SYNTAX:
-        if re.search(pattern, message):
-            return explain(text, line, message)
-    what = re.sub(r" \(at [^)]*\)", "", message)
-    remedy = 'Correct the line; a text needs quotes: key = "value".'
+    if re.search(r"twice|overwrite a value|redefine namespace|mutate immutable|Duplicate", message):
+        return _repeated(text, line)
+    other = (
+        "",
+        re.sub(r" \(at [^)]*\)", "", message),
+        'Correct the line; a text needs quotes: key = "value".',
+    )
+    _, what, remedy = next((row for row in _SYNTAX if re.search(row[0], message)), other)
+    # A value that only lacks its quotes.
+    assigned = re.match(r"\s*([\w.-]+)\s*=\s*([^#\"'\[{]*[^#\"'\[{\s])", source)
+    if assigned and remedy == _QUOTED:
+        value = printable(assigned[2], LONGEST_VALUE)
+        remedy = f'Write {assigned[1]} = "{value}".'
     return DocumentFault(line, what, remedy)
 
 
-def _repeated(text: str, line: int, _message: str) -> DocumentFault:
+def _repeated(text: str, line: int) -> DocumentFault:
     """Name the key or the table that stands in a document twice, and where it stood first."""
     entries = list(_entries(text))
     here = [entry for number, entry in entries if number <= line]
@@ -265,46 +270,35 @@ def _repeated(text: str, line: int, _message: str) -> DocumentFault:
     return DocumentFault(line, "a key is set a second time", "Delete one of the two.")
 
 
-def _open_text(_text: str, line: int, _message: str) -> DocumentFault:
-    what = "a text has no closing quote on its line"
-    return DocumentFault(line, what, 'Close it: key = "value".')
-
-
-def _open_list(_text: str, line: int, _message: str) -> DocumentFault:
-    what = "a list is not closed, or a comma is missing at the end of the line before"
-    return DocumentFault(line, what, "Separate the items by commas; end with a bracket.")
-
-
-def _no_equals(_text: str, line: int, _message: str) -> DocumentFault:
-    what = "a key has no equals sign behind it"
-    return DocumentFault(line, what, 'Write key = "value", not key: value.')
-
-
-def _no_value(text: str, line: int, _message: str) -> DocumentFault:
-    source = _source_line(text, line)
-    assigned = re.match(r"\s*([\w.-]+)\s*=\s*([^#\"'\[{]*[^#\"'\[{\s])", source)
-    what = "a value that is neither a text in quotes nor a number, a date or true or false"
-    if not assigned:
-        return DocumentFault(line, what, 'Write key = "value".')
-    value = printable(assigned[2], LONGEST_VALUE)
-    return DocumentFault(line, what, f'Write {assigned[1]} = "{value}".')
-
-
-def _backslash(_text: str, line: int, _message: str) -> DocumentFault:
-    what = "a backslash that TOML does not know"
-    return DocumentFault(line, what, "Double it, or put the text in single quotes.")
-
-
+_QUOTED = 'Write key = "value".'
 _SYNTAX = (
-    (r"twice|overwrite a value|redefine namespace|mutate immutable|Duplicate", _repeated),
-    (r"Illegal character '\\n'|Unterminated string|Expected '\"", _open_text),
-    (r"Unclosed array", _open_list),
-    (r"Expected '=' after a key", _no_equals),
-    (r"Invalid value|Expected newline or end of document", _no_value),
-    (r"Unescaped '\\\\'|Invalid hex value|escape", _backslash),
+    (
+        r"Illegal character '\\n'|Unterminated string|Expected '\"",
+        "a text has no closing quote on its line",
+        'Close it: key = "value".',
+    ),
+    (
+        r"Unclosed array",
+        "a list is not closed, or a comma is missing at the end of the line before",
+        "Separate the items by commas; end with a bracket.",
+    ),
+    (
+        r"Expected '=' after a key",
+        "a key has no equals sign behind it",
+        'Write key = "value", not key: value.',
+    ),
+    (
+        r"Invalid value|Expected newline or end of document",
+        "a value that is neither a text in quotes nor a number, a date or true or false",
+        _QUOTED,
+    ),
+    (
+        r"Unescaped '\\\\'|Invalid hex value|escape",
+        "a backslash that TOML does not know",
+        "Double it, or put the text in single quotes.",
+    ),
 )
-"""Messages of tomllib, and who explains them."""
-
+"""Messages of tomllib, what they mean, and what to do."""
 
 # Lines
 

@@ -1,4 +1,9 @@
-"""What the operating system says of this host: its files, the account and its home, file times."""
+"""This host's files, account and times, and where tfwright's own files lie.
+
+In a checkout these are the checkout's, as are those of whoever runs it. An installed tfwright has
+its recipes, patches and templates in the package, which nothing writes to; a person's own lie in a
+directory that `tfwright init` makes.
+"""
 
 import datetime as dt
 import errno
@@ -33,6 +38,12 @@ def home() -> Path:
     """Return the home directory; ``/nonexistent`` if there is none."""
     found = expanded("~")
     return found if found.is_absolute() else HOMELESS
+
+
+def settings(name: str) -> Path:
+    """Return where a file of the user's settings has its place (XDG Base Directory)."""
+    config = os.environ.get("XDG_CONFIG_HOME") or home() / ".config"
+    return Path(config) / "tfwright" / name
 
 
 def expanded(path: Path | str) -> Path:
@@ -70,3 +81,31 @@ def utc(seconds: float) -> dt.datetime:
         return dt.datetime.fromtimestamp(seconds, dt.UTC)
     except (OverflowError, ValueError, OSError):
         return LAST if seconds > 0 else FIRST
+
+
+HOST_FILE = "host.toml"
+"""The host file of a directory that `tfwright init` made."""
+_CHECKOUT = Path(__file__).resolve().parents[3]
+INSTALLED = not (_CHECKOUT / "tasks.py").is_file()
+SHIPPED = Path(__file__).resolve().parents[1] / "shipped" if INSTALLED else _CHECKOUT
+"""The directory with the recipes, patches and templates that tfwright came with."""
+
+
+def _own() -> Path:
+    """Return the nearest directory that `tfwright init` made, or the working directory."""
+    try:
+        here = Path.cwd()
+    except OSError:
+        # It was deleted, which the command says.
+        return Path("/")
+    # Two marks: other programs have a host.toml, too.
+    made = (
+        place
+        for place in (here, *here.parents)
+        if (place / HOST_FILE).is_file() and (place / "recipes").is_dir()
+    )
+    return next(made, here)
+
+
+ROOT = _own() if INSTALLED else _CHECKOUT
+"""The directory with a person's own recipes/, patches/ and build_out/."""

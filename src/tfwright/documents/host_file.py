@@ -2,13 +2,14 @@
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from tfwright.documents import filesystem
-from tfwright.documents.home import HOST_FILE, INSTALLED, ROOT
+from tfwright.documents.filesystem import HOST_FILE, INSTALLED, ROOT
 from tfwright.documents.names import Flag, HttpUrl, Line, Version
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
@@ -141,16 +142,6 @@ OptionalPath = Annotated[str, Field(pattern=r"^(~?/[^\x00-\x1f]*|~)?$")]
 """A path on another machine, or an empty text."""
 
 
-RemoteFlag = Annotated[
-    str,
-    Field(
-        pattern=r"^--(remote|experimental_remote|tls|google|spawn_strategy|strategy|jobs"
-        r"|extra_execution_platforms|host_platform|platforms|bes)[A-Za-z0-9_.]*(=[^\x00-\x1f]*)?$"
-    ),
-]
-"""A flag of Bazel that is about other machines; all others belong in the recipe."""
-
-
 class WorkerTable(Table):
     """Another machine that builds, reached by OpenSSH."""
 
@@ -252,9 +243,7 @@ class HostFile(Table):
     """The Slurm that 'invoke build' with several recipes and 'invoke nightly' submit builds to."""
     container: ContainerTable = ContainerTable.defaults()
     """How containers are run."""
-    remote_execution: tuple[RemoteFlag, ...] = ()
-    """Flags of Bazel for remote execution, ``--remote_executor=grpcs://HOST``. tfwright passes them
-    to Bazel 6 and later, without its own cache. Untested."""
+
     sign: Sign | None = None
     """With it, tfwright signs the statement that it publishes with each wheel."""
 
@@ -313,9 +302,10 @@ class HostFile(Table):
             # A field is one part of the path: [^/]+ keeps it from matching several.
             escaped = re.escape(pattern)
             expression = re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", escaped)
-            fields = re.fullmatch(expression, url)
-            if fields:
-                return _filled(mirror, fields)
+            if fields := re.fullmatch(expression, url):
+                for name, value in fields.groupdict().items():
+                    mirror = mirror.replace(f"{{{name}}}", value)  # noqa: PLW2901 the same mirror
+                return mirror
         return None
 
 
@@ -342,10 +332,6 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
     return build_out / "toolkits" / f"gcc-{gcc[1]}" if gcc else None
 
 
-def _filled(mirror: str, fields: re.Match[str]) -> str:
-    return _FIELD.sub(lambda field: fields[field[1]], mirror)
-
-
 def path() -> Path:
     """Return where the host file is looked for: $TFWRIGHT_HOST_FILE, else the XDG place.
 
@@ -354,8 +340,7 @@ def path() -> Path:
     named = os.environ.get("TFWRIGHT_HOST_FILE")
     if INSTALLED and not named and (ROOT / HOST_FILE).is_file():
         return ROOT / HOST_FILE
-    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
-    return Path(named) if named else Path(config) / "tfwright" / "host.toml"
+    return Path(named) if named else filesystem.settings("host.toml")
 
 
 def drop_folder(settings: HostFile) -> str:
@@ -371,15 +356,9 @@ def read() -> HostFile:
     Raises RecipeError if the file is faulty, or is named by $TFWRIGHT_HOST_FILE and missing.
     """
     file = path()
-    # A file that the user names must exist; the one in the usual place is optional.
-    if not _there(file) and "TFWRIGHT_HOST_FILE" not in os.environ:
-        return HostFile.defaults()
+    # A file that the user names must exist; the one in the usual place is optional. Where its
+    # directory is closed to this user, reading the file says so.
+    with suppress(OSError):
+        if not file.exists() and "TFWRIGHT_HOST_FILE" not in os.environ:
+            return HostFile.defaults()
     return load(file, HostFile)
-
-
-def _there(file: Path) -> bool:
-    try:
-        return file.exists()
-    except OSError:
-        # A directory that is closed to this user: reading the file says so.
-        return True

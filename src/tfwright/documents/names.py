@@ -7,7 +7,7 @@ another format, or change what a terminal shows.
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Strict, StringConstraints, WithJsonSchema
 
@@ -278,3 +278,5 @@ WheelFile = Annotated[
 HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[A-Za-z0-9_.-]+/[^\s?#]+$")]
 HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[A-Za-z0-9_.:-]+(/[^\s?#]*)?$")]
 """The address of a package archive, which apt gets on a line of its own."""
+CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"]
+"""What a wheel may need of an x86-64 CPU, least first."""

@@ -265,10 +265,14 @@ def targets(nightly: NightlyFile) -> list[Target]:
 
 def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
     """Return a recipe's target for one choice on each axis."""
-    architectures = [_architecture(text) for text in capabilities.split(",") if text]
-    parts = [recipe.name]
-    if recipe.name.endswith(".toml"):
-        parts = [Path(recipe.name).stem]
+    architectures = [
+        # compute_70 asks for PTX, which a driver compiles for its GPU.
+        ("ptx" if text.startswith("compute") else "sm")
+        + text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
+        for text in capabilities.split(",")
+        if text
+    ]
+    parts = [Path(recipe.name).stem if recipe.name.endswith(".toml") else recipe.name]
     if python:
         parts.append(f"py{python}")
     if architectures:
@@ -286,18 +290,10 @@ def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
     )
 
 
-def _architecture(text: str) -> str:
-    digits = text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
-    # compute_70 asks for PTX, which a driver compiles for its GPU.
-    kind = "ptx" if text.startswith("compute") else "sm"
-    return f"{kind}{digits}"
-
-
 def path() -> Path:
     """Return where the file is: $TFWRIGHT_NIGHTLY_FILE, else next to the host file."""
     named = os.environ.get("TFWRIGHT_NIGHTLY_FILE")
-    config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
-    return Path(named) if named else Path(config) / "tfwright" / "nightly.toml"
+    return Path(named) if named else filesystem.settings("nightly.toml")
 
 
 def read(file: Path | None = None) -> NightlyFile:

@@ -17,14 +17,15 @@ from pydantic import (
     model_validator,
 )
 
-from tfwright.documents import home, words
+from tfwright.documents import filesystem
 from tfwright.documents.composing import Composing, file_of, on_axes
-from tfwright.documents.home import INSTALLED, SHIPPED
+from tfwright.documents.filesystem import INSTALLED, SHIPPED
 from tfwright.documents.names import (
     LONGEST_PATH,
     PYTHON,
     VARIABLE,
     Commit,
+    CpuLevel,
     DownloadUrl,
     Flag,
     GitUrl,
@@ -44,9 +45,8 @@ from tfwright.documents.names import (
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import DocumentError, Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
-from tfwright.documents.words import CpuLevel
 from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
-from tfwright.printable import shell_word
+from tfwright.printable import guess, shell_word
 from tfwright.progress import Stage
 
 TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
@@ -64,7 +64,7 @@ SEPARATE_NCCL = Release(1, 0), Release(1, 12)
 """The first and the last release with a separate _nccl_ops.so."""
 NAMED_SINCE = Release(1, 9)
 """The first release whose build_pip_package takes --project_name."""
-ROOT = home.ROOT
+ROOT = filesystem.ROOT
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 # Quick ones first: a wheel that does not even list its devices fails within seconds.
@@ -198,14 +198,10 @@ class SourceTable(Table):
         return {**found, **values}
 
     @model_validator(mode="after")
-    def _version_is_of_its_release(self) -> Self:
+    def _is_consistent(self) -> Self:
         if self.version and self.version.line != self.release:
             message = f"source.version: {self.version} is not of release {self.release}"
             raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _has_rules(self) -> Self:
         if self.interface == "tensorflow" and self.release == NO_RELEASE:
             raise ValueError(
                 'source.release: none belongs to interface = "own"; the rules of TensorFlow\'s '
@@ -705,24 +701,16 @@ class Recipe(Table):
         return (self.source.commit, *own)
 
     @model_validator(mode="after")
-    def _toolkit_is_of_the_versions(self) -> Self:
+    def _is_consistent(self) -> Self:
         for name, _ in self.toolkit.parts():
             # The compiler's version is part of its package's name: see `ToolkitTable.gcc`.
             if name != "compiler" and getattr(self.host, name) is None:
                 raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
-        return self
-
-    @model_validator(mode="after")
-    def _patches_of_substitutes_are_listed(self) -> Self:
         for patch in sorted(self.fetch.patches - {*self.source.patches}):
             raise ValueError(
                 f"fetch.substitutes: {patch} is a patch of a substitute, and source.patches does "
                 "not list it; list it there as well, in the order in which it is applied"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _nccl_exists(self) -> Self:
         first, last = SEPARATE_NCCL
         separate = first <= self.source.release <= last
         if self.nccl.rebuild and not separate:
@@ -731,20 +719,12 @@ class Recipe(Table):
                 "only 1.0 to 1.12 do"
             )
             raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _libraries_are_of_a_mac(self) -> Self:
         # A wheel for "any" system may be built on a Mac, so only Linux is refused.
         if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
             raise ValueError(
                 "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has "
                 "none"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _name_can_be_chosen(self) -> Self:
         if self.package.project_name and self.package.program:
             raise ValueError(
                 "package.project_name belongs to TensorFlow's build_pip_package; "
@@ -756,10 +736,6 @@ class Recipe(Table):
                 "does not have --project_name, which came with 1.9"
             )
             raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _own_interface_is_described(self) -> Self:
         own = self.source.interface == "own"
         if not own and self.configure.bazelrc.lines:
             raise ValueError(
@@ -827,7 +803,14 @@ def find(name: str, *, to_write: bool = False) -> Path:
                 "NAME.",
             )
         return path
-    raise _unknown(name[:LONGEST_PATH])
+    wanted = name[:LONGEST_PATH].removesuffix(".toml")
+    # Below the default, which a part of a name such as "r1.8" does not reach.
+    near = guess(wanted, names(), similar=0.4)
+    raise RecipeError(
+        f"Unknown recipe {name[:LONGEST_PATH]!r}{near}",
+        remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
+        ".toml.",
+    )
 
 
 def editable(name: str) -> Path:
@@ -848,17 +831,6 @@ def with_text(path: Path) -> Path:
 def _folders() -> list[Path]:
     """Return where recipes lie that need no path: a person's own, then those of the package."""
     return [RECIPES, SHIPPED / "recipes"] if INSTALLED else [RECIPES]
-
-
-def _unknown(name: str) -> RecipeError:
-    wanted = name.removesuffix(".toml")
-    # Below the default, which a part of a name such as "r1.8" does not reach.
-    guess = words.guess(wanted, names(), similar=0.4)
-    return RecipeError(
-        f"Unknown recipe {name!r}{guess}",
-        remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
-        ".toml.",
-    )
 
 
 def names() -> list[str]:
@@ -887,7 +859,13 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     try:
         loaded = load(file_of(path), Recipe, extra={"name": path.stem}, complete=completed)
     except RecipeError as fault:
-        _name_recipe(fault, own or path.stem)
+        # Complete the commands in the remedies of a recipe that does not load.
+        argument = own or path.stem
+        fault.recipe = argument
+        if isinstance(fault, DocumentError):
+            fault.faults = tuple(
+                replace(found, remedy=with_recipe(found.remedy, argument)) for found in fault.faults
+            )
         raise
     source = loaded.source.located(folder)
     recipe = loaded.changed(source=source, axes=AxesTable.defaults())
@@ -896,15 +874,6 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe
-
-
-def _name_recipe(fault: RecipeError, argument: str) -> None:
-    """Complete the commands in the remedies of a recipe that does not load."""
-    fault.recipe = argument
-    if isinstance(fault, DocumentError):
-        fault.faults = tuple(
-            replace(found, remedy=with_recipe(found.remedy, argument)) for found in fault.faults
-        )
 
 
 def whole(path: Path) -> str:

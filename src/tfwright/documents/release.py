@@ -133,7 +133,10 @@ class ExactRelease(NamedTuple):
     @property
     def rank(self) -> "Rank":
         """The numbers, and how far the version is from its release: candidates come first."""
-        return *self.numbers, _progress(self.candidate)
+        found = re.fullmatch(r"([a-z]+)([0-9]{0,2})", self.candidate)
+        # It grows from alpha by way of rc0 and rc1 to the release.
+        progress = _PROGRESS.get(found[1], 0) + int(found[2] or 0) if found else _RELEASED
+        return *self.numbers, progress
 
     def __str__(self) -> str:
         candidate = f"-{self.candidate}" if self.candidate else ""
@@ -150,14 +153,6 @@ Rank = tuple[int, int, int, int]
 """Major, minor, patch level, progress: the order of versions, candidates included."""
 _PROGRESS = {"a": 0, "alpha": 0, "b": 100, "beta": 100, "rc": 200}
 _RELEASED = 1000
-
-
-def _progress(candidate: str) -> int:
-    """Return a number that grows from alpha by way of ``rc0`` and ``rc1`` to the release."""
-    found = re.fullmatch(r"([a-z]+)([0-9]{0,2})", candidate)
-    if not found:
-        return _RELEASED
-    return _PROGRESS.get(found[1], 0) + int(found[2] or 0)
 
 
 def first_of(text: str) -> Rank:

@@ -105,7 +105,21 @@ def load(
                 f"{outside[0]['msg'].removeprefix('Value error, ')}",
                 remedy="Rename the file.",
             ) from fault
-        raise _explain(path, explained(text, values, model, found), len(found)) from fault
+        faults = explained(text, values, model, found)
+        number = len(found)
+        # All at once: a person who writes a recipe corrects it in one go.
+        first = faults[0]
+        what = f"{path}:{first.line}: {first.what}"
+        if len(faults) > 1:
+            listed = [f"  {path}:{fault.line}: {fault.what}" for fault in faults]
+            # Fewer than pydantic's findings: a value of the wrong type can have two of them.
+            total = len(faults) if number <= SHOWN else number
+            if total > len(faults):
+                listed.append(f"  and {total - len(faults):,} more")
+            what = "\n".join([f"{path} has {total} faults:", *listed])
+        remedies = dict.fromkeys(fault.remedy for fault in faults)
+        where = Evidence(where=f"{path}:{first.line}")
+        raise DocumentError(what, "\n".join(remedies), faults, where) from fault
 
 
 def values_of(path: Path) -> dict[str, Any]:
@@ -188,20 +202,3 @@ def _excesses(text: str) -> "Iterator[tuple[int, str]]":
 
 def _line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
-
-
-def _explain(path: Path, faults: "Sequence[DocumentFault]", number: int) -> DocumentError:
-    """Put all faults into one error with a line of the file for each."""
-    # All at once: a person who writes a recipe corrects it in one go.
-    first = faults[0]
-    what = f"{path}:{first.line}: {first.what}"
-    if len(faults) > 1:
-        listed = [f"  {path}:{fault.line}: {fault.what}" for fault in faults]
-        # Fewer than pydantic's findings: a value of the wrong type can have two of them.
-        total = len(faults) if number <= SHOWN else number
-        if total > len(faults):
-            listed.append(f"  and {total - len(faults):,} more")
-        what = "\n".join([f"{path} has {total} faults:", *listed])
-    remedies = dict.fromkeys(fault.remedy for fault in faults)
-    where = Evidence(where=f"{path}:{first.line}")
-    return DocumentError(what, "\n".join(remedies), faults, where)

@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 
+def frozen(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose lists are tuples, as frozen objects need them."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+
+
 @functools.cache
 def read(table: Path) -> dict[str, Any]:
     """Return a table by its file, which is read once."""

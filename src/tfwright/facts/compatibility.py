@@ -16,7 +16,6 @@ TABLE = Path(__file__).with_suffix(".toml")
 class Range:
     """The versions that some releases of TensorFlow take; an empty bound is none."""
 
-    releases: tuple[Release, Release]
     least: str
     most: str
     source: str
@@ -35,7 +34,6 @@ class Range:
 class Tested:
     """The CUDA and cuDNN that some releases of TensorFlow were tested with."""
 
-    releases: tuple[Release, Release]
     cuda: str
     cudnn: str
     source: str
@@ -45,7 +43,6 @@ class Tested:
 class TestedBazel:
     """The Bazel that some releases of TensorFlow were tested with."""
 
-    releases: tuple[Release, Release]
     version: str
     source: str
 
@@ -146,13 +143,19 @@ class Hermetic:
         }
 
 
+def _of(kind: str, release: Release, fork: str = "") -> dict[str, Any] | None:
+    """Return the row of a release, without what says which releases it is of."""
+    for row in facts.read(TABLE)[kind]:
+        first, last = map(Release.parse, row["releases"])
+        if first <= release <= last and row.get("fork", "") == fork:
+            return {key: row[key] for key in row if key not in {"releases", "fork"}}
+    return None
+
+
 def hermetic(release: Release) -> Hermetic | None:
     """Return what holds for a release; None for one that takes the CUDA of the host."""
-    for row in facts.read(TABLE)["hermetic"]:
-        if _holds(_releases(row), release):
-            values = {key: value for key, value in row.items() if key != "releases"}
-            return Hermetic(**_with_tuples(values))
-    return None
+    row = _of("hermetic", release)
+    return Hermetic(**facts.frozen(row)) if row else None
 
 
 def build_cost(release: Release, *, cuda: bool) -> BuildCost:
@@ -186,21 +189,20 @@ def clang_for(capability: str) -> str:
 
 def bazel(release: Release) -> Range | None:
     """Return the Bazels that ./configure of a release takes."""
-    return _of(release, _ranges("bazel"))
+    row = _of("bazel", release)
+    return Range(**row) if row else None
 
 
 def python(release: Release, fork: str = "") -> Range | None:
     """Return the Pythons that a release was tested with; that of a fork, ``nv``, has its own."""
-    return _of(release, _ranges("python", fork)) or _of(release, _ranges("python"))
+    row = _of("python", release, fork) or _of("python", release)
+    return Range(**row) if row else None
 
 
 def tested_bazel(release: Release) -> TestedBazel | None:
     """Return the Bazel that a release was tested with."""
-    for row in facts.read(TABLE)["tested_bazel"]:
-        known = TestedBazel(_releases(row), row["version"], row["source"])
-        if _holds(known.releases, release):
-            return known
-    return None
+    row = _of("tested_bazel", release)
+    return TestedBazel(**row) if row else None
 
 
 def bazel_copies() -> list[str]:
@@ -208,35 +210,23 @@ def bazel_copies() -> list[str]:
     return [version for row in facts.read(TABLE)["bazel_copies"] for version in row["versions"]]
 
 
-def tested() -> list[Tested]:
-    """Return which releases were tested with which CUDA, the oldest first."""
-    return [
-        Tested(_releases(row), row["cuda"], row["cudnn"], row["source"])
-        for row in facts.read(TABLE)["tested"]
-    ]
-
-
 def gcc(release: Release, row: Cuda) -> tuple[str, str]:
     """Return the newest gcc that a CUDA takes and a release compiles with, and why."""
-    for limit in _ranges("gcc"):
-        if _holds(limit.releases, release) and limit.most and is_newer(row.gcc, limit.most):
-            return limit.most, f"the newest that this release compiles with: {limit.source}"
+    limit = _of("gcc", release)
+    if limit and is_newer(row.gcc, limit["most"]):
+        return limit["most"], f"the newest that this release compiles with: {limit['source']}"
     return row.gcc, f"the newest for this CUDA: {row.source('gcc')}"
 
 
 def tested_with(release: Release) -> Tested | None:
     """Return the CUDA that a release was tested with."""
-    return next((row for row in tested() if _holds(row.releases, release)), None)
+    row = _of("tested", release)
+    return Tested(**row) if row else None
 
 
 def cudas() -> list[Cuda]:
     """Return what is known of each CUDA, the oldest first."""
-    return [Cuda(**_with_tuples(row)) for row in facts.read(TABLE)["cuda"]]
-
-
-def _with_tuples(row: dict[str, Any]) -> dict[str, Any]:
-    # TOML has lists only; frozen rows need tuples.
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return [Cuda(**facts.frozen(row)) for row in facts.read(TABLE)["cuda"]]
 
 
 def cuda(version: str) -> Cuda | None:
@@ -254,44 +244,61 @@ def mac(version: str) -> Mac | None:
     return None
 
 
-def driver(row: Cuda, gpu: str) -> tuple[str, str]:
-    """Return the oldest driver for Linux that runs what a CUDA builds, and its source.
+@dataclass(frozen=True)
+class Drivers:
+    """NVIDIA's drivers for Linux that run what a CUDA builds on a GPU."""
 
-    `gpu` is a compute capability, or empty.
+    least: str
+    last: str
+    """The last line that knows the GPU; empty while NVIDIA goes on with it."""
+    source: str
+
+    def __str__(self) -> str:
+        if not self.last:
+            return f"{self.least} or later"
+        return f"{self.least} to {self.last}" if self.least else f"{self.last} or earlier"
+
+    @property
+    def exist(self) -> bool:
+        """Whether the CUDA came before the last driver of the GPU."""
+        return not (self.last and is_newer(self.least, self.last))
+
+    def misfit(self, has: str) -> str:
+        """Say why a driver is none of them; empty for one that is, or that is not known.
+
+        ``535`` stands for all of its line.
+        """
+        if not self.exist:
+            return f"needs driver {self.least}, and {self.last} is the last for this GPU"
+        too_old = is_older(has, self.least) and not is_of_line(has, self.least)
+        too_new = self.last and is_newer(has, self.last)
+        return f"needs driver {self}, and {has} is there" if has and (too_old or too_new) else ""
+
+
+def _generation(gpu: str) -> dict[str, Any]:
+    rows = facts.read(TABLE)["generation"]
+    return next((row for row in rows if gpu in row["capabilities"]), {})
+
+
+def last_cuda(gpu: str) -> str:
+    """Return the CUDA of the last JetPack of a Jetson; empty for one that still gets newer ones."""
+    return str(_generation(gpu).get("cuda", ""))
+
+
+def drivers(row: Cuda | None, gpu: str, stated: str = "") -> Drivers:
+    """Return the drivers for what a CUDA builds, on a compute capability where one is given.
+
+    A recipe may have `stated` the oldest.
     """
+    least, source = (row.driver, row.source("driver")) if row else ("", "")
+    if stated:
+        least, source = stated, "the recipe"
+    known = _generation(gpu)
+    first, last = known.get("first", ""), known.get("last", "")
     # A GPU that is newer than its CUDA needs a driver that knows it.
-    generation = _generation(gpu)
-    if generation and is_older(row.driver, generation["driver"]):
-        return generation["driver"], generation["source"]
-    return row.driver, row.source("driver")
-
-
-def _generation(gpu: str) -> dict[str, Any] | None:
-    """Return the row of the newest generation of GPUs that a compute capability reaches."""
-    generation: dict[str, Any]
-    for generation in facts.read(TABLE)["generation"]:
-        if gpu and not is_older(gpu, generation["capability"]):
-            return generation
-    return None
-
-
-def _ranges(kind: str, fork: str = "") -> list[Range]:
-    rows = [row for row in facts.read(TABLE)[kind] if row.get("fork", "") == fork]
-    return [Range(_releases(row), row["least"], row["most"], row["source"]) for row in rows]
-
-
-def _of(release: Release, rows: list[Range]) -> Range | None:
-    return next((row for row in rows if _holds(row.releases, release)), None)
-
-
-def _holds(releases: tuple[Release, Release], release: Release) -> bool:
-    first, last = releases
-    return first <= release <= last
-
-
-def _releases(row: dict[str, Any]) -> tuple[Release, Release]:
-    first, last = map(Release.parse, row["releases"])
-    return first, last
+    if is_older(least, first):
+        least, source = first, known["source"]
+    return Drivers(least, last, f"{source}; {known['source']}" if last and source else source)
 
 
 _LONGEST = 18
@@ -350,10 +357,10 @@ def packaged_versions(release: str, kind: Kind) -> list[str] | None:
     return None if row is None else list(row[kind])
 
 
-def packaged_driver(release: str) -> str:
-    """Return the line of NVIDIA's driver that a distribution packages; empty if unknown."""
+def packaged_drivers(release: str) -> dict[str, str]:
+    """Return the package of each line of NVIDIA's driver, the oldest first; none if unknown."""
     row = _distribution(release)
-    return str(row["driver"]) if row else ""
+    return dict(row["driver"]) if row else {}
 
 
 def debian_name(suite: str) -> str:
@@ -364,7 +371,7 @@ def debian_name(suite: str) -> str:
     )
 
 
-def _distribution(release: str) -> dict[str, list[str] | str] | None:
+def _distribution(release: str) -> dict[str, Any] | None:
     return next(
         (row for name, row in facts.read(DISTRIBUTIONS).items() if release.startswith(name)), None
     )

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tfwright import facts
+from tfwright.documents.release import Release
 
 TABLE = Path(__file__).with_suffix(".toml")
 PLATFORMS = {
@@ -42,7 +42,7 @@ class OfficialWheel:
     @property
     def line(self) -> str:
         """The release line, ``2.10``."""
-        return ".".join(self.version.split(".")[:2])
+        return str(Release.parse(self.version))
 
     def pythons(self, system: str, machine: str) -> tuple[str, ...]:
         """Return the Pythons that a platform has wheels for, or any machine of a system."""
@@ -55,13 +55,8 @@ class OfficialWheel:
 
 def official() -> list[OfficialWheel]:
     """Return all rows, the newest release first."""
-    rows = []
-    for row in facts.read(TABLE)["wheel"]:
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
-        }
-        rows.append(OfficialWheel(**values))
-    return sorted(rows, key=lambda row: [int(part) for part in row.line.split(".")], reverse=True)
+    rows = [OfficialWheel(**facts.frozen(row)) for row in facts.read(TABLE)["wheel"]]
+    return sorted(rows, key=lambda row: Release.parse(row.version), reverse=True)
 
 
 def read() -> str:

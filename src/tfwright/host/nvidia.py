@@ -161,10 +161,15 @@ def gpus(place: Place) -> list[Gpu]:
         return [Gpu(name, capability, listed.by) for name, capability in found]
     # Drivers before 510 do not report the compute capability, nor does macOS; the name gives it.
     named = place.ask("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
-    names = named.value.splitlines()
-    if not named:
+    names = [name for name in named.value.splitlines() if not name.startswith("No devices")]
+    if not names:
         named = place.ask("system_profiler", "SPDisplaysDataType")
         names = re.findall(r"Chipset Model: (NVIDIA .*)", named.value)
+    # No driver is loaded, or one that does not know the GPU: it is on the bus all the same.
+    if not names:
+        named = place.ask("lspci", "-d", "10de:")
+        found = re.findall(r"(?:VGA|3D).*?: NVIDIA Corporation (.*)", named.value)
+        names = [re.sub(r".*\[(.*)\].*| \(rev \w+\)$", r"\1", name) for name in found]
     return [Gpu(name, _capability(name), named.by) for name in names]
 
 

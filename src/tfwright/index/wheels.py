@@ -187,7 +187,11 @@ class Catalog:
         for filename, size, mtime, described in rows:
             # Damage, or a description by another release: the wheel is read again.
             with suppress(ValueError, LookupError, TypeError):
-                known[filename] = ((size, mtime), _described(described))
+                values = json_text.parsed(described)
+                # JSON has lists only, and a frozen wheel is compared with tuples.
+                values["extras"] = tuple(values["extras"])
+                values["needs"] = tuple((name, value) for name, value in values["needs"])
+                known[filename] = ((size, mtime), IndexedWheel(**values))
         return known
 
     def digests(self) -> Mapping[str, str]:
@@ -208,14 +212,6 @@ class Catalog:
     def drop(self, filename: str) -> None:
         """Forget a wheel that is gone; its name stays taken."""
         self._database.execute("delete from wheel where filename = ?", (filename,))
-
-
-def _described(text: str) -> IndexedWheel:
-    values = json_text.parsed(text)
-    # JSON has lists only, and a frozen wheel is compared with tuples.
-    values["extras"] = tuple(values["extras"])
-    values["needs"] = tuple((name, value) for name, value in values["needs"])
-    return IndexedWheel(**values)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.documents.home import HOST_FILE
+from tfwright.documents.filesystem import HOST_FILE
 from tfwright.tools import files
 
 HOST = """\

@@ -18,7 +18,7 @@ from tfwright.configure import expected, validation
 from tfwright.documents import composing
 from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.recipe import Recipe
@@ -26,7 +26,7 @@ from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
 from tfwright.host import hermetic, toolchain
 from tfwright.pipeline.job import RecipeJob
-from tfwright.rules import dropping
+from tfwright.rules import dropping, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
@@ -227,6 +227,20 @@ def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]
             f"the wheel is built with {pin} and verified without it",
             f'Add "{pin}" to verify.requirements.',
         )
+
+
+def pins_no_nightly_package(subject: Subject) -> Iterator[LintFinding]:
+    """Find packages of one night without a reason: an index keeps them for some weeks only."""
+    comments = " ".join(re.findall(r"#.*", subject.text))
+    for pin in subject.recipe.verify.requirements:
+        name = pin.partition("==")[0]
+        if name.endswith(tree_files.NIGHTLY) and name not in comments:
+            yield subject.finding(
+                "nightly",
+                subject.at("verify", "requirements"),
+                f"{pin} is the package of one night, which the index will remove",
+                f"Patch setup.py to require a release, or say in a comment why {name} will do.",
+            )
 
 
 def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
@@ -520,6 +534,7 @@ RULES: Sequence[Rule] = (
     names_itself,
     gives_reasons,
     tries_the_numpy_it_was_built_with,
+    pins_no_nightly_package,
     leaves_no_default_of_tensorflow,
     answers_configure,
     agrees_with_its_host,

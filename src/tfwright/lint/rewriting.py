@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, TOOLKITS, pins_text
-from tfwright.documents.home import INSTALLED, ROOT
+from tfwright.documents.filesystem import INSTALLED, ROOT
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable

@@ -15,7 +15,7 @@ from tfwright.documents.toolkit import PartName, Way
 from tfwright.errors import SupplyError
 from tfwright.lock import packages
 from tfwright.pipeline import external
-from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.external import ExternalRules, RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener
 from tfwright.toolkit import sources
@@ -60,7 +60,7 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
         if key not in learned:
             learned |= _learned(job, key, keys)
         checksum = PinnedChecksum(key, learned[key])
-        toml_editing.put_value(path, key, checksum.learned.sha256)
+        toml_editing.put(path, key, checksum.learned.sha256)
         listener.note(f"Pinned {checksum}")
         found.append(checksum)
     return found
@@ -119,7 +119,7 @@ def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned
             # Alone, so that no other source of the recipe can answer in its place.
             alone = replace(origins, fetch=FetchTable(sources=(fetch.sources[number],)))
             wanted = WantedArchive(f"fetch.sources {number + 1}", OPEN, ())
-            return {key: learning.of_source(wanted, alone, store)}
+            return {key: learning.of_file(wanted, alone, store, report)}
         case _, _, "archives", str(url):
             wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
             store = sources.store(job.places.vault)
@@ -139,7 +139,7 @@ def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArch
         return WantedArchive(name, OPEN, table.urls, substitute=True)
     # Only the rule says into which directory the commit is packed, and into a zip or not.
     repository = external.repository(job.job, job.recipe.source)
-    rules = external.read(job.job, RecipePins.of(job.recipe), repository, None)
+    rules = ExternalRules(job.job, RecipePins.of(job.recipe), repository).rules()
     return substitutes.wanted(name, table, substitutes.replaced(name, rules.repositories))
 
 

@@ -1,10 +1,10 @@
-"""The commands lock and pin."""
+"""The commands about the inputs of a recipe: fetch, lock, pin."""
 
 from functools import partial
 
 from invoke import Context
 
-from tfwright.options import JSON, RECIPE, job_of, task
+from tfwright.options import JSON, OFFLINE, RECIPE, job_of, task
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -23,6 +23,7 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     from tfwright.documents import recipe as recipes
     from tfwright.lock import checksums, packages
     from tfwright.port import page
+    from tfwright.terminal import console
     from tfwright.terminal.console import Terminal
 
     # Before the recipe is read as a whole: without these checksums it does not load.
@@ -30,7 +31,9 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     if path.is_file():
         checksums.pin(path, host_file.read(), Terminal())
     job = job_of(recipe, complete=packages.without_open)
-    return Answer(packages.pin(job, path, add, verify), page.show_pinned)
+    with console.working("pinning"):
+        pinned = packages.pin(job, path, add, verify)
+    return Answer(pinned, page.show_pinned)
 
 
 @task(help=RECIPE | JSON)
@@ -50,3 +53,20 @@ def lock(_: Context, recipe: str = "demo") -> Shown:
         partial(page.show_lock, path),
         lambda lock: {"path": path, **lock.model_dump()},
     )
+
+
+@task(help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"})
+def fetch(
+    _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
+) -> None:
+    """Download all inputs of a recipe into the vault; what failed before is tried again."""
+    from tfwright.build import page
+    from tfwright.documents import recipe as recipes
+    from tfwright.pipeline import engine
+
+    # In turn: inputs that recipes share are then downloaded once.
+    for name in recipes.names() if everything else (recipe,):
+        # Again, also where a stamp holds: a mirror may have been added for what was missing.
+        job = job_of(name, until="fetch", again="fetch", offline=offline)
+        page.announce(job)
+        page.conclude(job, engine.build(job).last)

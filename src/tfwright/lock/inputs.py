@@ -12,7 +12,7 @@ from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, Tfwri
 from tfwright.pipeline import containers, engine, external
 from tfwright.pipeline.compile import attempts
 from tfwright.pipeline.compile.invocation import Invocation
-from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.external import ExternalRules, RecipePins
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured, Inputs, Programs, Tree
 from tfwright.progress import SILENCE
@@ -42,7 +42,7 @@ def held(job: RecipeJob, mirror: Path, programs: Programs | None) -> Reached:
         return Supply(dict.fromkeys(held, VAULT), ())
 
     pins = RecipePins.of(job.recipe)
-    rules = external.read(job, pins, mirror, programs)
+    rules = ExternalRules(job, pins, mirror, programs).rules()
     cloning = partial(external.clone, job, offline=True)
     suppliers = Suppliers(supply, cloning, environment=pins.environment)
     # Without the lock: what it calls unused may have become needed since it was written.
@@ -102,7 +102,7 @@ def _sought(job: RecipeJob) -> list[WantedArchive]:
     except (RecipeError, SupplyError) as fault:
         job.listener.note(f"fetch stops; the sources are asked all the same: {fault.what}")
         repository, programs = external.repository(job.job, job.recipe.source), None
-        rules = external.read(job, RecipePins.of(job.recipe), repository, None)
+        rules = ExternalRules(job, RecipePins.of(job.recipe), repository).rules()
         fetch = job.recipe.fetch
         kept = substitutes.fitting(fetch.substitutes, rules.repositories)
         job = replace(job, recipe=job.recipe.changed(fetch=fetch.changed(substitutes=kept)))
@@ -122,14 +122,8 @@ def write(job: RecipeJob, path: Path) -> Lock:
     inputs = fetched(free)
     wanted, fault = _wanted(free, inputs)
     recipe = free.recipe.changed(fetch=inputs.taken(free.recipe.fetch))
-    found = external.lock_of(
-        free,
-        RecipePins.of(recipe),
-        inputs.mirror,
-        held(replace(free, recipe=recipe), inputs.mirror, inputs.programs),
-        inputs.programs,
-        wanted,
-    )
+    here = ExternalRules(free, RecipePins.of(recipe), inputs.mirror, inputs.programs)
+    found = here.lock(held(replace(free, recipe=recipe), inputs.mirror, inputs.programs), wanted)
     added = {
         "requirements": _requirements(free, inputs),
         "toolkit": locking.toolkit(free.recipe.toolkit),

@@ -45,7 +45,9 @@ def pin(
     """
     recipe = job.recipe
     values = recipe_values(path)
-    opened = left_open(values)
+    named = named_packages(values)
+    # The lines of the document that pin no version, by the key of their list.
+    opened = {key: list(filter(_is_open, lines)) for key, lines in named.items()}
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
         for line in lines:
@@ -54,8 +56,8 @@ def pin(
     trying = [*opened["verify.requirements"], *verifying]
     direct = {"host.requirements": building, "verify.requirements": trying}
     wanted = {
-        key: _Unresolved.of(named, getattr(recipe, key.partition(".")[0]).requirements, direct[key])
-        for key, named in named_packages(values).items()
+        key: _Unresolved.of(lines, getattr(recipe, key.partition(".")[0]).requirements, direct[key])
+        for key, lines in named.items()
     }
     # A recipe without packages can be pinned on any host.
     if not any(each.packages for each in wanted.values()):
@@ -154,25 +156,18 @@ def _pin_packages(
             job.listener.note(f"The versions in {path.stem}{PINS} do not fit; pip chooses others")
             lists[key] = resolving.closure(interpreter, version, lines, log)
         numpy = [line for line in lists[key] if packages.name_of(line) == "numpy"]
-    _write(path, lists, direct)
-    return lists
-
-
-def _write(
-    path: Path, lists: Mapping[str, Sequence[str]], added: Mapping[str, Sequence[str]]
-) -> None:
-    """Write what a recipe names into its own lists, and what that needs next to it."""
+    # Write what a recipe names into its own lists, and what that needs next to it.
     resolved = {}
     for key, own in named_packages(recipe_values(path)).items():
         table, name = key.split(".")
         pins = lists.get(key, ())
         # A recipe that another one makes with its axes has no lists of its own.
-        direct = (*own, *added[key]) if path.is_file() else own
-        names = {packages.name_of(line) for line in direct}
+        stated = (*own, *direct[key]) if path.is_file() else own
+        names = {packages.name_of(line) for line in stated}
         kept = [pin for pin in pins if packages.name_of(pin) in names]
         # The author's layout of a list that stays as it is stays as well.
         if kept != own and path.is_file():
-            toml_editing.put_list(path, (table, name), kept)
+            toml_editing.put(path, (table, name), kept)
         resolved[table] = [pin for pin in pins if pin not in kept]
     place = path.with_suffix(PINS)
     if place.is_file() or any(resolved.values()):
@@ -181,6 +176,7 @@ def _write(
             head = "".join(re.findall(r"\A(?:#.*\n)+", files.text(place)))
         values = recipe_values(path)
         files.write(place, pins_text(head, values, resolved["host"], resolved["verify"]))
+    return lists
 
 
 def _without(pins: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -209,11 +205,6 @@ def _pin_bazel(job: RecipeJob, path: Path) -> str:
     why = f"from {binary.origin}, when it was pinned"
     toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
     return f"{bazels.here()} {binary.sha256}"
-
-
-def left_open(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the lines of a document that pin no version, by the key of their list."""
-    return {key: list(filter(_is_open, lines)) for key, lines in named_packages(values).items()}
 
 
 def without_open(values: dict[str, Any]) -> None:

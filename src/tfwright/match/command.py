@@ -23,6 +23,7 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
     Without options the machine is this one. The exit status is 3 if neither a wheel nor a recipe
     fits.
     """
+    from tfwright.build import verified
     from tfwright.documents import recipe as recipes
     from tfwright.errors import HostError
     from tfwright.host import probes
@@ -43,7 +44,7 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
     answer = page.MatchAnswer(
         wanted,
         official.matches(for_wheels),
-        ranking.rank([recipes.read(name) for name in recipes.names()], wanted, host),
+        ranking.rank(map(recipes.read, recipes.names()), wanted, host, verified.said),
         releases.needs(wanted),
         releases.exclusions(wanted),
     )

@@ -148,6 +148,12 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
     found += _judged(report, wanted, host, host_file)
+    # A system that is newer than the tag says does not mind.
+    if not {"glibc", "macOS"} & {one.what for one in found if one.holds is False}:
+        more = [
+            f"promises too much for systems older than this: {it}" for it in report.broken_promises
+        ]
+        found += [Judgement("tag", said, holds=True) for said in more]
     order = {False: 0, None: 1, True: 2}
     return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))
 
@@ -254,19 +260,22 @@ def _gpu(
         return
     if wanted.gpu and "GPU code" not in missed:
         kind = serves(needs["gpu"].split(","), toolkit, wanted.gpu)
-        more = ", which the driver compiles at the first start" if kind == "PTX" else ""
+        more = f", compiled at the first start by a driver of CUDA {toolkit} or later"
+        more = more if kind == "PTX" else ""
         said = f"{kind} for compute capability {wanted.gpu}{more}"
         yield Judgement("GPU code", said, holds=True)
     row = compatibility.cuda(toolkit)
     if row:
-        needed, _ = compatibility.driver(row, wanted.gpu)
+        needed = compatibility.drivers(row, wanted.gpu)
         has = wanted.driver
-        if wanted.lacks_driver(needed):
-            remedy = f"Install NVIDIA's driver {needed} or later"
+        if said := needed.misfit(has):
+            remedy = f"Install NVIDIA's driver {needed}"
             remedy += " on Windows, not in WSL." if host and host.wsl else "."
-            yield Judgement("driver", f"needs {needed}, and {has} is there", remedy=remedy)
+            if not needed.exist:
+                remedy = f"'invoke match --gpu {wanted.gpu}' names wheels of an older CUDA."
+            yield Judgement("driver", said, remedy=remedy)
         else:
-            said = f"{needed} is enough, {has} is there" if has else f"needs {needed} or later"
+            said = f"needs {needed}" + (f"; {has} is there" if has else "")
             yield Judgement("driver", said, True if has else None)
     yield _libraries(report, toolkit, host)
 

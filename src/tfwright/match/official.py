@@ -48,14 +48,13 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
             notes = ("what its libraries need on this platform was not read",)
         found.append(OfficialMatch(wheel, differs, notes, extra))
 
-    def distance(match: OfficialMatch) -> tuple[bool, bool, int]:
+    def distance(match: OfficialMatch) -> tuple[int, ...]:
         # Of those that do not fit, one without GPU code is farthest from someone with a GPU.
-        unlike = bool(match.wheel.gpu) != wants_gpu
-        return bool(match.differs), bool(match.differs) and unlike, len(match.differs)
+        code = match.wheel.gpu and not _cpu_only(match.wheel, wanted)
+        unlike = bool(code) != wants_gpu
+        missed, release = len(match.differs), Release.parse(match.wheel.version)
+        return bool(missed), bool(missed) and unlike, missed, -release.major, -release.minor, unlike
 
-    # They come newest first, and sorting keeps that order among equals.
-    found.sort(key=lambda match: bool(match.wheel.gpu) != wants_gpu)
-    found.sort(key=lambda match: Release.parse(match.wheel.version), reverse=True)
     return sorted(found, key=distance)
 
 
@@ -80,16 +79,20 @@ def _differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
             yield f"needs a CPU with {wheel.cpu}"
         yield from _gpu_differences(wheel, wanted)
     elif (wanted.gpu or wanted.cuda) and wanted.system == "Windows" and wheel.gpu:
-        # https://www.tensorflow.org/install/pip#windows-native
-        newer = not is_older(wheel.version, "2.11")
         yield (
             "no GPU code for Windows since 2.11; in WSL 2 the wheel for Linux has it"
-            if (newer)
-            else "which GPUs its code for Windows serves is unknown"
+            if _cpu_only(wheel, wanted)
+            else "has GPU code for Windows, but for which GPUs was not read"
         )
     elif wanted.gpu or wanted.cuda:
         said = "no GPU code of NVIDIA's is known of it on this platform"
         yield said + (JETSON if gpus.jetson(wanted.gpu) else "")
+
+
+def _cpu_only(wheel: OfficialWheel, wanted: Wish) -> bool:
+    """Say whether a wheel has GPU code for Linux only."""
+    # https://www.tensorflow.org/install/pip#windows-native
+    return wanted.system == "Windows" and not is_older(wheel.version, "2.11")
 
 
 def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
@@ -103,15 +106,12 @@ def _gpu_differences(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
         yield f"made with CUDA {toolkit}"
     if wanted.gpu and not fit.serves(wheel.gpu, toolkit, wanted.gpu):
         yield f"code for {', '.join(wheel.gpu)}"
-    needed = _driver(toolkit, wanted)
-    if wanted.lacks_driver(needed):
-        yield f"needs driver {needed}, and {wanted.driver} is there"
+    if said := _drivers(toolkit, wanted).misfit(wanted.driver):
+        yield said
 
 
-def _driver(toolkit: str, wanted: Wish) -> str:
-    """Return the oldest driver that runs what a CUDA builds; ``0`` if that is unknown."""
-    row = compatibility.cuda(toolkit)
-    return compatibility.driver(row, wanted.gpu)[0] if row else "0"
+def _drivers(toolkit: str, wanted: Wish) -> compatibility.Drivers:
+    return compatibility.drivers(compatibility.cuda(toolkit), wanted.gpu)
 
 
 def _cuda_of(wheel: OfficialWheel) -> tuple[str, str]:
@@ -124,8 +124,8 @@ def _cuda_of(wheel: OfficialWheel) -> tuple[str, str]:
 
 def _gpu_notes(wheel: OfficialWheel, wanted: Wish) -> Iterator[str]:
     toolkit, cudnn = _cuda_of(wheel)
-    yield f"NVIDIA's driver {_driver(toolkit, wanted)} or later"
+    yield f"NVIDIA's driver {_drivers(toolkit, wanted)}"
     if is_older(wheel.version, fit.AND_CUDA):
         yield f"CUDA {toolkit} and cuDNN {cudnn} installed"
     if wanted.gpu and fit.serves(wheel.gpu, toolkit, wanted.gpu) == "PTX":
-        yield "the driver compiles its code at the first start, which takes minutes"
+        yield f"compiled at the first start, for minutes, by a driver of CUDA {toolkit} or later"

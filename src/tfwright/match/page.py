@@ -80,8 +80,9 @@ def show_matches(answer: MatchAnswer) -> None:
     names = [candidate.recipe for candidate in (*fitting, *others)]
     indent = 4 + max(map(len, names), default=0)
     for candidate in fitting:
-        proved = f"verified until {candidate.verified}" if candidate.verified else "not verified"
-        text.paragraph(f"  {candidate.recipe}", f"{candidate.summary} ({proved})", indent=indent)
+        changed, mark, until = candidate.standing.rpartition("; ")
+        proved = f"{changed}{mark}verified until {until}" if until else "never run"
+        text.paragraph(f"  {candidate.recipe}", f"{proved}: {candidate.summary}", indent=indent)
     if others:
         text.heading("The nearest others, and how they differ")
     for candidate in others:

@@ -1,10 +1,11 @@
 """Which recipes fit a wish, and what keeps the others from it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
+from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.probes import Host
@@ -25,36 +26,44 @@ class Candidate:
     """Whether it is for another system: then nothing else brings it near."""
     verified: str = ""
     """The last stage that was seen to succeed; empty for a recipe without reports."""
+    standing: str = ""
+    """The same as people read it: when that was, and what changed since."""
 
 
-def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]:
+def rank(
+    recipes: Iterable[Recipe], wanted: Wish, host: Host, verified: Callable[[Recipe], str]
+) -> list[Candidate]:
     """Compare all recipes of TensorFlow with a wish, the nearest first.
 
-    The recipes that fit have no differences.
+    The recipes that fit have no differences. Of those that are equally near the one that was
+    `verified` farthest comes first, then the newest, or the one nearest to the wished release.
     """
-    found = list[tuple[Candidate, Release]]()
+    asked = Release.parse(wanted.release) if wanted.release else None
+    found = list[tuple[tuple[int, ...], Candidate]]()
     for recipe in recipes:
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
         if recipe.source.url.startswith("bundled:") or recipe.source.interface == "own":
             continue
         differs = tuple(_differences(recipe, wanted, host))
         elsewhere = _elsewhere(recipe, wanted)
-        verified = recipe.verified.until if recipe.verified else ""
-        candidate = Candidate(recipe.name, recipe.summary, differs, elsewhere, verified)
-        found.append((candidate, recipe.source.release))
-    # The newest release first, among those that are equally near.
-    found.sort(key=lambda pair: pair[1], reverse=True)
-    return [candidate for candidate, _ in sorted(found, key=_distance)]
+        proved = STAGES.index(recipe.verified.until) if recipe.verified else -1
+        away = _order(recipe.source.release)
+        away = abs(away - _order(asked)) if asked else -away
+        # A recipe for another system is never near, however few its differences are. Other GPUs
+        # can be named in a recipe; one without CUDA has none to name.
+        far = (elsewhere, NO_CUDA in differs, len(differs))
+        near = (away, -proved) if differs else (-proved, away)
+        until = recipe.verified.until if recipe.verified else ""
+        candidate = Candidate(
+            recipe.name, recipe.summary, differs, elsewhere, until, verified(recipe)
+        )
+        found.append(((*far, *near), candidate))
+    return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
 
-def _distance(pair: tuple[Candidate, Release]) -> tuple[bool, bool, int, int]:
-    # A recipe for another system is never near, however few its differences are. Other GPUs can be
-    # named in a recipe; one without CUDA has none to name.
-    candidate, _ = pair
-    differs = candidate.differs
-    # Among those that fit, the one that was seen to build counts for more than the newest.
-    proved = STAGES.index(candidate.verified) if candidate.verified and not differs else -1
-    return (candidate.elsewhere, NO_CUDA in differs, len(differs), -proved)
+def _order(release: Release) -> int:
+    """Return a number by which releases are near each other: 2.0 comes after 1.15."""
+    return release.major * 16 + release.minor
 
 
 def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
@@ -73,11 +82,13 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
         yield f"Python {table.python}"
     if wanted.cpu and recipe.verify.cpu and above(recipe.verify.cpu, wanted.cpu):
         yield f"needs a CPU with {recipe.verify.cpu}"
-    driver = table.driver or ""
-    if driver and wanted.lacks_driver(driver):
-        yield f"needs driver {driver}"
     yield from _gpu_differences(recipe, wanted)
-    yield from _glibc_differences(recipe, wanted, host)
+    # Without a promise, the wheel may need symbols of the glibc that it was linked with.
+    promised = recipe.verify.glibc
+    needed = promised or host.glibc.value
+    if wanted.glibc and table.system != "Darwin" and is_older(wanted.glibc, needed):
+        unbound = f"sets no limit for glibc; built here, it may need {needed}"
+        yield f"glibc {needed}" if promised else unbound
 
 
 def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
@@ -89,8 +100,11 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
     if not (wanted.cuda or wanted.gpu):
         yield f"made for GPUs, with CUDA {in_force.version}"
         return
-    # Another CUDA can be installed, so it is a
-    # difference and no reason to leave it out.
+    row = compatibility.cuda(in_force.version)
+    needed = compatibility.drivers(row, wanted.gpu, recipe.host.driver or "")
+    if said := needed.misfit(wanted.driver):
+        yield said
+    # Another CUDA can be installed, so it is a difference and no reason to leave it out.
     if wanted.cuda and not is_of_line(in_force.version, wanted.cuda):
         yield f"CUDA {in_force.version}"
     built = in_force.capabilities
@@ -100,18 +114,3 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
             text += ", and PTX, which the driver may compile for this GPU (not tried)"
         yield text
-
-
-def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
-    """Compare with the glibc that the recipe promises."""
-    # Without a promise, the wheel may need symbols of the glibc that it was linked with.
-    if not wanted.glibc or recipe.host.system == "Darwin":
-        return
-    promised = recipe.verify.glibc
-    needed = promised or host.glibc.value
-    if not is_older(wanted.glibc, needed):
-        return
-    if promised:
-        yield f"glibc {needed}"
-    else:
-        yield f"sets no limit for glibc; built here, it may need {needed}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility, gpus
-from tfwright.facts.compatibility import is_of_line, is_older, range_text, version_numbers
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older, range_text, version_numbers
 from tfwright.match.wish import Wish
 
 KNOWN = [
@@ -66,8 +66,14 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
     if wanted.python and not (python and python.holds(wanted.python)):
         yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
     tested = compatibility.tested_with(release)
-    if not (wanted.gpu or wanted.cuda) or toolkit_for(wanted, tested):
-        return
+    if (wanted.gpu or wanted.cuda) and not toolkit_for(wanted, tested):
+        yield from _cuda_refusal(release, tested, wanted)
+
+
+def _cuda_refusal(
+    release: Release, tested: compatibility.Tested | None, wanted: Wish
+) -> Iterator[str]:
+    """Say why no CUDA of a release serves."""
     major = tested.cuda.partition(".")[0] if tested else ""
     rows = [row for row in compatibility.cudas() if is_of_line(row.version, wanted.cuda or major)]
     if not tested:
@@ -85,6 +91,11 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
         )
     elif not rows:
         yield f"nothing is known of CUDA {wanted.cuda}"
+    elif last := compatibility.last_cuda(wanted.gpu):
+        made_for = f"TensorFlow {release} is made for CUDA {wanted.cuda or major}"
+        yield f"{made_for}, and the last JetPack for {wanted.gpu} has CUDA {last}"
+    elif said := compatibility.drivers(rows[0], wanted.gpu).misfit(wanted.driver):
+        yield f"TensorFlow {release} {said}"
     else:
         yield f"there is no CUDA {wanted.cuda or major} for {wanted.system} that serves"
 
@@ -97,20 +108,27 @@ def exclusions(wanted: Wish) -> list[str]:
     if fitting(wanted):
         return []
     release = Release.parse(wanted.release) if wanted.release else None
-    if release in KNOWN:
-        return [*refusals(release, wanted), *_nearest(wanted)]
-    if unknown := list(_unknown(wanted)):
+    if release not in KNOWN and (unknown := list(_unknown(wanted))):
         return unknown
-    if release:
-        return [
-            f"there is no TensorFlow {release} that recipes can be written for",
-            *_nearest(wanted),
-        ]
-    given = [name for name in ("python", "gpu", "cuda", "system", "glibc") if vars(wanted)[name]]
+    if said := compatibility.drivers(None, wanted.gpu).misfit(wanted.driver):
+        found = [f"{wanted.part('gpu')} {said}"]
+    elif release in KNOWN:
+        found = list(refusals(release, wanted))
+    elif release:
+        found = [f"there is no TensorFlow {release} that recipes can be written for"]
+    else:
+        found = _apart(wanted)
+    return [*found, *_nearest(wanted)]
+
+
+def _apart(wanted: Wish) -> list[str]:
+    """Name the parts of a wish that exclude each other, or what one of them alone excludes."""
+    parts = ("python", "gpu", "cuda", "driver", "system", "glibc")
+    given = [name for name in parts if vars(wanted)[name]]
     alone = [Wish(**{name: vars(wanted)[name]}) for name in given]
     if lacking := [one for one in alone if not fitting(one)]:
         return [said for one in lacking for said in refusals(KNOWN[0], one)]
-    groups = (names for size in range(2, 6) for names in itertools.combinations(given, size))
+    groups = (names for size in range(2, 7) for names in itertools.combinations(given, size))
     apart = [
         names
         for names in groups
@@ -119,10 +137,9 @@ def exclusions(wanted: Wish) -> list[str]:
     # Whatever contains two that exclude each other says no more than those two.
     apart = [names for names in apart if len(names) == len(apart[0])]
     both = "both " if apart and len(apart[0]) == 2 else ""  # noqa: PLR2004 a pair
-    said = [
+    return [
         f"no release goes with {both}{' and '.join(map(wanted.part, names))}" for names in apart
     ]
-    return [*said, *_nearest(wanted)]
 
 
 def _unknown(wanted: Wish) -> Iterator[str]:
@@ -152,7 +169,7 @@ def _unknown(wanted: Wish) -> Iterator[str]:
 
 def _nearest(wanted: Wish) -> Iterator[str]:
     """Name the nearest release that fits the rest of a wish, or the rest without one part."""
-    for part in ("release", "cuda", "python", "gpu"):
+    for part in ("release", "cuda", "python", "driver", "gpu"):
         if not vars(wanted)[part]:
             continue
         found = fitting(replace(wanted, **{part: ""}))
@@ -189,8 +206,13 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
     of_tensorflow = not is_older(wanted.gpu, OLDEST_CAPABILITY)
     compiles = not wanted.gpu or (of_tensorflow and row.compiles_for(wanted.gpu))
     # NVIDIA's last CUDA for macOS was 10.2.
-    exists = wanted.system != "Darwin" or compatibility.mac(row.version) is not None
-    return asked and compiles and exists
+    if wanted.system == "Darwin":
+        runs = compatibility.mac(row.version) is not None
+    else:
+        runs = not compatibility.drivers(row, wanted.gpu).misfit(wanted.driver)
+        last = compatibility.last_cuda(wanted.gpu)
+        runs = runs and not (last and is_newer(row.version, last))
+    return asked and compiles and runs
 
 
 def _tensorflow(release: Release, wanted: Wish) -> Iterator[Need]:
@@ -234,8 +256,8 @@ def _cuda(
             "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2",
         )
     else:
-        driver, source = compatibility.driver(row, wanted.gpu)
-        yield Need("driver", f"{driver} or later", source)
+        drivers = compatibility.drivers(row, wanted.gpu)
+        yield Need("driver", str(drivers), drivers.source)
         if compatibility.hermetic(release) is None:
             gcc, why = compatibility.gcc(release, row)
             yield Need("gcc", f"{gcc} or earlier", why.partition(": ")[2])

@@ -6,31 +6,43 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from tfwright.documents import words
+from tfwright.documents.names import CpuLevel
 from tfwright.documents.release import Release, is_version
-from tfwright.documents.words import CpuLevel
 from tfwright.errors import RecipeError
 from tfwright.facts import gpus
-from tfwright.facts.compatibility import is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.probes import Host
+from tfwright.printable import guess
 from tfwright.tools import json_text
 
 LEVELS: tuple[str, ...] = get_args(CpuLevel)
 _FORMS = {
-    "gpu": (r"((sm_|compute_)\d{2,3}|\d{1,2}\.\d)[af]?", "--gpu sm_61 or --gpu 6.1"),
-    "python": (r"\d\.\d+", "--python 3.6"),
-    "glibc": (r"2\.\d+|none", "--glibc 2.17, or --glibc none for musl"),
-    "cuda": (r"\d+(\.\d+)?", "--cuda 10.1 or --cuda 10"),
-    "system": ("Linux|Darwin|Windows", "--os Linux, --os Darwin or --os Windows"),
-    "machine": (r"[a-zA-Z]\w+", "--machine aarch64"),
+    "gpu": (r"((?:sm_|compute_)\d{2,3}[af]?|\d{1,2}\.\d[af]?)", "--gpu sm_61 or --gpu 6.1"),
+    "python": (r"(?:cp|py|python)?([23])\.?(\d{1,2})(?:\.\d+)?", "--python 3.6"),
+    "glibc": (r"(2\.\d+|none)", "--glibc 2.17, or --glibc none for musl"),
+    "cuda": (r"(\d+)(?:\.(\d+))?(?:\.\d+)?", "--cuda 10.1 or --cuda 10"),
+    "system": (
+        "(linux|darwin|mac|macos|osx|windows|win)",
+        "--os Linux, --os Darwin or --os Windows",
+    ),
+    "machine": (r"([a-z][\w-]+)", "--machine aarch64"),
     "cpu": (
-        "|".join(re.escape(level) for level in LEVELS),
+        f"({'|'.join(re.escape(level) for level in LEVELS)})",
         f"--cpu avx; the levels are {', '.join(LEVELS)}",
     ),
-    "driver": (r"\d+(\.\d+)*", "--driver 535"),
+    "driver": (r"(\d+(?:\.\d+)*)", "--driver 535"),
 }
-"""Each part of a wish that has a form, and how its option is written."""
+"""Each part of a wish that has a form, whose groups are what counts, and how its option is
+written."""
+_SYSTEMS = {"linux": "Linux", "windows": "Windows", "win": "Windows"}
+"""Systems as they name themselves; any other spelling is a Mac's."""
+_X86, _ARM = ("x86_64", "x86-64", "amd64", "x64"), ("aarch64", "arm64")
+_MACHINES = {
+    "Linux": ("x86_64", "aarch64"),
+    "Darwin": ("x86_64", "arm64"),
+    "Windows": ("AMD64", "ARM64"),
+}
+"""How each system names the two."""
 _TITLES = {
     "gpu": "GPU of compute capability ",
     "python": "Python ",
@@ -68,11 +80,6 @@ class Wish:
         """Return a part as people say it: ``Python 3.6``."""
         return f"{_TITLES.get(name, '')}{vars(self)[name]}"
 
-    def lacks_driver(self, needed: str) -> bool:
-        """Say whether the driver is known, and older; 535 stands for all of its line."""
-        older = bool(self.driver) and is_older(self.driver, needed)
-        return older and not is_of_line(self.driver, needed)
-
     def __str__(self) -> str:
         given = (name for name, value in vars(self).items() if value and name != "named")
         return ", ".join(map(self.part, given))
@@ -101,18 +108,12 @@ def wish(host: Host | None, **asked: str) -> Wish:
     # Anything but a capability is taken for a name, such as "RTX 3090".
     if "gpu" in wanted and not re.fullmatch(_FORMS["gpu"][0], wanted["gpu"]):
         wanted |= _named(wanted["gpu"])
-    for name, value in wanted.items():
-        form, example = _FORMS.get(name, (".*", ""))
-        if name == "python" and re.fullmatch(r"3\.\d+t", value):
-            raise RecipeError(
-                f"No TensorFlow is made for Python without its global lock ({value})",
-                remedy=f"Use the usual Python {value[:-1]}: --python {value[:-1]}.",
-            )
-        if not re.fullmatch(form, value):
-            option = example.split(" ")[0]
-            raise RecipeError(
-                f"{option} does not take {value!r}", remedy=f"Write it as in {example}."
-            )
+    wanted = {name: _read(name, value) for name, value in wanted.items()}
+    system = wanted.get("system") or (host.system if host else "")
+    if "machine" in wanted:
+        x86, arm = _MACHINES.get(system, _MACHINES["Linux"])
+        spelled = dict.fromkeys(_X86, x86) | dict.fromkeys(_ARM, arm)
+        wanted["machine"] = spelled.get(wanted["machine"].lower(), wanted["machine"])
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
         # A Jetson is a whole machine: recipes for this one's processor do not fit it.
@@ -121,11 +122,38 @@ def wish(host: Host | None, **asked: str) -> Wish:
     if "release" in wanted:
         wanted["release"] = _line_of(wanted["release"])
     # Someone who asks for a Mac on Linux does not mean this machine's GPU.
-    if host is None or wanted.get("system", host.system) != host.system:
-        return Wish(**wanted)
-    # The first GPU, which TensorFlow uses as well where no device is named.
-    gpu = next((gpu.capability for gpu in host.gpus), "")
-    return Wish(**({"system": host.system, "machine": host.machine, "gpu": gpu} | wanted))
+    if host and system == host.system:
+        # The first GPU, which TensorFlow uses as well where no device is named.
+        gpu = next((gpu.capability for gpu in host.gpus), "")
+        wanted = {"system": host.system, "machine": host.machine, "gpu": gpu} | wanted
+    found = Wish(**wanted)
+    for option, holds in (
+        ("--cpu", found.machine.lower() in {"", *_X86} or not found.cpu),
+        ("--glibc", system in {"", "Linux"} or not found.glibc),
+    ):
+        if not holds:
+            raise RecipeError(
+                f"{option} says nothing of {found.system} on {found.machine or 'any machine'}",
+                remedy=f"Leave it out: it is of Linux{' on x86-64' if option == '--cpu' else ''}.",
+            )
+    return found
+
+
+def _read(name: str, value: str) -> str:
+    """Return a part of a wish as tfwright writes it: 3.12 for cp312, 12.8 for 12.8.1."""
+    form, example = _FORMS.get(name, ("(.*)", ""))
+    if name == "python" and re.fullmatch(r"3\.\d+t", value):
+        raise RecipeError(
+            f"No TensorFlow is made for Python without its global lock ({value})",
+            remedy=f"Use the usual Python {value[:-1]}: --python {value[:-1]}.",
+        )
+    if not (found := re.fullmatch(form, value, re.IGNORECASE)):
+        option = example.split(" ")[0]
+        raise RecipeError(f"{option} does not take {value!r}", remedy=f"Write it as in {example}.")
+    text = ".".join(filter(None, found.groups()))
+    if name in {"gpu", "cpu", "glibc"}:
+        return text.lower()
+    return _SYSTEMS.get(text.lower(), "Darwin") if name == "system" else text
 
 
 def _line_of(release: str) -> str:
@@ -154,7 +182,7 @@ def _named(name: str) -> dict[str, str]:
                 f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
                 remedy="For the CPU alone, leave out --gpu.",
             )
-        meant = words.guess(name, gpus.names())
+        meant = guess(name, gpus.names())
         raise RecipeError(
             f"No GPU of NVIDIA is known by the name {name!r}{meant}; the list is of "
             f"{gpus.published()}",

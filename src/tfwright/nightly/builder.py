@@ -352,27 +352,22 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
         remedy=fault.remedy,
     )
     if log and log.is_file():
-        broken = _diagnosed(broken, log)
+        from tfwright.diagnosis import reader
+
+        # The catalogue may know better which line broke, why, and what helps.
+        found = reader.diagnose(str(log))
+        update: dict[str, object] = {"log": f"logs/{log.name}"}
+        if found.first:
+            update |= {"line": found.first.what, "number": found.first.line}
+        # A match that explains nothing is a consequence of the first fault.
+        if match := next((match for match in found.matches if match.explains), None):
+            update |= {"line": match.text, "number": match.line}
+            update |= {"cause": match.cause, "remedy": match.remedy}
+        broken = broken.model_copy(update=update)
     files.write(work / "failure.txt", f"{fault.what}\n{fault.remedy}\n")
     # A fault of the host says nothing about the recipe, and must not open a thread for it.
     blocked = isinstance(fault, HostError) or unanswered
     return {"result": "blocked" if blocked else "failed", "broken": broken}
-
-
-def _diagnosed(broken: Breakage, log: Path) -> Breakage:
-    """Let the catalogue say which line broke, why, and what helps."""
-    from tfwright.diagnosis import reader
-
-    found = reader.diagnose(str(log))
-    update: dict[str, object] = {"log": f"logs/{log.name}"}
-    if found.first:
-        update |= {"line": found.first.what, "number": found.first.line}
-    # A match that explains nothing is a consequence of the first fault.
-    match = next((match for match in found.matches if match.explains), None)
-    if match:
-        update |= {"line": match.text, "number": match.line}
-        update |= {"cause": match.cause, "remedy": match.remedy}
-    return broken.model_copy(update=update)
 
 
 def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:

@@ -178,7 +178,7 @@ class NightlyBuild(_Frozen):
     @property
     def good(self) -> bool:
         """Whether it gave a wheel that failed no test."""
-        return self.result == "built" and self.tested != "smoke failed" and not self.unpublished
+        return self.verdict in {"good", "untested"}
 
     @property
     def verdict(self) -> Verdict:

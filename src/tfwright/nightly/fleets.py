@@ -114,7 +114,9 @@ def fleet_of(builder: PipelineBuilder, note: Callable[[str], None]) -> Fleet | N
 def write(
     folder: Path, order: BuildOrder, builder: PipelineBuilder, *, carry: bool, offline: bool = False
 ) -> None:
-    """Write an order of a night's builder; with `carry`, the last good wheel goes with it.
+    """Write an order of a night's builder into an empty folder of its own.
+
+    With `carry`, the last good wheel goes with it.
 
     `offline` says that the worker was given all inputs.
     """
@@ -132,6 +134,8 @@ def write(
         last_wheel=(last.name if carry else str(last)) if last else "",
         again=order.again,
     )
+    # A lost worker may have left a part of its result there.
+    files.remove(folder)
     files.write(folder / ORDER, document.model_dump_json(indent=1))
     copies = [(last, LAST)] if last and carry else []
     lock = targets.lock_of(order.target)
@@ -430,26 +434,19 @@ class NightFleet:
             order = orders[name]
             if supplies:
                 supply.bring(name, self.builder.job(order.target), self.note)
-            folder = self._written(order, carry=False, offline=supplies)
+            folder = self.folder(order)
+            write(folder, order, self.builder, carry=False, offline=supplies)
             return ("nightly", "--order", str(folder))
 
         hand_out.by_slurm(settings, schedule, program_of, on_assignment, self.note)
-
-    def _written(self, order: BuildOrder, *, carry: bool, offline: bool) -> Path:
-        """Write an order into an empty folder of its own; return the folder."""
-        folder = self.folder(order)
-        # A lost worker may have left a part of its result there.
-        files.remove(folder)
-        folder.mkdir(parents=True)
-        write(folder, order, self.builder, carry=carry, offline=offline)
-        return folder
 
     def _on_worker(self, order: BuildOrder, host: WorkerTable) -> RemoteBuild:
         """Run an order on a worker, and bring its result."""
         log = self.settings.build_out / "workers/logs" / f"{order.id}-{host.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         copied = log.with_suffix(".rsync.log")
-        folder = self._written(order, carry=bool(host.build_out), offline=host.supplied)
+        folder = self.folder(order)
+        write(folder, order, self.builder, carry=bool(host.build_out), offline=host.supplied)
         # Without a disk of its own the worker sees this host's directories.
         if not host.build_out:
             return hand_out.on_worker(host, ("nightly", "--order", str(folder)), log)

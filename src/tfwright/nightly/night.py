@@ -11,14 +11,14 @@ import functools
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
-from tfwright.errors import HostError, TfwrightError
+from tfwright.errors import HostError, TfwrightError, said
 from tfwright.nightly import builds, notices, retention, site, status
 from tfwright.nightly import plan as plans
 from tfwright.nightly import state as states
@@ -257,38 +257,20 @@ def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.
     with states.opened(nightly.directory) as state:
         book = notices.Book(state, moment, channels)
         book.raise_all(nightly)
-        if _is_cut_off(nightly.directory, state):
-            book.raise_cut_off()
+        last = state.last_night()
+        if last and not last.ended:
+            # A night that still runs has not ended in the middle.
+            with suppress(LockHeldError), _alone(nightly.directory, wait=False):
+                # Asked again: it may have come to its end while the lock was waited for.
+                if (last := state.last_night()) and not last.ended:
+                    book.raise_cut_off(last)
         return book.send()
 
 
-def _is_cut_off(directory: Path, state: State) -> bool:
-    """Say whether the last night ended in the middle; one that still runs has not."""
-    last = state.last_night()
-    if last is None or last.finished:
-        return False
-    try:
-        with _alone(directory, wait=False):
-            # Asked again: it may have come to its end while the lock was waited for.
-            last = state.last_night()
-            return last is not None and not last.finished
-    except HostError:
-        return False
-
-
-@contextmanager
-def _alone(directory: Path, *, wait: bool) -> Iterator[None]:
+def _alone(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
     """Hold the directory's lock; two hosts may share the directory."""
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(file_lock.held(directory / LOCK, "invoke nightly", wait=wait))
-        except LockHeldError as fault:
-            raise HostError(
-                f"Another night runs in {directory}: {fault.what}",
-                remedy="Wait for it, or add --wait; nothing was changed.",
-                evidence=fault.evidence,
-            ) from fault
-        yield
+    remedy = "Wait for it, or add --wait; nothing was changed."
+    return file_lock.held(directory / LOCK, "invoke nightly", wait=wait, remedy=remedy)
 
 
 def _chosen(host: BuildHost, only: str) -> list[Target]:
@@ -318,10 +300,8 @@ def _planned(
             fingerprint = host.builder.fingerprint(target)
             item = plans.planned(target, fingerprint, past[target.name], asked=asked)
             obstacle = host.builder.obstacle(target) if look and item.due else ""
-        except TfwrightError as fault:
-            obstacle = fault.what
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
-            obstacle = f"a flaw in tfwright: {type(fault).__name__}: {fault}"
+            obstacle = said(fault)
         if obstacle:
             blocked[target.name] = obstacle
         else:
@@ -344,7 +324,7 @@ class Night:
         files.remove(host.directory / builds.WORK)
         moment = host.clock()
         last = state.last_night()
-        cut_off = last is not None and not last.finished
+        cut_off = last is not None and last.ended is None
         # Resuming an old night would skip the targets that it had judged, for one night more.
         # A clock that was set back leaves the last night in the future.
         if last and cut_off and abs(moment - last.started) > RESUMED_WITHIN:
@@ -398,16 +378,26 @@ class Night:
             for item in ordered
             if item.within_budget
         )
-        if fleet is None:
-            self._build_here(ordered)
-            return
-        orders = []
+        left, orders, begun = self.host.nightly.hours * 3600, [], False
         for item in ordered:
-            if not item.within_budget:
-                self._skip(item)
+            if begun and item.seconds > left if fleet is None else not item.within_budget:
+                took = "it took" if item.why != "never built" else "a first build counts as"
+                last = " last time" if item.why != "never built" else ""
+                # A verdict all the same: a target that never fits has to become stale on the page.
+                detail = f"{took} {item.seconds / 3600:.1f} h{last}"
+                self.state.judge(item.target.name, self.number, "skipped", detail=detail)
+                self.host.note(f"{item.target.name}: out of tonight's budget")
             elif order := self._ready(item):
-                orders.append(order)
-        fleet.build(orders, self.state.last_seconds(), self.conclude, self._begin)
+                if fleet:
+                    orders.append(order)
+                    continue
+                self._begin(item.target.name)
+                build = self.conclude(order, functools.partial(self.host.builder.build, order))
+                left -= build.seconds
+                # One build always runs; a host that lacks something runs none.
+                begun = begun or build.result != "blocked"
+        if fleet:
+            fleet.build(orders, self.state.last_seconds(), self.conclude, self._begin)
 
     def _queue(self, builds: Iterable[WaitingBuild]) -> None:
         """Show what the night has still to do; without anything, the pages stay as they are."""
@@ -426,38 +416,32 @@ class Night:
             spent = time.monotonic() - began
             self._shown = time.monotonic() + (60 if spent > 1 else 0)
 
-    def _build_here(self, ordered: Sequence[PlannedTarget]) -> None:
-        """Build one target after the other, as long as the night's budget lasts."""
-        left = self.host.nightly.hours * 3600
-        begun = False
-        for item in ordered:
-            if begun and item.seconds > left:
-                self._skip(item)
-            elif order := self._ready(item):
-                self._begin(item.target.name)
-                build = self.conclude(order, functools.partial(self.host.builder.build, order))
-                left -= build.seconds
-                # One build always runs; a host that lacks something runs none.
-                begun = begun or build.result != "blocked"
-
-    def _skip(self, item: PlannedTarget) -> None:
-        """Leave a target to the next night."""
-        took = f"it took {item.seconds / 3600:.1f} h last time"
-        if item.why == "never built":
-            took = f"a first build counts as {item.seconds / 3600:.1f} h"
-        # A verdict all the same: a target that never fits has to become stale on the page.
-        self.state.judge(item.target.name, self.number, "skipped", detail=took)
-        self.host.note(f"{item.target.name}: out of tonight's budget")
-
     def _ready(self, item: PlannedTarget) -> BuildOrder | None:
         """Return an order for a target; judge it if the disk has no room to build it."""
         changed = f" ({', '.join(item.changed)})" if item.changed else ""
         self.host.note(f"{item.target.name}: {item.why}{changed}")
-        lacking = self._lacking_room()
-        if lacking:
-            self.state.judge(item.target.name, self.number, "blocked", detail=lacking)
-            return None
-        return self._order(item)
+        wanted = self.host.nightly.retention.free
+        space = self.host.builder.make_room(wanted)
+        # At the end at the cost of hidden builds.
+        while space.site < wanted:
+            today = self.host.clock().date()
+            count = retention.expire(self.host.nightly, self.state, today, wanted - space.site)
+            if not count:
+                break
+            self._publish()
+            self._sweep()
+            self.host.note(f"short of room: {count} hidden builds deleted before their day")
+            space = self.host.builder.make_room(wanted)
+        free = min(space.site, space.work)
+        if free >= wanted:
+            return self._order(item)
+        where = "the host's directory" if space.site < wanted else "build_out"
+        lacking = (
+            f"only {free / 1e9:.1f} GB are free in {where}; "
+            f"retention.free asks for {wanted / 1e9:.1f} GB"
+        )
+        self.state.judge(item.target.name, self.number, "blocked", detail=lacking)
+        return None
 
     def _order(self, item: PlannedTarget) -> BuildOrder:
         started = self.host.clock()
@@ -466,31 +450,6 @@ class Night:
         last = self.state.build(item.last_good)
         wheel = self.host.builds / last.id / last.wheel if last else None
         return BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
-
-    def _lacking_room(self) -> str:
-        """See to free space, at the end at the cost of hidden builds; say what is missing."""
-        wanted = self.host.nightly.retention.free
-        space = self.host.builder.make_room(wanted)
-        while space.site < wanted and self._expire(wanted - space.site):
-            space = self.host.builder.make_room(wanted)
-        free = min(space.site, space.work)
-        if free >= wanted:
-            return ""
-        where = "the host's directory" if space.site < wanted else "build_out"
-        return (
-            f"only {free / 1e9:.1f} GB are free in {where}; "
-            f"retention.free asks for {wanted / 1e9:.1f} GB"
-        )
-
-    def _expire(self, missing: int) -> int:
-        """Delete builds that are hidden already, before their day; return how many."""
-        today = self.host.clock().date()
-        count = retention.expire(self.host.nightly, self.state, today, missing)
-        if count:
-            self._publish()
-            self._sweep()
-            self.host.note(f"short of room: {count} hidden builds deleted before their day")
-        return count
 
     def conclude(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
         """Put a build into its place, and keep the verdict; return it."""
@@ -512,9 +471,13 @@ class Night:
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
             build = site.unless_taken(host.site, _compared(made(), order)).redacted()
-            if build.result == "blocked" and (before := self._blocked_before(build)):
-                files.remove(work)
-                return before
+            past = next(iter(self.state.history_of(build.target, 1)), None)
+            if build.result == "blocked" and past and past.verdict == "blocked":
+                before = self.state.build(past.build) if past.detail == build.detail else None
+                # Blocked by the same the night before: one page is enough.
+                if before:
+                    files.remove(work)
+                    return before
             from tfwright.nightly.pages import build as pages
 
             files.write(work / pages.PAGE, pages.page(build, work, order.last_good, host.builds))
@@ -539,12 +502,6 @@ class Night:
             )
             return self._cut_off(order, broken, blocked=False)
         return build
-
-    def _blocked_before(self, build: NightlyBuild) -> NightlyBuild | None:
-        """Return the build that was blocked by the same the night before: one page is enough."""
-        last = self.state.history_of(build.target, 1)
-        same = last and last[-1].verdict == "blocked" and last[-1].detail == build.detail
-        return self.state.build(last[-1].build) if same else None
 
     def _cut_off(self, order: BuildOrder, broken: Breakage, *, blocked: bool) -> NightlyBuild:
         """Return a build that ended in the middle; its files go, so that others have room."""
@@ -583,7 +540,7 @@ class Night:
             try:
                 culprit = self.host.bisect(build, left)
             except Exception as fault:  # noqa: BLE001 a bisection must not cost the night
-                self.host.note(f"{build.target}: bisect: {fault}")
+                self.host.note(f"{build.target}: bisect: {said(fault)}")
                 continue
             if culprit:
                 found[build.target] = culprit.said
@@ -603,7 +560,8 @@ class Night:
             same = item.why == "unchanged" and not item.target.follow
             if same and item.last_good and item.seconds <= left:
                 candidates[item.target] = item
-        target = self._in_turn(list(candidates), "reproduced")
+        checks, moment = self.state.checks("reproduced"), self.host.clock()
+        target = plans.in_turn(list(candidates), checks, moment)
         order = self._order(candidates[target]) if target else None
         if order is None or order.last_good is None or order.last_wheel is None:
             return "", ""
@@ -611,15 +569,14 @@ class Night:
         why = "built again from nothing, to compare"
         self._queue([WaitingBuild(order.target.name, why, candidates[order.target].seconds)])
         self._begin(order.target.name)
-        fleet = self.host.fleet
-        why = _answer(
-            lambda: (
-                fleet.reproduce(again)
-                if fleet
-                else self.host.builder.reproduce(again.target, wheel)
-            )
-        )
-        name = order.target.name
+        fleet, name = self.host.fleet, order.target.name
+        try:
+            if fleet:
+                why = fleet.reproduce(again)
+            else:
+                why = self.host.builder.reproduce(again.target, wheel)
+        except Exception as fault:  # noqa: BLE001 a flaw in a check must not cost the night
+            why = said(fault)
         # By target for the turn, by build for the index: a later build is not reproduced yet.
         for kind in ("reproduced", f"reproduced:{order.last_good.id}"):
             self.state.check(name, kind, self.host.clock(), passed=not why, detail=why)
@@ -678,11 +635,6 @@ class Night:
     def _judge_build(self, build: NightlyBuild) -> None:
         self.state.judge(build.target, self.number, build.verdict, build.id, build.detail)
 
-    def _in_turn(self, candidates: Sequence[Target], kind: str) -> Target | None:
-        """Return the target that was checked in one way longest ago."""
-        turns = {name: check.at for name, check in self.state.checks(kind).items()}
-        return plans.in_turn(candidates, turns, self.host.clock())
-
     def _publish(self, *, pages: bool = True, ended: bool = False) -> None:
         """Bring the site up to date; say which files it does not list."""
         host = self.host
@@ -725,13 +677,3 @@ def _compared(build: NightlyBuild, order: BuildOrder) -> NightlyBuild:
         return build
     changed = plans.differing(last.fingerprint, order.fingerprint)
     return build.model_copy(update={"against": last.id, "changed": changed})
-
-
-def _answer(question: Callable[[], str]) -> str:
-    """Return the answer; a check that cannot be made says why, and fails no night."""
-    try:
-        return question()
-    except TfwrightError as fault:
-        return fault.what
-    except Exception as fault:  # noqa: BLE001 a flaw in a check must not cost the night
-        return f"the check failed: {type(fault).__name__}: {fault}"

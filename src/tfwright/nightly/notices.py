@@ -12,8 +12,10 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from tfwright.documents import filesystem
 from tfwright.documents.nightly import (
@@ -25,14 +27,13 @@ from tfwright.documents.nightly import (
     WebhookTable,
     targets,
 )
-from tfwright.errors import HostError, RecipeError, TfwrightError
+from tfwright.errors import HostError, RecipeError, said
 from tfwright.nightly import builds
-from tfwright.nightly.state import CheckedOn, NightVerdict, State, sound_rows
+from tfwright.nightly.state import CheckedOn, NightVerdict, PastNight, State, sound_rows
 from tfwright.nightly.status import GOOD, Status, status_of
 from tfwright.printable import shell_word
 from tfwright.tools import json_text, mail
 from tfwright.tools.http.client import post_json
-from tfwright.tools.mail import Letter, MailServer
 from tfwright.tools.process import pipes
 from tfwright.tools.redaction import redacted
 
@@ -65,15 +66,14 @@ class Notice:
     """The page of the build, if the site has an address."""
 
 
-class Channel(Protocol):
+@dataclass(frozen=True)
+class Channel:
     """A way to send notices."""
 
-    @property
-    def name(self) -> str:
-        """A name that stays the same, without secrets."""
-
-    def send(self, notice: Notice) -> None:
-        """Send one notice; raise TfwrightError if that failed."""
+    name: str
+    """Without secrets, unique and lasting: the queue stores notices by it."""
+    send: Callable[[Notice], None]
+    """Sends one notice; raises TfwrightError if that failed."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class Book:
                 status = self._waiting(name, stale_nights)
             known = self._open_threads(name)
             if asked := links.get(name):
-                changes += _of_links(target, asked, known, nightly.url or "")
+                changes += _of_links(target, asked, known, _page(nightly, f"recipes/{name}.html"))
                 known = [thread for thread in known if thread != f"{name} {LINKS}"]
             if status.fine:
                 text = "The last night was good.\n"
-                url = f"{nightly.url}recipes/{name}.html" if nightly.url else ""
-                fixed = Notice("", name, "fixed", f"{name}: fixed", text, url)
+                page = _page(nightly, f"recipes/{name}.html")
+                fixed = Notice("", name, "fixed", f"{name}: fixed", text, page)
                 changes += [replace(fixed, thread=one) for one in known]
                 continue
             late = status.word == "stale" or status.nights_bad >= stale_nights
@@ -129,8 +129,8 @@ class Book:
                 broken = found.broken
                 text += f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
                 text += f"What helps: {broken.remedy}\n" if broken.remedy else ""
-            url = f"{nightly.url}builds/{build}/" if nightly.url and build else ""
-            changes.append(Notice(thread, name, kind, f"{name}: {status.said}", text, url))
+            page = _page(nightly, f"builds/{build}/") if build else ""
+            changes.append(Notice(thread, name, kind, f"{name}: {status.said}", text, page))
         self._record(changes)
 
     def _of_wheels(
@@ -147,18 +147,17 @@ class Book:
                 continue
             self.state.check(name, "wheel", self.now, passed=True, detail=build.id)
             text = f"{build.wheel}\nsha256 {build.sha256}\n"
-            url = f"{nightly.url}builds/{build.id}/" if nightly.url else ""
+            page = _page(nightly, f"builds/{build.id}/")
             subject = f"{name}: new wheel {build.version}"
-            found.append(Notice(f"{name} wheel", name, "wheel", subject, text, url))
+            found.append(Notice(f"{name} wheel", name, "wheel", subject, text, page))
         return found
 
-    def raise_cut_off(self) -> None:
+    def raise_cut_off(self, last: PastNight) -> None:
         """Write a notice that the last night was cut off, once.
 
         No recipe is to blame for it, so that its thread has no target.
         """
-        last = self.state.last_night()
-        if last is None or self._open_threads(""):
+        if self._open_threads(""):
             return
         text = (
             f"The night of {last.started:%Y-%m-%d %H:%M} UTC was killed, or failed as a whole. The "
@@ -225,7 +224,11 @@ class Book:
             for number, body in rows:
                 with sound_rows():
                     notice = Notice(**json_text.parsed(body))
-                problem = _sent(channel, notice)
+                problem = ""
+                try:
+                    channel.send(notice)
+                except Exception as fault:  # noqa: BLE001 a flaw in a channel must not cost the night
+                    problem = said(fault)
                 self.state.write(
                     "update notice set sent = ?, attempts = attempts + 1, problem = ?"
                     " where number = ?",
@@ -242,13 +245,17 @@ class Book:
         return sent
 
 
-def _of_links(target: Target, found: CheckedOn, known: Sequence[str], url: str) -> list[Notice]:
+def _page(nightly: NightlyFile, path: str) -> str:
+    """Return the address of a page; empty if the site has none."""
+    return f"{nightly.url}{path}" if nightly.url else ""
+
+
+def _of_links(target: Target, found: CheckedOn, known: Sequence[str], page: str) -> list[Notice]:
     """Return the notice that a target's archives are lost, or are back; none without a change."""
     name = target.name
     thread = f"{name} {LINKS}"
     if found.passed is (thread not in known):
         return []
-    page = f"{url}recipes/{name}.html" if url else ""
     if found.passed:
         text = "A server has each archive again.\n"
         return [Notice(thread, name, "fixed", f"{name}: archives are back", text, page)]
@@ -260,77 +267,72 @@ def _of_links(target: Target, found: CheckedOn, known: Sequence[str], url: str) 
     return [Notice(thread, name, LINKS, subject, text, page)]
 
 
-def _sent(channel: Channel, notice: Notice) -> str:
-    """Send one notice; return why that failed."""
-    try:
-        channel.send(notice)
-    except TfwrightError as fault:
-        return fault.what
-    except Exception as fault:  # noqa: BLE001 a flaw in a channel must not cost the night
-        return f"a flaw in tfwright: {type(fault).__name__}: {fault}"
-    return ""
+def channels_of(notices: NoticesTable) -> tuple[Channel, ...]:
+    """Return the channels that ``nightly.toml`` names."""
+    return (
+        *(Channel(f"mail to {', '.join(own.to)}", partial(_mail, own)) for own in notices.mail),
+        # By their places in the file: an address may be a secret.
+        *(
+            Channel(f"webhook {number}", partial(_post, own))
+            for number, own in enumerate(notices.webhook, 1)
+        ),
+        *(
+            Channel(f"program {number}: {Path(own.command[0]).name}", partial(_feed, own))
+            for number, own in enumerate(notices.program, 1)
+        ),
+    )
 
 
-@dataclass(frozen=True)
-class MailChannel:
-    """Sends notices by mail."""
-
-    table: MailTable
-
-    @property
-    def name(self) -> str:
-        """Say where the mail goes."""
-        return f"mail to {', '.join(self.table.to)}"
-
-    def send(self, notice: Notice) -> None:
-        """Send one notice."""
-        table = self.table
-        # Read at sending: a missing file delays this channel and stops nothing else.
-        password = secret(table.password_file) if table.password_file else ""
-        server = MailServer(table.host, table.port, table.security, table.user or "", password)
-        text = f"{notice.text}\n{notice.url}\n" if notice.url else notice.text
-        subject = f"[tfwright] {notice.subject}"
-        mail.send(
-            server, Letter(table.sender, table.to, subject, text, notice.thread, as_html(notice))
-        )
+def _mail(table: MailTable, notice: Notice) -> None:
+    # Read at sending: a missing file delays this channel and stops nothing else.
+    password = secret(table.password_file) if table.password_file else ""
+    mail.send(table, password, letter(table, notice))
 
 
-@dataclass(frozen=True)
-class WebhookChannel:
-    """Posts notices as JSON."""
-
-    table: WebhookTable
-    number: int
-
-    @property
-    def name(self) -> str:
-        """Name it by its place in the file: the address may be a secret."""
-        return f"webhook {self.number}"
-
-    def send(self, notice: Notice) -> None:
-        """Post one notice, in the format of what receives it."""
-        table = self.table
-        # Chat services put the key into the address itself, hence a file for it.
-        url = secret(table.url_file) if table.url_file else str(table.url)
-        token = secret(table.token_file) if table.token_file else ""
-        post_json(url, BODIES[table.format](notice), token)
+def letter(table: MailTable, notice: Notice) -> EmailMessage:
+    """Return a notice as mail; the library refuses a header with a line break."""
+    message = EmailMessage()
+    message["From"] = table.sender
+    message["To"] = ", ".join(table.to)
+    message["Subject"] = " ".join(f"[tfwright] {notice.subject}".split())
+    message["Date"] = formatdate(usegmt=True)
+    # RFC 2606 reserves .invalid: the identifier cannot be that of somebody's mail server.
+    message["Message-ID"] = make_msgid(domain="tfwright.invalid")
+    # Every mail of a thread refers to the same root, which need not exist.
+    root = f"<{notice.thread.replace(' ', '.')}@tfwright.invalid>"
+    message["In-Reply-To"] = message["References"] = root
+    # RFC 3834: vacation responders do not answer such a mail.
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(f"{notice.text}\n{notice.url}\n" if notice.url else notice.text)
+    message.add_alternative(as_html(notice), subtype="html")
+    return message
 
 
-def _plain_body(notice: Notice) -> dict[str, object]:
-    """Return all of a notice, with the key ``text`` that most chat services show."""
-    return {**asdict(notice), "text": f"{notice.subject}\n{notice.text}{notice.url}"}
+def _post(table: WebhookTable, notice: Notice) -> None:
+    # Chat services put the key into the address itself, hence a file for it.
+    url = secret(table.url_file) if table.url_file else str(table.url)
+    token = secret(table.token_file) if table.token_file else ""
+    post_json(url, body(table.format, notice), token)
 
 
-def _slack_body(notice: Notice) -> dict[str, object]:
-    """Return a message of Slack, in whose text three characters are markup."""
-    # Its own documentation asks for these three only.
-    lines = [html.escape(line, quote=False) for line in (notice.subject, notice.text)]
-    link = f"<{notice.url}|The build's page>" if notice.url else ""
-    return {"text": f"*{lines[0]}*\n{lines[1]}{link}"}
+def _feed(table: ProgramTable, notice: Notice) -> None:
+    pipes.feed(table.command, json.dumps(asdict(notice)))
 
 
-def _teams_body(notice: Notice) -> dict[str, object]:
-    """Return an adaptive card, which a workflow of Teams posts."""
+def body(service: str, notice: Notice) -> dict[str, object]:
+    """Return what a webhook is sent, in the format of what receives it."""
+    text = f"{notice.subject}\n{notice.text}{notice.url}"
+    if service == "slack":
+        # Its own documentation asks for three characters only, which are markup there.
+        lines = [html.escape(line, quote=False) for line in (notice.subject, notice.text)]
+        link = f"<{notice.url}|The build's page>" if notice.url else ""
+        return {"text": f"*{lines[0]}*\n{lines[1]}{link}"}
+    if service == "matrix":
+        return {"text": text, "html": as_html(notice)}
+    if service == "plain":
+        # With the key that most chat services show.
+        return {**asdict(notice), "text": text}
+    # An adaptive card, which a workflow of Teams posts.
     blocks = [
         {"type": "TextBlock", "text": notice.subject, "weight": "Bolder", "wrap": True},
         {"type": "TextBlock", "text": notice.text.replace("\n", "\n\n"), "wrap": True},
@@ -347,52 +349,12 @@ def _teams_body(notice: Notice) -> dict[str, object]:
     return {"type": "message", "attachments": [{"contentType": kind, "content": card}]}
 
 
-def _matrix_body(notice: Notice) -> dict[str, object]:
-    """Return a message for the generic webhook of hookshot."""
-    return {"text": f"{notice.subject}\n{notice.text}{notice.url}", "html": as_html(notice)}
-
-
-BODIES: Mapping[str, Callable[[Notice], dict[str, object]]] = {
-    "plain": _plain_body,
-    "slack": _slack_body,
-    "teams": _teams_body,
-    "matrix": _matrix_body,
-}
-"""What a webhook is sent, by its format."""
-
-
 def as_html(notice: Notice) -> str:
     """Return a notice as HTML for mail and chat, where it is the same text with a link."""
     lines = "<br>".join(html.escape(line) for line in notice.text.strip().splitlines())
     page = html.escape(notice.url)
     link = f'<p><a href="{page}">The build\'s page</a></p>' if page else ""
     return f"<h3>{html.escape(notice.subject)}</h3><p>{lines}</p>{link}"
-
-
-@dataclass(frozen=True)
-class ProgramChannel:
-    """Gives notices to a program."""
-
-    table: ProgramTable
-    number: int
-
-    @property
-    def name(self) -> str:
-        """Name it by its place in the file and its program."""
-        return f"program {self.number}: {Path(self.table.command[0]).name}"
-
-    def send(self, notice: Notice) -> None:
-        """Run the program with the notice on its standard input."""
-        pipes.feed(self.table.command, json.dumps(asdict(notice)))
-
-
-def channels_of(notices: NoticesTable) -> tuple[Channel, ...]:
-    """Return the channels that ``nightly.toml`` names."""
-    # The queue stores notices by a channel's name, so each name has to be unique and lasting.
-    mails = [MailChannel(table) for table in notices.mail]
-    hooks = [WebhookChannel(table, number) for number, table in enumerate(notices.webhook, 1)]
-    programs = [ProgramChannel(table, number) for number, table in enumerate(notices.program, 1)]
-    return (*mails, *hooks, *programs)
 
 
 def secret(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import shlex
 import textwrap
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,11 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
             "The services run as root, as you do now: for another account, change User= in both.",
             text.WARNING,
         )
-    if not yes and not _agreed():
+    agreed = yes
+    # No terminal to ask on: a script has to say --yes.
+    with suppress(EOFError):
+        agreed = agreed or input("Do this? [y/N] ").strip().lower() in {"y", "yes"}
+    if not agreed:
         text.tell("Nothing was changed.")
         return 1
     (timer.uninstall if remove else timer.install)(wanted)
@@ -141,12 +146,3 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
             text.WARNING,
         )
     return 0
-
-
-def _agreed() -> bool:
-    """Ask once; only a yes counts as agreement."""
-    try:
-        return input("Do this? [y/N] ").strip().lower() in {"y", "yes"}
-    # No terminal to ask on: a script has to say --yes.
-    except EOFError:
-        return False

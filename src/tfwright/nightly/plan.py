@@ -7,7 +7,7 @@ from typing import Literal
 
 from tfwright.documents.nightly import Target
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.state import NightVerdict, State
+from tfwright.nightly.state import CheckedOn, NightVerdict, State
 
 UNKNOWN_SECONDS = 3600.0
 """How long a target is expected to take that was never built here."""
@@ -172,14 +172,14 @@ def fitting(found: Sequence[PlannedTarget], hours: float) -> list[PlannedTarget]
 
 
 def in_turn(
-    candidates: Sequence[Target], checked: Mapping[str, dt.datetime], now: dt.datetime
+    candidates: Sequence[Target], checks: Mapping[str, CheckedOn], now: dt.datetime
 ) -> Target | None:
     """Return the candidate that was checked longest ago; one never checked comes first."""
     never = dt.datetime.min.replace(tzinfo=dt.UTC)
 
     def turn(target: Target) -> tuple[dt.datetime, str]:
-        at = checked.get(target.name, never)
+        check = checks.get(target.name)
         # Noted while the clock was wrong: it would not have its turn again before that time.
-        return never if at > now else at, target.name
+        return check.at if check and check.at <= now else never, target.name
 
     return min(candidates, key=turn, default=None)

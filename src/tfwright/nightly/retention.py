@@ -7,10 +7,10 @@ names, and what holds a file ``keep`` are never touched.
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.nightly import NightlyFile, RetentionTable
+from tfwright.documents.nightly import NightlyFile
 from tfwright.index.write import EXTRAS, PACKAGES
 from tfwright.nightly import builds, status
 from tfwright.nightly.state import KeptBuild, State
@@ -22,10 +22,22 @@ def hide(nightly: NightlyFile, state: State, today: dt.date) -> int:
     kept = state.builds()
     home = nightly.site / "builds"
     sizes = {item.id: builds.size(home / item.id) for item in kept}
-    surplus = _surplus(kept, _protected(nightly, state, kept), sizes, nightly.retention)
+    safe, limits = _protected(nightly, state, kept), nightly.retention
+    by_target = defaultdict(list)
+    for item in kept:
+        # Apart, or a recipe that fails every night would hide all its wheels but the last one.
+        by_target[item.target, item.listed].append(item.id)
+    surplus = {name for own in by_target.values() for name in own[: -limits.count]}
+    total = sum(sizes.values())
+    for item in kept:
+        if total <= limits.size:
+            break
+        if item.id not in safe:
+            surplus.add(item.id)
+            total -= sizes[item.id]
     count = 0
     for item in kept:
-        wanted = item.id in surplus
+        wanted = item.id in surplus and item.id not in safe
         # Hidden while the clock was wrong, it would stay until that day comes.
         ahead = item.hidden is not None and item.hidden > today
         if wanted == (item.hidden is not None) and not ahead:
@@ -88,25 +100,3 @@ def _protected(nightly: NightlyFile, state: State, kept: Sequence[KeptBuild]) ->
 def kept_by_file(kept: Sequence[KeptBuild], site: Path) -> set[str]:
     """Return the identifiers of the builds that a person protected with a file ``keep``."""
     return {item.id for item in kept if (site / "builds" / item.id / builds.KEEP).exists()}
-
-
-def _surplus(
-    kept: Sequence[KeptBuild],
-    safe: Collection[str],
-    sizes: Mapping[str, int],
-    limits: RetentionTable,
-) -> set[str]:
-    """Return the builds beyond the count of their target, and the oldest beyond all bytes."""
-    by_target = defaultdict(list)
-    for item in kept:
-        # Apart, or a recipe that fails every night would hide all its wheels but the last one.
-        by_target[item.target, item.listed].append(item.id)
-    surplus = {name for own in by_target.values() for name in own[: -limits.count]}
-    total = sum(sizes.values())
-    for item in kept:
-        if total <= limits.size:
-            break
-        if item.id not in safe:
-            surplus.add(item.id)
-            total -= sizes[item.id]
-    return surplus.difference(safe)

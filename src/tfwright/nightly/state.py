@@ -125,11 +125,6 @@ class PastNight:
     ended: dt.datetime | None
     """None if the machine died in it, or it still runs."""
 
-    @property
-    def finished(self) -> bool:
-        """Whether it came to its end."""
-        return self.ended is not None
-
 
 @dataclass(frozen=True)
 class WaitingBuild:
@@ -142,15 +137,6 @@ class WaitingBuild:
     began: dt.datetime | None = None
     """When it began; None while it waits."""
     worker: str = ""
-
-
-@dataclass(frozen=True)
-class SmokeCount:
-    """How many smoke programs of a build gave what."""
-
-    passed: int
-    failed: int
-    skipped: int
 
 
 @dataclass(frozen=True)
@@ -325,8 +311,8 @@ class State:
         """Return the identifiers of all builds."""
         return {row[0] for row in self.database.execute("select id from build")}
 
-    def smoke(self, target: str, count: int) -> Mapping[str, SmokeCount]:
-        """Return what the smoke programs of a target's last builds gave, by build."""
+    def smoke(self, target: str, count: int) -> Mapping[str, Mapping[str, int]]:
+        """Return how many smoke programs of a target's last builds passed, failed and so on."""
         query = """
             select build, sum(status = 'passed'), sum(status = 'failed'), sum(status = 'skipped')
             from (select build, json_extract(line.value, '$.status') as status
@@ -335,7 +321,8 @@ class State:
                     json_each(document, '$.smoke') as line)
             group by build"""
         rows = self.database.execute(query, (target, count))
-        return {name: SmokeCount(*numbers) for name, *numbers in rows}
+        kinds = ("passed", "failed", "skipped")
+        return {name: dict(zip(kinds, numbers, strict=True)) for name, *numbers in rows}
 
     def last_seconds(self) -> Mapping[str, float]:
         """Return how long the last build of each target took."""

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 
 from tfwright import __version__
 from tfwright.documents import faults, nightly, recipe
-from tfwright.documents.home import SHIPPED
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.nightly import Target
@@ -208,29 +209,23 @@ def _programs(job: RecipeJob) -> Mapping[str, str]:
     return {name: text for name, text in named.items() if text}
 
 
-def _checkout() -> str:
-    """Return the commit of tfwright's own checkout; empty outside of a checkout."""
-    # In a worktree .git is a file, so its kind is not checked.
-    if not (SHIPPED / ".git").exists():
-        return ""
-    try:
-        return GitRepository(SHIPPED / ".git").run("rev-parse", "--short=12", "HEAD").strip()
-    except TfwrightError:
-        return ""
-
-
 # Probing asks the compiler and the GPU driver; a night asks for it twice a build.
 @functools.cache
 def host_lines() -> dict[str, str]:
     """Describe this host for a build's page: nothing in it names a person or a network."""
-    host = probes.here()
+    host, commit = probes.here(), ""
+    # In a worktree .git is a file, so its kind is not checked.
+    if (SHIPPED / ".git").exists():
+        with suppress(TfwrightError):
+            own = GitRepository(SHIPPED / ".git")
+            commit = own.run("rev-parse", "--short=12", "HEAD").strip()
     described = {
         "system": str(host.release),
         "machine": host.machine,
         "processor": str(host.processor),
         "compiler": host.compiler.value,
         "glibc": host.glibc.value,
-        "tfwright": f"{__version__} {_checkout()}".rstrip(),
+        "tfwright": f"{__version__} {commit}".rstrip(),
         "GPUs": ", ".join(str(gpu) for gpu in host.gpus),
     }
     return {name: text for name, text in described.items() if text}

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,10 @@ from typing import Literal, get_args
 
 from tfwright import printable
 from tfwright.documents import filesystem, host_file, nightly
-from tfwright.documents.home import ROOT
-from tfwright.errors import HostError, RecipeError
+from tfwright.documents.filesystem import ROOT
+from tfwright.errors import Evidence, HostError, RecipeError
 from tfwright.tools import files, json_text
-from tfwright.tools.process import runner
+from tfwright.tools.process import pipes, runner
 from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.render import render
 
@@ -115,7 +116,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     if kind == "cron":
         lines = [] if remove else cron_lines(schedule)
         # The whole table: cron has no way to add or take away one line.
-        return Installation("cron", [note], crontab_with(runner.read_crontab(), lines))
+        return Installation("cron", [note], crontab_with(_crontab(), lines))
     if kind == "launchd":
         lists = launchd(schedule, filesystem.home() / "Library/LaunchAgents")
         # The logged-in user's domain, which bootstrap and bootout ask for.
@@ -159,7 +160,7 @@ def install(wanted: Installation) -> None:
     for file in wanted.files:
         files.write(file.path, file.text)
     if wanted.crontab is not None:
-        runner.write_crontab(wanted.crontab)
+        _crontab(wanted.crontab)
     # Shown to the user in this order, and run in it.
     for argv in wanted.commands:
         if not _succeeds(argv):
@@ -173,7 +174,7 @@ def install(wanted: Installation) -> None:
 def uninstall(wanted: Installation) -> None:
     """Stop the timer and remove the files; a file or timer that is gone already is accepted."""
     if wanted.crontab is not None:
-        runner.write_crontab(wanted.crontab)
+        _crontab(wanted.crontab)
     # Disabling a timer twice fails the second time, which does not matter.
     for argv in wanted.commands:
         _succeeds(argv)
@@ -197,6 +198,31 @@ def _succeeds(argv: tuple[str, ...]) -> bool:
     # Where the command itself is looked for: the caller's PATH may name other directories.
     found = shutil.which(argv[0], path=command.env["PATH"])
     return found is not None and runner.show(command) == 0
+
+
+def _crontab(table: str | None = None) -> str:
+    """Return the user's crontab, which is empty where there is none; `table` takes its place.
+
+    Raises HostError without cron, or if it refuses the table.
+    """
+    argv = ("crontab", "-l" if table is None else "-")
+    command = Command(argv, Path("/"), clean_environment(filesystem.home()))
+    # By the system's own PATH, as cron itself would find it.
+    if shutil.which("crontab", path=command.env["PATH"]) is None:
+        remedy = "Install cron, or use --install user (systemd)."
+        raise HostError("This host has no crontab", remedy=remedy)
+    with tempfile.TemporaryFile("w+") as given:
+        given.write(table or "")
+        given.seek(0)
+        ended = pipes.collect(command, given)
+    if ended.status and table is not None:
+        raise HostError(
+            "crontab refused the new table",
+            remedy="Add the line by hand with 'crontab -e'.",
+            evidence=Evidence(lines=tuple(ended.complaint.splitlines()[-5:])),
+        )
+    # Without a crontab it fails, and says so.
+    return "" if ended.status else ended.printed.decode("utf-8", "replace")
 
 
 def noted(directory: Path, schedule: Schedule) -> UnitFile:

@@ -129,20 +129,15 @@ def _changed(
     yield metadata, b"\n".join(lines) + blank + body
     bill = f"{info}/{build_record.BILL_NAME}"
     if bill in wheel.namelist():
-        yield bill, _bill(wheel.read(bill), old, version)
-
-
-def _bill(content: bytes, old: str, version: str) -> bytes:
-    """Return the bill of materials with the new version of its subject."""
-    page = json_text.parsed(content)
-    subject = page.get("metadata", {}).get("component", {})
-    if subject.get("version") == old:
-        subject["version"] = version
-    if "purl" in subject:
-        # A package URL needs its plus sign quoted.
-        quoted = version.replace("+", "%2B")
-        subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
-    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
+        page = json_text.parsed(wheel.read(bill))
+        subject = page.get("metadata", {}).get("component", {})
+        if subject.get("version") == old:
+            subject["version"] = version
+        if "purl" in subject:
+            # A package URL needs its plus sign quoted.
+            quoted = version.replace("+", "%2B")
+            subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
+        yield bill, (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:

@@ -6,7 +6,7 @@ headers, other paths, renames and wide contexts do not matter.
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -40,7 +40,15 @@ def add(
     tree = WorkTree(job.places.tree)
     if not tree.exists():
         raise writing.no_tree(job)
-    _insist_on_no_edits(job, tree)
+    edited = sorted({*tree.changed(), *tree.strangers()} - writing.of_configure(job))
+    if edited:
+        raise RecipeError(
+            f"{tree.place} holds edits that are in no patch yet",
+            remedy=f"Write them first: 'invoke patch WORDS --recipe {job.recipe.argument}'. Or "
+            f"make the tree again: 'invoke build --recipe {job.recipe.argument} --until source "
+            "--again source'.",
+            evidence=Evidence(lines=edited),
+        )
     # Asked first: an answer that is missing ends the command.
     headers = [ask(patch.said) for patch in found]
     written = list[WrittenPatch]()
@@ -71,18 +79,6 @@ def add(
             job = replace(job, recipe=recipes.read(str(path)))
         undo.pop_all()
     return written
-
-
-def _insist_on_no_edits(job: RecipeJob, tree: WorkTree) -> None:
-    edited = sorted({*tree.changed(), *tree.strangers()} - writing.of_configure(job))
-    if edited:
-        raise RecipeError(
-            f"{tree.place} holds edits that are in no patch yet",
-            remedy=f"Write them first: 'invoke patch WORDS --recipe {job.recipe.argument}'. Or "
-            f"make the tree again: 'invoke build --recipe {job.recipe.argument} --until source "
-            "--again source'.",
-            evidence=Evidence(lines=edited),
-        )
 
 
 def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
@@ -143,7 +139,11 @@ def _leading(tree: Path, text: str) -> int:
     Files that exist say it, or else the directories of new ones. Where neither does, it is what
     git writes. Raises RecipeError for new files whose place nothing says.
     """
-    names = list(_names(text))
+    # The files of the patch, and whether they are new.
+    names = [
+        (after if new or before == "/dev/null" else before, bool(new))
+        for before, after, new in _PAIR.findall(text)
+    ]
     usual = 1 if _PREFIX.search(text) else 0
     if not names:
         return 1
@@ -153,12 +153,6 @@ def _leading(tree: Path, text: str) -> int:
 
     depths = sorted(range(_DEEPEST), key=lambda depth: depth != usual)
     return max(depths, key=found) if any(map(found, depths)) else usual
-
-
-def _names(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the files of a patch, and whether they are new."""
-    for before, after, new in _PAIR.findall(text):
-        yield (after if new or before == "/dev/null" else before), bool(new)
 
 
 def _is_of(tree: Path, name: str, depth: int, *, new: bool) -> bool:

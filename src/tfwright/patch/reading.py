@@ -64,7 +64,11 @@ def read(file: Path) -> list[Foreign]:
         for pattern, what, remedy in _OTHER_FORMS:
             if re.search(f"(?m)^{pattern}", each.text):
                 _refuse(file, what, remedy)
-        _insist_on_text(file, each.text)
+        path = ""
+        for number, line in enumerate(each.text.splitlines(), 1):
+            if line.startswith("diff --git "):
+                path = line.rpartition(" ")[2]
+            patching.insist_on_text(file, number, f"{line.rstrip()}\n", path)
     if not patches:
         _refuse(
             file, "changes no file", "Make it with 'git diff', 'git format-patch' or 'diff -u'."
@@ -161,15 +165,6 @@ def _line(text: str) -> str:
         return printable(content.decode("utf-8"))
     except UnicodeDecodeError:
         return printable(content.decode("latin-1"))
-
-
-def _insist_on_text(file: Path, text: str) -> None:
-    """Raise RecipeError for what a patch of a recipe cannot hold, such as a link or a binary."""
-    path = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("diff --git "):
-            path = line.rpartition(" ")[2]
-        patching.insist_on_text(file, number, f"{line.rstrip()}\n", path)
 
 
 def _refuse(file: Path, what: str, remedy: str) -> NoReturn:

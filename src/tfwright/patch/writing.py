@@ -23,7 +23,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured
 from tfwright.printable import shell_word
 from tfwright.rules import dropping, patched_tree
-from tfwright.tools import files, toml_editing
+from tfwright.tools import files, json_text, toml_editing
 from tfwright.tools.git import merging, patching
 from tfwright.tools.git.merging import Merge
 from tfwright.tools.git.patching import PatchHeader
@@ -75,7 +75,7 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     target = patches_of(path) / inner
     changed = _write(tree, target, header, but=of_configure(job))
     # The patch is written first: a recipe must never name a file that does not exist.
-    toml_editing.put_list(path, ("source", "patches"), [*source.patches, inner])
+    toml_editing.put(path, ("source", "patches"), [*source.patches, inner])
     return WrittenPatch(target, changed, added=True)
 
 
@@ -153,10 +153,7 @@ class RefreshTree(WorkTree):
 
     def begun(self) -> BegunPatch | None:
         """Return what the tree was when a person got it; None where that is not known."""
-        try:
-            return BegunPatch.model_validate_json(self.state.read_bytes())
-        except (OSError, ValueError):
-            return None
+        return json_text.kept(self.state, BegunPatch)
 
     def edits(self) -> str:
         """Return a checksum of all files that differ from the index, new ones included."""

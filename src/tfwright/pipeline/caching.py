@@ -1,12 +1,12 @@
 """The build cache of a job: laid out for compile, sent to the server after a good build."""
 
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
@@ -24,6 +24,24 @@ from tfwright.tools.process.command import container_name
 
 FIRST, FIRST_WITH_FOLDERS = Release(0, 17), Release(2, 2)
 """The first Bazel that gets a directory, and the first that has folders in it."""
+
+
+class CacheEntries(BaseModel):
+    """The actions of a recipe's build, and which files are damaged on the server."""
+
+    toolchain: str
+    actions: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, job: Job, toolchain: str) -> "CacheEntries":
+        """Return those of a toolchain; none where those of another one were written down."""
+        found = json_text.kept(_written_file(job), cls)
+        return found if found and found.toolchain == toolchain else cls(toolchain=toolchain)
+
+    def keep(self, job: Job, **changes: Sequence[str]) -> None:
+        """Write them down, with some changes."""
+        files.write(_written_file(job), self.model_copy(update=changes).model_dump_json())
 
 
 @dataclass(frozen=True)
@@ -78,8 +96,7 @@ def opened(
     """
     cache = None
     obstacle = _obstacle(known, version)
-    # Other machines have a cache of their own, whose entries nothing here can verify.
-    if job.host_file.cache.enabled and not job.host_file.remote_execution:
+    if job.host_file.cache.enabled:
         secret = read_secret(job.host_file.cache_secret)
         try:
             if not obstacle:
@@ -111,9 +128,8 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
     if remote:
         remote.close()
         _note_transfer(job, "Took", cache.fetched, remote, "from")
-        written = _written(job, tools.digest)
-        damaged = sorted(remote.damaged | set(written["damaged"]))
-        files.write(_written_file(job), json.dumps({**written, "damaged": damaged}))
+        written = CacheEntries.of(job, tools.digest)
+        written.keep(job, damaged=tuple(sorted(remote.damaged | {*written.damaged})))
     return cache
 
 
@@ -158,8 +174,8 @@ def flags(known: Mapping[str, str], address: str) -> Iterator[str]:
 def forget(job: Job) -> None:
     """Forget what the cache did for earlier runs of Bazel: nothing of what they made is left."""
     files.remove(_use_file(job))
-    if written := json_text.record(_written_file(job)):
-        files.write(_written_file(job), json.dumps({**written, "actions": []}))
+    if written := json_text.kept(_written_file(job), CacheEntries):
+        written.keep(job, actions=())
 
 
 def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
@@ -176,15 +192,11 @@ def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
     with suppress(OSError):
         build = CachedBuild(recipe=job.name, finished=time.time(), use=use)
         usage.add(job.host_file.cache_directory, build)
-    try:
-        before = CacheUse.model_validate_json(files.content(_use_file(job)))
-    except (OSError, ValueError):
-        before = CacheUse(toolchain=use.toolchain)
+    before = json_text.kept(_use_file(job), CacheUse) or CacheUse(toolchain=use.toolchain)
     total = before.plus(use)
     files.write(_use_file(job), total.model_dump_json())
-    written = _written(job, use.toolchain)
-    actions = list(dict.fromkeys((*written["actions"], *cache.actions)))
-    files.write(_written_file(job), json.dumps({**written, "actions": actions}))
+    written = CacheEntries.of(job, use.toolchain)
+    written.keep(job, actions=tuple(dict.fromkeys((*written.actions, *cache.actions))))
     if use.faults:
         listed = ", ".join(f"{what} ({count}x)" for what, count in use.faults.items())
         job.listener.note(f"What the cache could not answer was built: {listed}")
@@ -206,13 +218,13 @@ def publish(job: Job, built: Built) -> None:
     if remote is None:
         return
     # The compiler may have changed since: its actions have entries of another toolchain.
-    written = _written(job, use.toolchain)
-    remote.damaged |= set(written["damaged"])
-    sent = remote.push(written["actions"])
+    written = CacheEntries.of(job, use.toolchain)
+    remote.damaged |= set(written.damaged)
+    sent = remote.push(written.actions)
     remote.close()
     _note_transfer(job, "Gave", len(sent), remote, "to")
     if sent:
-        files.write(_written_file(job), json.dumps({**written, "damaged": []}))
+        written.keep(job, damaged=())
     for fault, count in tally.use(use.toolchain).faults.items():
         job.listener.note(f"The cache server did not get everything: {fault} ({count}x)")
 
@@ -221,7 +233,7 @@ def summary(built: Built) -> str:
     """Say in a few words how the cache, or other machines, took part in a build."""
     use = built.cache
     if use is None:
-        return "cache off, remote execution" if built.remote else "cache off"
+        return "cache off"
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
 
 
@@ -231,17 +243,3 @@ def _use_file(job: Job) -> Path:
 
 def _written_file(job: Job) -> Path:
     return job.places.own / "cache-entries.json"
-
-
-def _written(job: Job, digest: str) -> dict[str, Any]:
-    """Return the actions of this build, and which files are damaged on the server.
-
-    Empty for another toolchain than that of a digest.
-    """
-    written = json_text.record(_written_file(job))
-    same = written if written.get("toolchain") == digest else {}
-    return {
-        "toolchain": digest,
-        "actions": same.get("actions", []),
-        "damaged": same.get("damaged", []),
-    }

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents import words
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, stamps
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Known, Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
+from tfwright.printable import guess
 from tfwright.tools import disk, files
 from tfwright.tools.git.work_tree import repository_of
 from tfwright.tools.process import file_lock
@@ -77,7 +77,8 @@ def build(job: RecipeJob) -> Results:
             job.listener.started(stage.name, decision.why)
             begun, before = time.monotonic(), _processor()
             with _named(stage, job), disk.explained():
-                stamps.forget(job, stage)
+                # Before it runs, so that a crash leaves no false stamp.
+                stamps.path(job, stage.name).unlink(missing_ok=True)
                 if stage.name == job.again:
                     files.remove(job.places.configured)
                 _empty(job.places.home)
@@ -314,7 +315,7 @@ def stage_named(name: str) -> Stage:
         if stage.name == name:
             return stage
     raise RecipeError(
-        f"Unknown stage {name!r}{words.guess(name, _names())}",
+        f"Unknown stage {name!r}{guess(name, _names())}",
         remedy=f"The stages are: {', '.join(_names())}.",
     )
 

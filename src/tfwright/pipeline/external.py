@@ -19,7 +19,7 @@ from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree, Readings
 from tfwright.tools import files, json_text, trees
-from tfwright.tools.bazel.binary import workspaces
+from tfwright.tools.bazel.binary import here, release, workspaces
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
@@ -77,27 +77,6 @@ def repository(job: Job, source: SourceTable, *, about_branch: bool = False) -> 
     )
 
 
-def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None) -> Rules:
-    """Return the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
-
-    No file is checked out, and what was read before is not read again.
-    """
-    table, tree = pins.source, job.places.patched
-    content = PatchedTree(tree, table, repository, table.commit).patched()
-    readings = Readings(job.places.readings)
-    starts = modules.starts(
-        patched_tree.bazelrc(tree, content), pins.environment.flags, pins.bazel.version
-    )
-    found = rules_of(readings, tree, table, content, starts)
-    found = substitutes.pinned(found, pins.fetch.substitutes)
-    if programs is None or patched_tree.WORKSPACE not in starts:
-        return found
-    # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
-    texts = workspaces(programs.bazel.path)
-    of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
-    return found + of_bazel if of_bazel else found
-
-
 def rules_of(
     readings: Readings,
     tree: Path,
@@ -115,74 +94,129 @@ def rules_of(
     return found or Rules((), ())
 
 
-def in_force(
-    job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
-) -> RecipePins:
-    """Return the pins without the substitutes whose pinned archives can be had.
+@dataclass(frozen=True)
+class ExternalRules:
+    """The external repositories of a recipe's tree, as its pins and this host's programs are."""
 
-    Those are the ones that say ``only_if_missing``. The lock decides, where there is one.
-    """
-    tables = {name: one for name, one in pins.fetch.other_bytes.items() if one.only_if_missing}
-    if not tables:
-        return pins
-    found = read(job, pins, repository, programs).repositories
-    wanted = [substitutes.pinned_archive(name, found) for name in tables]
-    if locked:
-        replaced = {one.sha256 for one in locked.substitutes}
-        here = [one.name for one in wanted if one.sha256 not in replaced]
-    else:
-        places = Origins(job.host_file, job.places.git, job.offline, pins.fetch)
-        progress = job.listener.progress
-        ways = origins.obtain(wanted, store=store(job), origins=places, report=progress).ways
-        here = [one.name for one in wanted if one.sha256 in ways]
-    return replace(pins, fetch=pins.fetch.without(here))
+    job: Job
+    pins: RecipePins
+    repository: Path
+    """The mirror that holds the pinned commit."""
+    programs: Programs | None = None
 
+    @property
+    def origins(self) -> Origins:
+        """Where their files are looked for."""
+        job = self.job
+        return Origins(job.host_file, job.places.git, job.offline, self.pins.fetch)
 
-def bring(
-    job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
-) -> Reached:
-    """Bring what the rules lead to into the vault.
+    def rules(self) -> Rules:
+        """Return the rules of the commit as the recipe's patches leave them, and Bazel's own.
 
-    Without a lock it is not known yet what Bazel will want, so that a file which no source gave is
-    only noted. Raises SupplyError naming everything that is known to be needed and is missing,
-    RecipeError for what has no checksum.
-    """
-    found = read(job, pins, repository, programs)
-    tables = pins.fetch.substitutes
-    # Before any download: a substitute for an archive that
-    # the tree does not pin is a mistake.
-    substitutes.insist(tables, found.repositories)
-    obtain = partial(
-        origins.obtain,
-        store=store(job),
-        origins=Origins(job.host_file, job.places.git, job.offline, pins.fetch),
-        report=job.listener.progress,
-    )
-    cloning = partial(clone, job, offline=job.offline)
-    suppliers = Suppliers(obtain, cloning, Readings(job.places.readings), pins.environment)
-    reached = reach.bring(found, tables, locked, store(job), suppliers)
-    # What such a file declares is not known: the list of what is missing would not be whole, and
-    # the lock would seem to know too much.
-    substitutes.insist_on_loads(tables, reached.rules, reached.unread)
-    if loose := reached.needed_and_unpinned(locked):
-        raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
-    missing = reached.needed_and_missing(locked)
-    refused = reached.needed_and_refused(locked)
-    # All at once: a build that stops for one archive after the other costs a minute each.
-    if missing or refused:
-        shortage = Shortage(job.argument, missing, refused)
-        raise shortage.error(job.host_file, job.log("fetch-missing"))
-    for text in reached.notes(missing_downloads(job)):
-        job.listener.note(text)
-    names = ", ".join(sorted(pins.fetch.other_bytes))
-    # Said in every build, since such a wheel is not made from what upstream pinned.
-    if names:
-        job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
-    # A lock says what Bazel wants, and whoever wrote it has read this note.
-    if not locked:
-        for text in reach.left_to_bazel(reached.rules):
+        No file is checked out, and what was read before is not read again.
+        """
+        table, tree = self.pins.source, self.job.places.patched
+        content = PatchedTree(tree, table, self.repository, table.commit).patched()
+        readings = Readings(self.job.places.readings)
+        starts = modules.starts(
+            patched_tree.bazelrc(tree, content),
+            self.pins.environment.flags,
+            self.pins.bazel.version,
+        )
+        found = rules_of(readings, tree, table, content, starts)
+        found = substitutes.pinned(found, self.pins.fetch.substitutes)
+        if self.programs is None or patched_tree.WORKSPACE not in starts:
+            return found
+        # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
+        texts = workspaces(self.programs.bazel.path)
+        of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
+        return found + of_bazel if of_bazel else found
+
+    def in_force(self, locked: Lock | None) -> Self:
+        """Return the same without the substitutes whose pinned archives can be had.
+
+        Those are the ones that say ``only_if_missing``. The lock decides, where there is one.
+        """
+        fetch = self.pins.fetch
+        tables = {name: one for name, one in fetch.other_bytes.items() if one.only_if_missing}
+        if not tables:
+            return self
+        found = self.rules().repositories
+        wanted = [substitutes.pinned_archive(name, found) for name in tables]
+        if locked:
+            replaced = {one.sha256 for one in locked.substitutes}
+            had = [one.name for one in wanted if one.sha256 not in replaced]
+        else:
+            progress = self.job.listener.progress
+            ways = origins.obtain(wanted, store(self.job), self.origins, progress).ways
+            had = [one.name for one in wanted if one.sha256 in ways]
+        return replace(self, pins=replace(self.pins, fetch=fetch.without(had)))
+
+    def bring(self, locked: Lock | None) -> Reached:
+        """Bring what the rules lead to into the vault.
+
+        Without a lock it is not known yet what Bazel will want, so that a file which no source gave
+        is only noted. Raises SupplyError naming everything that is known to be needed and is
+        missing, RecipeError for what has no checksum.
+        """
+        job, pins, found = self.job, self.pins, self.rules()
+        tables = pins.fetch.substitutes
+        # Before any download: a substitute for an archive that
+        # the tree does not pin is a mistake.
+        substitutes.insist(tables, found.repositories)
+        obtain = partial(
+            origins.obtain, store=store(job), origins=self.origins, report=job.listener.progress
+        )
+        cloning = partial(clone, job, offline=job.offline)
+        suppliers = Suppliers(obtain, cloning, Readings(job.places.readings), pins.environment)
+        reached = reach.bring(found, tables, locked, store(job), suppliers)
+        # What such a file declares is not known: the list of what is missing would not be whole,
+        # and the lock would seem to know too much.
+        substitutes.insist_on_loads(tables, reached.rules, reached.unread)
+        if loose := reached.needed_and_unpinned(locked):
+            raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
+        missing = reached.needed_and_missing(locked)
+        refused = reached.needed_and_refused(locked)
+        # All at once: a build that stops for one archive after the other costs a minute each.
+        if missing or refused:
+            shortage = Shortage(job.argument, missing, refused)
+            raise shortage.error(job.host_file, job.log("fetch-missing"))
+        notes = [*reached.notes(missing_downloads(job))]
+        # Said in every build, since such a wheel is not made from what upstream pinned.
+        if names := ", ".join(sorted(pins.fetch.other_bytes)):
+            notes.append(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
+        # A lock says what Bazel wants, and whoever wrote it has read this note.
+        if not locked:
+            notes += reach.left_to_bazel(reached.rules)
+        for text in notes:
             job.listener.note(text)
-    return reached
+        return reached
+
+    def lock(self, reached: Reached, wanted: Mapping[str, str] | None = None) -> Lock:
+        """Return the lock that fits what the inputs are now.
+
+        `wanted` are the repositories that Bazel was seen to want, by name.
+        """
+        source, bazel = self.pins.source, self.pins.bazel
+        binaries: dict[str, LockedBinary] = {}
+        # A host of another system has no binary that could be looked at.
+        if self.programs:
+            stored = self.programs.bazel
+            # The official address, also where a mirror gave the file: a lock holds for every host.
+            binaries[here()] = LockedBinary(
+                url=release(bazel.version), sha256=stored.sha256, size=stored.path.stat().st_size
+            )
+        pinned = {one.name: one.sha256 for one in substituted(self.pins, reached.rules)}
+        gathered = lock.Gathered(
+            tree=GitRepository(self.repository).tree_of(source.commit),
+            binaries=binaries,
+            files=patched_tree.digests(source),
+            sizes=store(self.job).sizes(),
+            wanted=wanted,
+            substitutes=locking.substitutes(self.pins.fetch.other_bytes, pinned),
+            packages=locking.packages_of(listings.pins(reached.rules, self.pins.environment)),
+        )
+        return lock.of(source, bazel, reached.rules, gathered)
 
 
 def missing_downloads(job: Job) -> frozenset[str]:
@@ -201,37 +235,6 @@ def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
     return clones.bring(wanted, job.places.git, origin(job, wanted.remote), offline=offline)
 
 
-def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
-    job: Job,
-    pins: RecipePins,
-    repository: Path,
-    reached: Reached,
-    programs: Programs | None,
-    wanted: Mapping[str, str] | None = None,
-) -> Lock:
-    """Return the lock that fits what the inputs are now.
-
-    `wanted` are the repositories that Bazel was seen to want, by name.
-    """
-    source, bazel = pins.source, pins.bazel
-    binaries: dict[str, LockedBinary] = {}
-    # A host of another system has no binary that could be looked at.
-    if programs:
-        stored = programs.bazel
-        binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
-    pinned = {archive.name: archive.sha256 for archive in substituted(pins, reached.rules)}
-    gathered = lock.Gathered(
-        tree=GitRepository(repository).tree_of(source.commit),
-        binaries=binaries,
-        files=patched_tree.digests(source),
-        sizes=store(job).sizes(),
-        wanted=wanted,
-        substitutes=locking.substitutes(pins.fetch.other_bytes, pinned),
-        packages=locking.packages_of(listings.pins(reached.rules, pins.environment)),
-    )
-    return lock.of(source, bazel, reached.rules, gathered)
-
-
 def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     """Return the lock that would fit what was brought for a recipe that has none.
 
@@ -240,8 +243,8 @@ def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     # The stage that asks, seal, was promised no network; fetch has brought everything.
     quiet = replace(job, offline=True, listener=SILENCE)
     pins = replace(pins, fetch=inputs.taken(pins.fetch))
-    reached = bring(quiet, pins, inputs.mirror, inputs.programs, None)
-    return lock_of(quiet, pins, inputs.mirror, reached, inputs.programs)
+    external = ExternalRules(quiet, pins, inputs.mirror, inputs.programs)
+    return external.lock(external.bring(None))
 
 
 def registry(job: Job, found: Rules) -> dict[str, str]:

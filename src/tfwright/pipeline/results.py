@@ -185,7 +185,7 @@ class Built(Result):
     cache: CacheUse | None = None
     """What the build cache did; None where it was off."""
     remote: bool = False
-    """Whether Bazel's flags let it run actions on other machines."""
+    """Never, by now: earlier versions could let Bazel run actions on other machines."""
 
 
 class NcclOps(Result):

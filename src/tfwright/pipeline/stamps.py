@@ -13,7 +13,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Artefact, Folder, Known, Made, Result, Stage
-from tfwright.tools import files, trees
+from tfwright.tools import files, json_text, trees
 
 Seen = tuple[int, int, int, int] | str
 """Inode, size, and times of change in nanoseconds: while they stay, a file's digest stays. Of a
@@ -71,17 +71,14 @@ def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
 
 def read(job: Job, stage: Stage) -> Stamp | None:
     """Return the stamp of a stage; None if there is none, or none that this version can read."""
-    try:
-        # A stamp that cannot be read costs one run of the stage, so it is not an error.
-        return Stamp.model_validate_json(files.content(_path(job, stage.name)))
-    except (OSError, ValidationError):
-        return None
+    # A stamp that cannot be read costs one run of the stage, so it is not an error.
+    return json_text.kept(path(job, stage.name), Stamp)
 
 
 def written(job: Job, stage: Stage) -> float:
     """Return when the stamp of a stage was written, in seconds since the epoch; 0 without one."""
     try:
-        return _path(job, stage.name).stat().st_mtime
+        return path(job, stage.name).stat().st_mtime
     except OSError:
         return 0.0
 
@@ -91,10 +88,10 @@ def last(job: Job, name: str, kind: type[Made]) -> Made | None:
 
     For plans and shells, which show what a build would do before its stages have run again.
     """
+    stamp = json_text.kept(path(job, name), Stamp)
     try:
-        stamp = Stamp.model_validate_json(files.content(_path(job, name)))
-        return kind.model_validate(stamp.result)
-    except (OSError, ValidationError):
+        return kind.model_validate(stamp.result) if stamp else None
+    except ValidationError:
         return None
 
 
@@ -113,7 +110,7 @@ def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, to
         seen=states(result),
         **took._asdict(),
     )
-    files.write(_path(job, stage.name), stamp.model_dump_json(indent=1))
+    files.write(path(job, stage.name), stamp.model_dump_json(indent=1))
 
 
 def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> None:
@@ -123,12 +120,7 @@ def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> Non
     """
     if stamp.seen != seen:
         renewed = stamp.model_copy(update={"seen": dict(seen)})
-        files.write(_path(job, stage.name), renewed.model_dump_json(indent=1))
-
-
-def forget(job: Job, stage: Stage) -> None:
-    """Drop a stage's stamp; done before it runs, so that a crash leaves no false one."""
-    _path(job, stage.name).unlink(missing_ok=True)
+        files.write(path(job, stage.name), renewed.model_dump_json(indent=1))
 
 
 def changed(stamp: Stamp, now: Mapping[str, str]) -> str | None:
@@ -169,9 +161,9 @@ def damage(stamp: Stamp, result: Result, seen: Mapping[str, Seen]) -> str | None
     `seen` are the states of now.
     """
     for artefact in artefacts(result):
-        path = str(artefact.path)
+        place = str(artefact.path)
         # Hashing gigabytes of runfiles for each build would take longer than many builds.
-        if path in seen and stamp.seen.get(path) == seen[path]:
+        if place in seen and stamp.seen.get(place) == seen[place]:
             continue
         try:
             if artefact.changed():
@@ -193,5 +185,6 @@ def artefacts(value: object) -> Iterator[Artefact | Folder]:
             yield from artefacts(part)
 
 
-def _path(job: Job, name: str) -> Path:
+def path(job: Job, name: str) -> Path:
+    """Return where the stamp of a stage is."""
     return job.places.stamps / f"{name}.json"

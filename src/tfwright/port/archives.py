@@ -64,7 +64,7 @@ class Substitutes:
         for path, table in self.places():
             with suppress(KeyError):
                 toml_editing.section(path.read_text("utf-8"), (*table, name))
-                toml_editing.put_list(path, (*table, name, "patches"), patches)
+                toml_editing.put(path, (*table, name, "patches"), patches)
 
 
 def checksums(rules: Rules | None, name: str) -> set[str]:

@@ -15,7 +15,7 @@ from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, Composing, pins_copied
 from tfwright.documents.faults import line_of
-from tfwright.documents.home import INSTALLED, ROOT, SHIPPED
+from tfwright.documents.filesystem import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
@@ -145,7 +145,7 @@ class _Porting:
     def _name_archives(self, named: str, path: Path) -> None:
         """Write the name of the archives' document, or its path, as the old recipe has it."""
         name = str(Path(named).with_name(path.name)) if named.endswith(".toml") else path.stem
-        toml_editing.put_value(self.path, ("fetch", "archives"), name)
+        toml_editing.put(self.path, ("fetch", "archives"), name)
 
     def settle_archives(self) -> None:
         """Go back to the document of the old recipe where nothing of it had to change."""
@@ -247,7 +247,7 @@ class _Porting:
                 external.repository(new.job, new.recipe.source)
             except mirror.IdleExclusionError as fault:
                 kept = [place for place in new.recipe.source.exclude if place != fault.path]
-                toml_editing.put_list(self.path, ("source", "exclude"), kept)
+                toml_editing.put(self.path, ("source", "exclude"), kept)
                 says = "removed; the new tree has no such path"
                 yield PortedPin("exclude", fault.path, "look", says)
             else:
@@ -280,7 +280,7 @@ class _Porting:
             yield PortedPin("patch", name, _STATES[fate], says)
         # The author's layout of a list that stays as it is stays as well.
         if named != [*source.patches]:
-            toml_editing.put_list(self.path, ("source", "patches"), named)
+            toml_editing.put(self.path, ("source", "patches"), named)
         for substitute, table in new.recipe.fetch.substitutes.items():
             belonging = [names[patch] for patch in table.patches if patch in names]
             if belonging != [*table.patches]:
@@ -372,7 +372,7 @@ def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rul
     source = job.recipe.source.model_copy(update={"patches": tuple(applied), "assets": {}})
     pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
     try:
-        return external.read(job.job, pins, repository, None)
+        return external.ExternalRules(job.job, pins, repository).rules()
     except TfwrightError:
         # Each patch fits by itself, and may need another one; or the rules can only be read with
         # patches that do not fit: the report says so and goes on.

@@ -124,8 +124,8 @@ def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
     """
     release = target.release or old.source.release
     files.write(path, verified.removed_from(path.read_text("utf-8")))
-    toml_editing.put_value(path, ("source", "commit"), target.commit)
-    toml_editing.put_value(path, ("source", "branch"), target.branch)
+    toml_editing.put(path, ("source", "commit"), target.commit)
+    toml_editing.put(path, ("source", "branch"), target.branch)
     # These must not stay those of the old tree.
     for key in ("release", "version"):
         toml_editing.without_key(path, ("source", key))
@@ -133,10 +133,10 @@ def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
         # A branch such as r1.15.5+nv22.12 says its version itself.
         if target.exact and target.branch != target.name:
             reason = f"the tag {target.name}"
-            toml_editing.put_value(path, ("source", "version"), str(target.exact), reason)
+            toml_editing.put(path, ("source", "version"), str(target.exact), reason)
         if target.version is None:
             reason = f"what the tree says; {target.name} names none"
-            toml_editing.put_value(path, ("source", "release"), str(release), reason)
+            toml_editing.put(path, ("source", "release"), str(release), reason)
         if target.release is None:
             says = (
                 f"{release}, as before: the name {target.name} says none, and no file of the tree"
@@ -171,7 +171,7 @@ def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
         before = before.replace(old_tag.lstrip("nv"), tag.lstrip("nv"))
     summary = re.sub(named, shown, before, count=1)
     if summary != old.summary:
-        toml_editing.put_value(path, ("summary",), summary)
+        toml_editing.put(path, ("summary",), summary)
     lines = [
         str(number)
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)

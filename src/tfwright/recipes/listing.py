@@ -47,16 +47,5 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         # `invoke toolkit` may have made the CUDA of this recipe.
         builds_here=requirements.obstacle(recipe, host_file.of(recipe)) or "yes",
         # Compared with the recipe as it is now: an edit makes it unverified.
-        verified=_verified(recipe),
+        verified=verified.said(recipe) or UNVERIFIED,
     )
-
-
-def _verified(recipe: Recipe) -> str:
-    """Say how far a recipe was verified; if that no longer holds, why."""
-    if recipe.verified is None:
-        return UNVERIFIED
-    reason = verified.stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
-    if reason:
-        # The reason comes first: a narrow terminal cuts the end.
-        return f"stale: {reason}; {recipe.verified.until} ({recipe.verified.on})"
-    return f"{recipe.verified.until} ({recipe.verified.on})"

@@ -6,6 +6,7 @@ from tfwright.errors import HostError, SupplyError
 from tfwright.lock import packages
 from tfwright.options import job_of
 from tfwright.recipes.writing import NewRecipe
+from tfwright.terminal import console
 
 
 def pinned(made: NewRecipe) -> NewRecipe:
@@ -13,9 +14,12 @@ def pinned(made: NewRecipe) -> NewRecipe:
     if not made.unpinned:
         return made
     job = job_of(str(made.path), complete=packages.without_open)
-    job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages")
+    large = any(line.startswith("nvidia-") for line in made.unpinned)
+    size = "; it downloads about 3 GB, most of it NVIDIA's" if large else ""
+    job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages{size}")
     try:
-        packages.pin(job, made.path)
+        with console.working("pinning"):
+            packages.pin(job, made.path)
     except (HostError, SupplyError) as fault:
         said = f"versions of its packages: {fault.what}. {fault.remedy}"
         return replace(made, open=(*made.open, said))

@@ -83,7 +83,7 @@ def _enter(path: Path, recorder: Recorder) -> None:
     """
     before = path.read_text("utf-8")
     for variable, answer in recorder.answers.items():
-        toml_editing.put_value(path, ("configure", "answers", variable), answer)
+        toml_editing.put(path, ("configure", "answers", variable), answer)
     tables = []
     for question in recorder.questions:
         lines = stanzas.table(question.text, question.variable, yes_no=question.yes_no)
@@ -131,7 +131,7 @@ def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str
         if settings:
             new = [stanzas.portable(setting, places) for setting in settings]
             known = getattr(table.bazelrc, key)
-            toml_editing.put_list(path, ("configure", "bazelrc", key), [*known, *new])
+            toml_editing.put(path, ("configure", "bazelrc", key), [*known, *new])
             entered += new
     _insist_on_recipe(path, before_lines)
     return tuple(entered)

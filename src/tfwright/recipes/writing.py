@@ -6,8 +6,9 @@ recipe is unverified, and the report lists what is still open.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -43,6 +44,8 @@ BUILDING = ("numpy", "wheel")
 BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
 """Packages that the build imports too, of a release that requires them."""
 CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+APART = ("cudnn", "nccl", "nvshmem")
+"""NVIDIA's libraries that are no part of a CUDA."""
 Ask = Callable[[Prompt, str], str]
 """Asks a person, with a default in the form that is typed; returns the default where there is
 none."""
@@ -96,6 +99,32 @@ class Toolkit:
         reason = "the oldest for this CUDA, since this release was tested with an older one"
         return least, f"{reason}: {self.row.source('cudnn')}"
 
+    def downloaded(self, release: Release) -> tuple[str, str]:
+        """Return the CUDA and cuDNN in full that Bazel downloads; empty for what no tree lists."""
+        if not (tree := compatibility.hermetic(release)):
+            return "", ""
+        cudas = [cuda for cuda in tree.cudas if is_of_line(cuda, self.row.version)]
+        cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, self.cudnn()[0])]
+        return cudas[-1] if cudas else "", cudnns[0] if cudnns else ""
+
+    def of_pip(self, setup: str, release: Release) -> list[str]:
+        """Name the packages of pip that hold what Bazel downloads: a wheel is tried with them.
+
+        They are those that setup.py lists for the extra and-cuda.
+        """
+        cuda, cudnn = self.downloaded(release)
+        names = dict.fromkeys(re.findall(r"['\"](nvidia-[a-z-]+-cu\d+)\b", setup))
+        if not (cuda and names):
+            return []
+        # NVIDIA's package of a whole CUDA requires those that go together, each as an extra of it.
+        parts = {re.sub(r"^nvidia-(cuda-)?|-cu\d+$", "", name): name for name in names}
+        extras = ({"runtime": "cudart"}.get(part, part) for part in parts if part not in APART)
+        apart = [name for part, name in parts.items() if part in APART]
+        return [
+            f"cuda-toolkit[{','.join(extras)}]=={cuda}",
+            *(f"{name}=={cudnn}.*" if "cudnn" in name else name for name in apart),
+        ]
+
 
 def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     wish: Wish,
@@ -116,7 +145,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         raise RecipeError(
             f"{path} exists already",
             remedy=f"To go on with it, run 'invoke lint --recipe {shell_word(str(path))}', which "
-            "lists what it lacks. To begin again, rename or delete it.",
+            "lists what it lacks. To begin again, rename it, or add --folder DIRECTORY.",
         )
     draft.begin(folder)
     texts = draft.source(host_file)
@@ -146,31 +175,34 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     """Return the CUDA for a recipe; None for one without a GPU.
 
     It is the one that is asked for, or else what the release was tested with, as far as that
-    compiles for the GPU. Raises RecipeError if no such CUDA is known.
+    compiles for the GPU. Raises RecipeError if the release does not go with the wish.
     """
-    if not (wish.gpu or wish.cuda):
-        return None
     tested = compatibility.tested_with(release)
     row = compatibility.cuda(wish.cuda) or releases.toolkit_for(wish, tested)
-    if row is None and wish.cuda:
-        known = ", ".join(row.version for row in compatibility.cudas())
-        raise RecipeError(f"Nothing is known of CUDA {wish.cuda}", remedy=f"Name one of {known}.")
-    if row is None or (wish.gpu and not row.compiles_for(wish.gpu)):
-        line = f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
-        machine = f"--os {wish.system or 'Linux'} --release {release}"
-        if wish.gpu:
-            machine = f"--gpu {wish.gpu} {machine}"
+    # A CUDA that is asked for may be of another time than the release.
+    wanted = replace(wish, gpu="", cuda="") if wish.cuda else wish
+    said = list(releases.refusals(release, wanted)) if release in releases.KNOWN else []
+    if (wish.gpu or wish.cuda) and not said:
+        if row is None:
+            named = f"CUDA {wish.cuda}" if wish.cuda else f"the CUDA of TensorFlow {release}"
+            said = [f"nothing is known of {named}; the tables have CUDA "]
+            said[0] += ", ".join(known.version for known in compatibility.cudas())
+        elif wish.gpu and not row.compiles_for(wish.gpu):
+            said = [f"CUDA {row.version} does not compile for compute capability {wish.gpu}"]
+        elif wish.system == "Darwin" and compatibility.mac(row.version) is None:
+            older = "leave out --gpu and --cuda, or name an older one; the last one was 10.2"
+            said = [f"NVIDIA made no CUDA {row.version} for macOS: {older}"]
+    if said:
+        names = {"os": wish.system or "Linux", "gpu": wish.gpu, "python": wish.python}
+        names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}
+        options = " ".join(f"--{name} {value}" for name, value in names.items() if value)
+        other = ", or another CUDA with --cuda" if wish.gpu or wish.cuda else ""
         raise RecipeError(
-            f"{line} does not compile for compute capability {wish.gpu or 'any'}",
-            remedy=f"Name another CUDA with --cuda, or another release; 'invoke match {machine}' "
+            f"TensorFlow {release} cannot be built for this",
+            remedy=f"{'; '.join(said)}. Name another release{other}; 'invoke match {options}' "
             "lists what fits together.",
         )
-    if wish.system == "Darwin" and compatibility.mac(row.version) is None:
-        raise RecipeError(
-            f"NVIDIA made no CUDA {row.version} for macOS",
-            remedy="Leave out --gpu and --cuda, or name an older CUDA; the last one was 10.2.",
-        )
-    return Toolkit(row, tested)
+    return Toolkit(row, tested) if row else None
 
 
 @dataclass
@@ -274,11 +306,6 @@ class _Draft:
         reason = "what was asked for"
         if known:
             reason = f"TensorFlow {release} takes {known}: {known.source}"
-            if not known.holds(python):
-                raise RecipeError(
-                    f"TensorFlow {release} was not made for Python {python}",
-                    remedy=f"It takes {known} ({known.source}).",
-                )
         self.table(
             "host",
             system=(wish.system or "Linux", "what was asked for"),
@@ -310,8 +337,8 @@ class _Draft:
                 f"NVIDIA has wheels for it: {gpus.JETPACK}"
             )
             return
-        oldest, source = compatibility.driver(row, self.wish.gpu)
-        self.pin(driver=(oldest, f"the oldest that runs it: {source}"))
+        drivers = compatibility.drivers(row, self.wish.gpu)
+        self.pin(driver=(drivers.least, f"of {drivers} that run it: {drivers.source}"))
         # Where Bazel downloads CUDA, clang is nvcc's host compiler.
         if not compatibility.hermetic(self.wanted.line):
             self.pin(gcc=compatibility.gcc(self.wanted.line, row))
@@ -320,12 +347,14 @@ class _Draft:
         """Name the packages of build and wheel; `invoke pin` finds versions that go together."""
         required = tree_files.required(setup, python)
         self.verifying = [str(requirement).partition(";")[0].strip() for requirement in required]
-        self.open += [
-            f"verify.requirements: setup.py of this tree wants {requirement}, of which every "
-            "night makes another; pin its release, or one night's, with 'invoke pin --recipe FILE "
-            "--verify NAME==VERSION'"
-            for requirement in tree_files.nightlies(setup, python)
-        ]
+        for requirement in tree_files.nightlies(setup, python):
+            self.verifying.append(str(requirement).partition(";")[0].strip())
+            self.open.append(
+                f"verify.requirements: setup.py of this tree wants {requirement}, of which the "
+                "index keeps the last nights only; patch setup.py to want a release, or say in a "
+                "comment why a night's will do"
+            )
+        self.verifying += self.toolkit.of_pip(setup, self.wanted.line) if self.toolkit else []
         reason = "The packages of the build are those that the tree locks: Bazel downloads them."
         if self.wanted.line <= recipes.LAST_BY_PROGRAM:
             # What TensorFlow's build imports, in the versions that it requires.
@@ -393,14 +422,11 @@ class _Draft:
                 # From 2.18 on Bazel downloads CUDA, and the three have other names.
                 "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
             }
-            if tree := compatibility.hermetic(self.wanted.line):
-                cudas = [cuda for cuda in tree.cudas if is_of_line(cuda, row.version)]
-                least = toolkit.cudnn()[0]
-                cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, least)]
-                self.answers |= {
-                    "HERMETIC_CUDA_VERSION": json.dumps(cudas[-1] if cudas else ""),
-                    "HERMETIC_CUDNN_VERSION": json.dumps(cudnns[0] if cudnns else ""),
-                }
+            cuda, cudnn = toolkit.downloaded(self.wanted.line)
+            self.answers |= {
+                "HERMETIC_CUDA_VERSION": json.dumps(cuda),
+                "HERMETIC_CUDNN_VERSION": json.dumps(cudnn),
+            }
         # Which questions ./configure asks depends on earlier answers, so ask until none is left.
         for _ in range(ROUNDS):
             files.write(path, self.text())

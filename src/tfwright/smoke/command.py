@@ -19,7 +19,6 @@ from tfwright.terminal.answer import Answer, Shown
         "requirement": 'installed with it, as "numpy<1.17"; may be given again',
         "module": "what to import, where it is not tensorflow",
         "report": "folder for a page with the plot, and the data",
-        "runs": "print a table of all wheels that were tried here instead",
     },
 )
 def smoke(
@@ -29,23 +28,13 @@ def smoke(
     python: str = "",
     module: str = "tensorflow",
     report: str = "",
-    runs: bool = False,
     json: bool = False,
 ) -> Iterator[Shown]:
     """Install a wheel in a fresh venv and run small programs with it, on the CPU and on GPUs."""
     from tfwright.documents import host_file
     from tfwright.smoke import page, smoking
     from tfwright.terminal import console
-    from tfwright.tools import render
 
-    if runs:
-        # Kept from earlier trials; nothing is run for the table.
-        yield Answer(smoking.kept(host_file.read()), page.show_runs)
-        return
-    # Asked before the trial, which takes minutes: a plot
-    # needs a library that may be missing.
-    if report:
-        render.require_matplotlib()
     file = file_of(wheel, "smoke")
     request = smoking.Request(file, host_file.read(), python, requirement, module)
     # Standard output must hold nothing but the JSON.

@@ -1,25 +1,25 @@
-"""The pages of smoke: a line for each program, a table of all runs, and an HTML report."""
+"""The pages of smoke: a line for each program, and an HTML report."""
 
 import ast
-import re
+import math
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Style, Styled
 from tfwright.tools import files, render
 
 if TYPE_CHECKING:
-    from tfwright.smoke.run import Point, TrialOutcome
+    from tfwright.smoke.run import TrialOutcome
     from tfwright.smoke.smoking import SmokeReport
 
-PAGE, PLOT, DATA = "smoke.html", "sweep.png", "smoke.json"
+PAGE, DATA = "smoke.html", "smoke.json"
 COLOURS: dict[str, Style] = {"passed": text.GOOD, "skipped": text.WARNING, "failed": text.BAD}
 REASON = 36
 """Characters in front of what a program says of its outcome."""
-AXES = ("rows and columns", "GFLOP/s")
 
 
 def show_outcome(outcome: "TrialOutcome") -> None:
@@ -43,74 +43,23 @@ def tally(report: "SmokeReport") -> str:
     return ", ".join(f"{counts[status]} {status}" for status in statuses if counts[status])
 
 
-def show_runs(reports: list["SmokeReport"]) -> None:
-    """Print a Markdown table of the wheels that were tried on this machine, one row each."""
-    print("| wheel | Python | result | within | CNN | A^10 + B^10 | matmul at best |")
-    print("|---|---|---|---|---|---|---|")
-    for report in sorted(reports, key=_by_project_and_version):
-        result = tally(report)
-        if report.failures:
-            # The first failure mostly causes the others.
-            first = report.failures[0]
-            result += f"; {first.program}: {_plain(first.reason)}"
-        curves = report.curves.items()
-        best = [f"{name} {max(point.gflops for point in points):.0f}" for name, points in curves]
-        cells = [
-            # Backquotes, or Markdown would take the stars and underscores.
-            f"`{report.wheel}`",
-            report.python,
-            result,
-            ", ".join(f"`{line}`" for line in report.requirements),
-            *(_seconds(report, name) for name in ("cnn", "powers")),
-            ", ".join(f"{each} GFLOP/s" for each in best),
-        ]
-        print(f"| {' | '.join(cell or '-' for cell in cells)} |")
-
-
-def _by_project_and_version(report: "SmokeReport") -> tuple[str, list[int]]:
-    project, version, *_ = *report.wheel.split("-"), ""
-    # Of any other part, such as "0rc1", nothing is known.
-    parts = [part if re.fullmatch(r"[0-9]{1,18}", part) else "-1" for part in version.split(".")]
-    return project, [*map(int, parts)]
-
-
-def _seconds(report: "SmokeReport", program: str) -> str:
-    """Return the seconds of a program on the CPU, and on the GPU where there are such."""
-    shown = []
-    for outcome in report.outcomes:
-        for device in ("cpu", "gpu") if outcome.program == program else ():
-            value = outcome.numbers.get(f"{device}_seconds")
-            # The numbers come from a process that ran the wheel: anything else is left out.
-            if isinstance(value, float):
-                shown.append(f"{device.upper()} {value:.2f} s")
-    return ", ".join(shown)
-
-
-def _plain(reason: str) -> str:
-    """Return what a wheel said as text that Markdown takes for nothing else."""
-    letters = []
-    for letter in reason:
-        # A bar would end the cell, and brackets or angles could make a link or HTML.
-        harmless = letter.isalnum() or letter in " .,:;/-"
-        letters.append(letter if harmless else f"&#{ord(letter)};")
-    return "".join(letters)
-
-
 def write_report(report: "SmokeReport", folder: Path) -> None:
-    """Write the page, the plot as a picture and the data into a folder; say where the page is."""
-    curves = {
-        name: [(float(point.size), point.gflops) for point in points]
-        for name, points in report.curves.items()
+    """Write the page with its plot, and the data, into a folder; say where the page is."""
+    curves = report.curves
+    speeds = {
+        name: [(float(point.size), point.gflops) for point in own] for name, own in curves.items()
     }
-    # A wheel that does not import has no curves, and still gets its page.
-    if curves:
-        files.write(folder / PLOT, render.growth_plot(curves, *AXES, form="png"))
+    # For the table next to the plot.
+    sizes = sorted({point.size for own in curves.values() for point in own})
     values = {
         "report": report,
         "tally": tally(report),
         "summaries": {outcome.program: summary(outcome.program) for outcome in report.outcomes},
-        "table": sizes(report.curves),
-        "plot": render.growth_plot(curves, *AXES, form="svg").decode() if curves else "",
+        "table": {
+            size: {name: one for name, own in curves.items() for one in own if one.size == size}
+            for size in sizes
+        },
+        "plot": sweep(speeds),
         "data": DATA,
     }
     files.write(folder / DATA, report.dump())
@@ -130,10 +79,41 @@ def summary(program: str) -> str:
     return (docstring or "").partition("\n")[0]
 
 
-def sizes(curves: "dict[str, list[Point]]") -> list[tuple[int, dict[str, "Point"]]]:
-    """Return the points of all curves by size, for the table next to the plot."""
-    by_size: dict[int, dict[str, Point]] = {}
-    for name, points in curves.items():
-        for point in points:
-            by_size.setdefault(point.size, {})[name] = point
-    return sorted(by_size.items(), key=lambda item: item[0])
+class SweepPlot(NamedTuple):
+    """Operations a second over the size of matrices; both axes are logarithmic."""
+
+    grid: Mapping[float, float]
+    """By power of ten, how far down its line is."""
+    ticks: Mapping[float, float]
+    """By size, how far across its name is."""
+    curves: Mapping[str, Sequence[tuple[float, float]]]
+    """By device, the points of its line, across and down."""
+
+
+def sweep(curves: Mapping[str, Sequence[tuple[float, float]]]) -> SweepPlot | None:
+    """Return a plot of 560 by 260 SVG units of sizes and speeds by device; None without a point."""
+    shown = {
+        # The wheel's own code measured them: not every point has a place on such axes.
+        name: [pair for pair in own if all(math.isfinite(one) and one > 0 for one in pair)]
+        for name, own in curves.items()
+    }
+    points = [point for own in shown.values() for point in own]
+    if not points:
+        return None
+    sizes = sorted({size for size, _ in points})
+    speeds = [speed for _, speed in points]
+    low, high = math.floor(math.log10(min(speeds))), math.ceil(math.log10(max(speeds)))
+    # Speeds that are all one power of ten would leave an axis without a length.
+    powers = [10.0**power for power in range(low, max(high, low + 1) + 1)]
+
+    def placed(value: float, axis: Sequence[float], start: float, end: float) -> float:
+        span = math.log(axis[-1] / axis[0]) or 1.0
+        return round(start + math.log(value / axis[0]) / span * (end - start), 1)
+
+    across = {size: placed(size, sizes, 60, 510) for size in sizes}
+    down = {speed: placed(speed, powers, 220, 10) for speed in (*speeds, *powers)}
+    return SweepPlot(
+        {power: down[power] for power in powers},
+        across,
+        {name: [(across[x], down[y]) for x, y in own] for name, own in shown.items() if own},
+    )

@@ -7,6 +7,7 @@ come from: verify has pinned ones out of the vault, smoke asks the package index
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -103,7 +104,13 @@ class _Printed(Table):
 
 def _verdict(status: int, log: Path) -> Verdict:
     """Believe a program that it did well only if it also ended well."""
-    printed = _printed(log)
+    printed = None
+    # The last result: TensorFlow may have the last word on stderr, and a native library may print
+    # anything before it crashes.
+    for line in files.tail(log).splitlines():
+        if line.startswith("{"):
+            with suppress(ValidationError):
+                printed = _Printed.model_validate_json(line)
     if status < 0:
         # A crash at exit, in a library's own cleanup, still breaks whoever uses the wheel.
         done = printed is not None and printed.status == "passed"
@@ -119,18 +126,6 @@ def _verdict(status: int, log: Path) -> Verdict:
         reason = f"it came to no result (exit status {status}): {line}"
         return "failed", _line(reason), {}
     return printed.status, _line(printed.reason), printed.numbers
-
-
-def _printed(log: Path) -> _Printed | None:
-    """Find the last result in what was printed; TensorFlow may have the last word on stderr."""
-    # "replace": a native library may print anything before it crashes.
-    for line in reversed(files.tail(log).splitlines()):
-        if line.startswith("{"):
-            try:
-                return _Printed.model_validate_json(line)
-            except ValidationError:
-                continue
-    return None
 
 
 def _line(text: str) -> str:
@@ -185,38 +180,16 @@ class WheelVenv:
         """The directory that comes first on the PATH of whatever runs in it."""
         return (self.place / "bin",)
 
-    def creation(self, interpreter: str, version: str, home: Path) -> Command:
-        """Return the making of the venv; Python 2 has no venv module of its own."""
-        # Of the interpreter itself: its own module makes a venv of exactly its version.
-        module = "virtualenv" if version.startswith("2.") else "venv"
-        argv = (interpreter, "-m", module, str(self.place))
-        return Command(argv, self.place.parent, clean_environment(home))
-
-    def pip(self, *arguments: str) -> Command:
-        """Return a run of its pip that may ask the package index, through this host's proxies."""
-        # Only here: a proxy's address may hold a password,
-        # which no program of the wheel needs.
-        env = package_clients.of("pip", self.programs)
-        return self._pip(arguments, env)
-
     def pip_offline(self, home: Path, *arguments: str) -> Command:
         """Return a run of its pip that needs no network and gets no proxies' passwords."""
-        return self._pip(arguments, clean_environment(home, self.programs))
-
-    def _pip(self, arguments: tuple[str, ...], env: dict[str, str]) -> Command:
-        # "python -m pip" works where the path is too long for the first line of a script.
         command = package_clients.pip(self.python, *arguments, cwd=self.place.parent)
-        return replace(command, env=env)
+        return replace(command, env=clean_environment(home, self.programs))
 
     def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return a run of its Python."""
         # A clean environment: PYTHONPATH or LD_PRELOAD of the caller would change the result.
         env = clean_environment(home, self.programs, extra=extra)
         return Command((str(self.python), *arguments), self.place.parent, env)
-
-    def program(self, name: str, module: str, home: Path, extra: Mapping[str, str]) -> Command:
-        """Return the run of a smoke program on a module."""
-        return self.execution(str(program(name)), module, home=home, extra=extra)
 
     def refusal(self, wheel: str, name: str, why: str, evidence: Evidence) -> WheelError:
         """Return the error that a wheel failed in something that was done with it."""

@@ -5,7 +5,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,19 +13,19 @@ from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolError, WheelError
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, WheelError
 from tfwright.host import probes, pythons
 from tfwright.smoke import PROGRAMS, run
 from tfwright.smoke.run import TrialOutcome, WheelVenv
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, runner
-from tfwright.tools.python import packages, pips
+from tfwright.tools.python import package_clients, packages, pips
 from tfwright.tools.python import venv as python
 from tfwright.wheel import archive
 
@@ -35,7 +34,6 @@ LET_THROUGH = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 """What of the caller's environment reaches the programs: where CUDA is, which GPUs are meant."""
 NEED_NO_MODULE = ("imports", "library_path")
 """The other programs have nothing to say about a module that does not import."""
-KEPT = "smoke.json"
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Request:
     @property
     def place(self) -> Path:
         """The directory of its venv, its logs and its report."""
-        return home(self.host_file) / self.wheel.stem
+        return self.host_file.build_out / "smoke" / self.wheel.stem
 
     @property
     def venv(self) -> WheelVenv:
@@ -172,7 +170,7 @@ def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> Smoke
             installed=installed,
             outcomes=tuple(outcomes),
         )
-        files.write(request.place / KEPT, report.dump())
+        files.write(request.place / "smoke.json", report.dump())
         # A venv with TensorFlow takes gigabytes; only a failure makes it worth keeping.
         if not report.failures:
             files.remove(request.venv.place)
@@ -184,21 +182,6 @@ def insist(request: Request, report: SmokeReport) -> None:
     # The first failure usually causes the others: without the import, nothing else works.
     for outcome in report.failures:
         raise request.venv.refused(report.wheel, outcome)
-
-
-def kept(host_file: HostFile) -> list[SmokeReport]:
-    """Return the last report of every wheel that was tried here."""
-    reports = []
-    for path in sorted(home(host_file).glob(f"*/{KEPT}")):
-        # A report of another release is left out; its wheel can be tried again.
-        with suppress(OSError, ValidationError):
-            reports.append(_REPORT.validate_json(files.content(path)))
-    return reports
-
-
-def home(host_file: HostFile) -> Path:
-    """Return the directory that holds a directory for each wheel that was tried."""
-    return host_file.build_out / "smoke"
 
 
 def target(request: Request) -> tuple[Path, str]:
@@ -302,42 +285,35 @@ def _install(request: Request, interpreter: Path, version: str, bounds: Sequence
     else:
         first = [pip] if (pip := pips.instead(place, version, log)) else []
     if first:
-        _pip(request.venv, log, *request.sources, *first)
-    _install_wheel(request, bounds, logs / "install.log")
-    return time.monotonic() - start
-
-
-def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
+        _pip(request, log, *first)
     # Constraints bound a package only if something requires it; they install nothing.
-    constraints = request.venv.place / "bounds.txt"
+    constraints = place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
     wheel = str(request.wheel.absolute())
     what = ("--constraint", str(constraints), *request.requirements, wheel)
-    _pip(request.venv, log, *request.sources, *what)
+    _pip(request, logs / "install.log", *what)
+    return time.monotonic() - start
 
 
-def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
-    """Let the pip of a venv install something.
+def _pip(request: Request, log: Path, *what: str) -> None:
+    """Let the pip of the venv install something.
 
     Among sources and wheels it prefers wheels: for an old Python, the newest grpcio would have to
     be compiled for many minutes.
     """
-    command = venv.pip("install", "--prefer-binary", *what)
+    options = ("install", "--prefer-binary", *request.sources)
+    command = package_clients.pip(request.venv.python, *options, *what, cwd=request.place)
     remedy = "Give other bounds with --requirement, or check how pip reaches its package index."
     try:
-        runner.run(command, log, remedy=remedy)
-    except ToolError as fault:
-        complaint = packages.complaint(log)
+        packages.run_pip(command, log, f"could not install {Path(what[-1]).name}", remedy)
+    except SupplyError as fault:
+        _, unsupported, why = fault.what.partition("ERROR: ")
         # pip says so before any download: the wheel is wrong here, and not the index.
-        if "is not a supported wheel" in complaint:
-            raise WheelError(
-                complaint.removeprefix("ERROR: "),
-                remedy="Give another Python with --python, or the wheel for this machine.",
-                evidence=fault.evidence,
-            ) from fault
-        raise SupplyError(
-            f"pip could not install {Path(what[-1]).name}: {complaint}",
-            remedy=fault.remedy,
+        if not (unsupported and "is not a supported wheel" in why):
+            raise
+        raise WheelError(
+            why,
+            remedy="Give another Python with --python, or the wheel for this machine.",
             evidence=fault.evidence,
         ) from fault
 
@@ -364,7 +340,8 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     # Every program runs on its own, so a crash ends only its own process.
     for name in run.ORDER:
         if imports or name in NEED_NO_MODULE:
-            command = request.venv.program(name, request.module, user, given)
+            program = str(run.program(name))
+            command = request.venv.execution(program, request.module, home=user, extra=given)
             outcome = run.run(name, command, request.place / f"logs/{name}.log")
         else:
             outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -30,16 +30,15 @@ class Terminal:
     def __init__(self) -> None:
         """Start with nothing shown."""
         self._stage = self._why = ""
-        self._foot: Foot | None = None
-        self._bar: tqdm[Any] | None = None
-        self._waiting: Waiting | None = None
+        self._shown: Foot | Waiting | tqdm[Any] | None = None
         self._reported = time.monotonic()
 
     def started(self, stage: str, why: str) -> None:
         """Remember the stage; its line is written when it ends."""
         self._stage, self._why = stage, why
         self._reported = time.monotonic()
-        self._wait()
+        self._close()
+        self._shown = Waiting(stage)
 
     def kept(self, stage: str) -> None:
         """Show that a stage was skipped, because what it made before still holds."""
@@ -60,17 +59,17 @@ class Terminal:
 
     def note(self, text_of_note: str) -> None:
         """Show a fact that the reader should know."""
-        silent = self._waiting is not None
+        silent = isinstance(self._shown, Waiting)
         self._close()
         # Only builds have stages.
         lead = f"  {self._stage:<10} - " if self._stage else "  - "
         text.part(text.warning(lead), text_of_note, len(lead))
         if silent:
-            self._wait()
+            self._shown = Waiting(self._stage)
 
     def progress(self, progress: Progress) -> None:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
-        if self._waiting is not None:
+        if isinstance(self._shown, Waiting):
             self._close()
         # In a CI log a redrawn line would be thousands of lines.
         if not sys.stderr.isatty():
@@ -80,22 +79,24 @@ class Terminal:
                 doing = f": {progress.doing}" if progress.doing else ""
                 tell(f"  {self._stage:<10} {known}{doing}")
         elif progress.unit == "actions":
-            self._foot = self._foot or Foot(self._stage)
-            self._foot.draw(progress)
+            if not isinstance(self._shown, Foot):
+                self._close()
+                self._shown = Foot(self._stage)
+            self._shown.draw(progress)
         else:
             self._draw_bar(progress)
 
     def _draw_bar(self, progress: Progress) -> None:
         """Move the bar of a download or of a count."""
-        # One stage counts bytes of a download first, and archives afterwards.
-        if self._bar is not None and self._bar.unit != progress.unit:
-            self._close()
-        if self._bar is None:
-            from tqdm import tqdm
+        from tqdm import tqdm
 
+        bar = self._shown
+        # One stage counts bytes of a download first, and archives afterwards.
+        if not isinstance(bar, tqdm) or bar.unit != progress.unit:
+            self._close()
             # Bazel's actions have the foot; downloads and
             # counts a bar, with rate and time left.
-            self._bar = tqdm(
+            self._shown = bar = tqdm(
                 desc=f"  {self._stage}",
                 leave=False,
                 dynamic_ncols=True,
@@ -103,42 +104,24 @@ class Terminal:
                 unit_scale=progress.unit == "B",
             )
             text.before_next_line(self._close)
-        self._bar.total = progress.total
-        self._bar.n = progress.done
+        bar.total = progress.total
+        bar.n = progress.done
         known = (*measures(progress)[1:], text.shortened(progress.doing, 60, "middle"))
-        self._bar.set_postfix_str(", ".join(filter(None, known)), refresh=True)
+        bar.set_postfix_str(", ".join(filter(None, known)), refresh=True)
         # Outside of a stage nothing else says that it is over.
         if progress.total is not None and progress.done >= progress.total:
             self._close()
 
-    def _wait(self) -> None:
-        """Draw a line that only moves, until the stage says how far it is."""
-        self._close()
-        self._waiting = Waiting(self._stage)
-        self._waiting.start()
-
     def _close(self) -> None:
-        """Take the foot, the bar and the moving line away."""
-        if self._waiting is not None:
-            self._waiting.stop()
-            self._waiting = None
-        if self._foot is not None:
-            self._foot.close()
-            self._foot = None
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+        """Take the foot, the bar or the moving line away."""
+        if self._shown is not None:
+            self._shown.close()
+            self._shown = None
 
 
-@contextmanager
-def working(doing: str) -> Iterator[None]:
+def working(doing: str) -> AbstractContextManager[object]:
     """Draw a line that moves, on a terminal, until the block ends."""
-    waiting = Waiting(doing)
-    waiting.start()
-    try:
-        yield
-    finally:
-        waiting.stop()
+    return closing(Waiting(doing))
 
 
 @contextmanager

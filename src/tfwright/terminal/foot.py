@@ -19,13 +19,26 @@ REDRAW_SECONDS = 0.2
 """Bazel prints hundreds of times a second; people do not read faster than this."""
 
 
-class Foot:
+class _Drawn:
+    """What is below everything else, until it is taken away."""
+
+    _live: "Live | rich.progress.Progress | None" = None
+
+    def close(self) -> None:
+        """Take it away, so that the next line takes its place."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+class Foot(_Drawn):
     """A few lines that stay below everything else while a stage runs."""
+
+    _live: "Live | None"
 
     def __init__(self, stage: str) -> None:
         """Start with nothing drawn."""
         self._stage = stage
-        self._live: Live | None = None
         self._drawn = 0.0
 
     def draw(self, progress: Progress) -> None:
@@ -55,47 +68,30 @@ class Foot:
             text.before_next_line(self.close)
         self._live.update(Text("\n").join(rows), refresh=True)
 
-    def close(self) -> None:
-        """Take the foot away, so that the next line takes its place."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
-
-class Waiting:
+class Waiting(_Drawn):
     """A line that moves while something runs that cannot say how far it is; only on a terminal."""
 
     def __init__(self, doing: str) -> None:
-        """Draw nothing yet."""
-        self._doing = doing
-        self._live: rich.progress.Progress | None = None
-
-    def start(self) -> None:
-        """Draw the line, with the time that has passed, until `stop` or the next line of text."""
+        """Draw the line, with the time that has passed, until `close` or the next line of text."""
         if not sys.stderr.isatty():
             return
         from rich import progress
         from rich.console import Console
 
-        columns = (progress.TextColumn(f"  {self._doing:<10}"), progress.TimeElapsedColumn())
-        self._live = progress.Progress(
+        self._live = live = progress.Progress(
             progress.SpinnerColumn("line"),
-            *columns,
+            progress.TextColumn(f"  {doing:<10}"),
+            progress.TimeElapsedColumn(),
             console=Console(file=sys.stderr, highlight=False, markup=False),
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
             refresh_per_second=2,
         )
-        self._live.add_task("")
-        self._live.start()
-        text.before_next_line(self.stop)
-
-    def stop(self) -> None:
-        """Take the line away."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        live.add_task("")
+        live.start()
+        text.before_next_line(self.close)
 
 
 def rows_of(stage: str, progress: Progress, available: int) -> list[tuple[Part, ...]]:

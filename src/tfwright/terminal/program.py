@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tfwright import __version__
-from tfwright.documents import words
+from tfwright.printable import nearest
 from tfwright.terminal import streams, text
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class CommandLine:
         # invoke itself answers to options, and shows the list where no command is named.
         if not word or word.startswith("-") or word in known:
             return
-        near = words.nearest(word, known)
+        near = nearest(word, known)
         meant = f"Did you mean 'invoke {near}'? " if near else ""
         remedy = f"{meant}'invoke --list' lists all commands."
         if word in replaced:
@@ -197,14 +197,14 @@ class CommandLine:
 
             word = ast.literal_eval(found[1])
             if word.startswith("-"):
-                near = words.nearest(word, context.flags)
+                near = nearest(word, context.flags)
                 meant = f"Did you mean {near}? " if near else ""
                 whose = f" of 'invoke {command}'" if command else ""
                 return f"Unknown option '{word}'{whose}", meant + remedy
             if "--recipe" in context.flags:
                 from tfwright.documents import recipe as recipes
 
-                if near := words.nearest(word, recipes.names()):
+                if near := nearest(word, recipes.names()):
                     remedy = f"Did you mean 'invoke {command} --recipe {near}'? {remedy}"
             return f"'invoke {command}' does not take the word '{word}'", remedy
         if found := re.match(r"Flag <Argument: ([^ >]+).*> (needed|doesn't)", message):

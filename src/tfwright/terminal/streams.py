@@ -72,17 +72,14 @@ class _Descriptor(io.FileIO):
         if self._lost:
             return memoryview(data).nbytes
         try:
-            return self._written(data)
+            # None: another program made the pipe or terminal non-blocking, and it is full.
+            while (written := super().write(data)) is None:
+                select.select((), (self.fileno(),), ())
         except OSError as fault:
             # Also what Python flushes at exit must not fail a second time.
             self._lost = True
             self._ended(self.fileno(), fault)
             raise
-
-    def _written(self, data: "ReadableBuffer") -> int:
-        # None: another program made the pipe or terminal non-blocking, and it is full.
-        while (written := super().write(data)) is None:
-            select.select((), (self.fileno(),), ())
         return written
 
 

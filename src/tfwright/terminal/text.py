@@ -83,8 +83,20 @@ def line(
     shown = [_styled(part) for part in parts]
     available = None if whole else width(stream)
     rows = [shown] if available is None else _rows_of(shown, available, hang)
+    # A line behind a display that is redrawn would be torn by it.
+    while _drawn:
+        _drawn.pop()()
+    # https://no-color.org: set and not empty, whatever its value.
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty()
     for row in rows:
-        _write(row, stream)
+        if plain:
+            stream.write("".join(part.text for part in row) + "\n")
+            continue
+        from rich.text import Text
+
+        # soft_wrap: rich would cut a long line at the width, and a path could not be copied.
+        joined = Text.assemble(*((part.text, part.style) for part in row))
+        _console(stream).print(joined, soft_wrap=True, highlight=False)
 
 
 def command(
@@ -126,23 +138,6 @@ _drawn: list[Callable[[], None]] = []
 def before_next_line(remove: Callable[[], None]) -> None:
     """Let the next line call `remove`, which takes a live display off the terminal."""
     _drawn.append(remove)
-
-
-def _write(shown: Sequence[Styled], stream: TextIO) -> None:
-    # A line behind a display that is redrawn would be torn by it.
-    while _drawn:
-        _drawn.pop()()
-    # https://no-color.org: set and not empty, whatever its value.
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    if plain or not stream.isatty():
-        stream.write("".join(part.text for part in shown) + "\n")
-        return
-    from rich.text import Text
-
-    # soft_wrap: rich would cut a long line at the
-    # width, and a path could not be copied.
-    joined = Text.assemble(*((part.text, part.style) for part in shown))
-    _console(stream).print(joined, soft_wrap=True, highlight=False)
 
 
 def _rows_of(parts: Sequence[Styled], available: int, hang: int | None) -> Iterator[list[Styled]]:

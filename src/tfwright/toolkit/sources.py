@@ -12,9 +12,9 @@ from tfwright.documents.toolkit import PartTable, Way
 from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Listener
 from tfwright.tools import apt, files
-from tfwright.tools.http import downloads
 from tfwright.tools.python import packages
-from tfwright.vault.origins import Origins, WantedArchive
+from tfwright.vault import origins
+from tfwright.vault.origins import Origins, Supply, WantedArchive
 from tfwright.vault.store import Store
 
 
@@ -72,9 +72,9 @@ class Supplier:
 
     def _bring(self, way: Way, part: PartTable, pins: Mapping[str, str]) -> None:
         """Bring what the vault lacks: first from the drop folder, then from the network."""
-        for name, pin in pins.items():
-            self._take_dropped(name, pin)
-        lacking = {name: pin for name, pin in pins.items() if not self.store.sound(pin)}
+        # A package has no urls that could be asked, which leaves the drop folder.
+        supply = self._obtained(pins, offline=True)
+        lacking = {missing.wanted.name: missing.wanted.sha256 for missing in supply.missing}
         if not lacking:
             return
         if self.offline:
@@ -82,7 +82,9 @@ class Supplier:
         named = f"{len(lacking)} files" if len(lacking) > 1 else next(iter(by_file(lacking)))
         self.listener.note(f"Downloading {named} ({way})")
         if way == "archives":
-            self._download(lacking)
+            for missing in self._obtained(lacking, offline=False).missing:
+                why = "; ".join(f"{each.source}: {each.why}" for each in missing.attempts)
+                raise SupplyError(f"the download failed: {why}", remedy="Check the network.")
             return
         with tempfile.TemporaryDirectory(dir=self.store.root, prefix=".toolkit-") as folder:
             for path in self.packages(way, part, lacking, Path(folder)):
@@ -97,18 +99,10 @@ class Supplier:
                     remedy="The archive has another build by now; find the pinned one elsewhere.",
                 )
 
-    def _take_dropped(self, name: str, pin: str) -> None:
-        # Offline leaves only the drop folder: a package has no urls that Origins could ask.
-        origins = Origins(self.host_file, self.store.root, offline=True)
-        for source in origins.sources(WantedArchive(name, pin, ())):
-            if self.store.holds(pin):
-                return
-            try:
-                with self.store.admitting(pin, source.where) as target:
-                    source.fill(target)
-            except SupplyError:
-                # Another way may have it.
-                continue
+    def _obtained(self, pins: Mapping[str, str], *, offline: bool) -> Supply:
+        wanted = [WantedArchive(name, pin, (name,)) for name, pin in pins.items()]
+        places = Origins(self.host_file, self.store.root, offline)
+        return origins.obtain(wanted, self.store, places, self.listener.progress)
 
     def packages(
         self, way: Way, part: PartTable, pins: Mapping[str, str], folder: Path
@@ -131,10 +125,3 @@ class Supplier:
                 remedy="Name one in the host file: debian = 'http://…'.",
             )
         return apt.download(pins, address, part.debian.suite, folder, self.log)
-
-    def _download(self, pins: Mapping[str, str]) -> None:
-        wanted = [WantedArchive(url.rpartition("/")[2], pin, (url,)) for url, pin in pins.items()]
-        for outcome in downloads.fetch(wanted, self.store, report=self.listener.progress):
-            if not outcome.obtained:
-                why = "; ".join(f"{failure.url}: {failure.why}" for failure in outcome.failures)
-                raise SupplyError(f"the download failed: {why}", remedy="Check the network.")

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from tfwright.documents.toml import Table
 from tfwright.documents.toolkit import PartName
 from tfwright.errors import Evidence, SupplyError
@@ -79,10 +77,7 @@ def read(root: Path) -> ToolkitRecord:
 
     It is empty if there is none, or if an older tfwright wrote it.
     """
-    try:
-        return ToolkitRecord.model_validate_json(files.content(root / RECORD))
-    except (OSError, ValidationError):
-        return ToolkitRecord()
+    return json_text.kept(root / RECORD, ToolkitRecord) or ToolkitRecord()
 
 
 def content(root: Path) -> dict[str, str]:

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from tfwright.documents import filesystem
 from tfwright.tools import files
 
 AT_ONCE = 32
@@ -25,7 +24,7 @@ class FileBatch:
 
     def add(self, path: Path, content: bytes) -> None:
         """Stage one file; one that has these bytes already is left alone."""
-        if _holds(path, content):
+        if files.holds(path, content):
             return
         temporary = self._staging / str(len(self._staged))
         temporary.write_bytes(content)
@@ -35,9 +34,14 @@ class FileBatch:
 
     def place(self) -> int:
         """Give every staged file its name; return how many there were."""
+
+        def sync(path: Path) -> None:
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())
+
         # Not os.sync(): it would wait for everything that a build next door writes.
         with ThreadPoolExecutor(AT_ONCE) as workers:
-            list(workers.map(_sync, [temporary for temporary, _ in self._staged]))
+            list(workers.map(sync, [temporary for temporary, _ in self._staged]))
         # Before the first file gets its name: a full disk may refuse a folder, but no rename.
         for folder in dict.fromkeys(path.parent for _, path in self._staged):
             folder.mkdir(parents=True, exist_ok=True)
@@ -68,19 +72,3 @@ def below(folder: Path) -> Iterator[FileBatch]:
         raise
     finally:
         files.remove(staging)
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    """Say whether a file has exactly these bytes."""
-    # Without a question for the size first: a night asks this for thousands of files, and most of
-    # them have not changed.
-    try:
-        with filesystem.open_file(path) as stream:
-            return stream.read(len(content) + 1) == content
-    except OSError:
-        return False
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())

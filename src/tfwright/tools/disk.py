@@ -79,12 +79,6 @@ def insist_on_working_directory() -> None:
         ) from fault
 
 
-def is_about_disk(fault: OSError) -> bool:
-    """Say whether an error is about this host's disk or limits, not about a bug."""
-    known = FULL | REFUSED.keys() | LIMITS.keys()
-    return fault.errno in known
-
-
 def is_limit(fault: OSError) -> bool:
     """Say whether a limit of this process is at fault, whatever it was that it wanted to do."""
     return fault.errno in LIMITS
@@ -114,15 +108,18 @@ def _reason(fault: OSError) -> str:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turn what a disk or a limit refuses in the block into a HostError; other errors pass."""
+def explained(path: Path | None = None) -> Iterator[None]:
+    """Turn what a disk or a limit refuses in the block into a HostError; other errors pass.
+
+    Where the block is about one `path`, any error is about it.
+    """
     try:
         yield
     except OSError as fault:
         # Any other OSError is a bug of ours, and must be shown as one.
-        if not is_about_disk(fault):
+        if path is None and fault.errno not in FULL | REFUSED.keys() | LIMITS.keys():
             raise
-        raise failure(fault) from fault
+        raise failure(fault, path) from fault
     except MemoryError as fault:
         raise failure(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))) from fault
 

@@ -3,10 +3,13 @@
 import json
 import math
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel
 
 from tfwright.documents import filesystem
 
+Model = TypeVar("Model", bound=BaseModel)
 LONGEST_NUMBER = 100
 """Digits of an integer."""
 LARGEST = 64 * 2**20
@@ -20,7 +23,10 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
     """
     try:
         return json.loads(  # noqa: TID251 the one place
-            content, parse_int=_integer, parse_float=_real, parse_constant=_refused
+            content,
+            parse_int=lambda text: int(text) if len(text) <= LONGEST_NUMBER else _refused(text),
+            parse_float=lambda text: one if math.isfinite(one := float(text)) else _refused(text),
+            parse_constant=_refused,
         )
     except RecursionError as fault:
         # A hundred kilobytes of "[" are enough, and no handler of ValueError would see it.
@@ -28,15 +34,6 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
 
 
 # What is done with a larger number ends in an OverflowError, which no handler of ValueError sees.
-
-
-def _integer(text: str) -> int:
-    return int(text) if len(text) <= LONGEST_NUMBER else _refused(text)
-
-
-def _real(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _refused(text)
 
 
 def _refused(text: str) -> NoReturn:
@@ -51,3 +48,12 @@ def record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def kept(path: Path, model: type[Model]) -> Model | None:
+    """Return what a file of ours holds; None if it is missing, damaged or of another version."""
+    try:
+        with filesystem.open_file(path) as stream:
+            return model.model_validate_json(stream.read())
+    except (OSError, ValueError):
+        return None

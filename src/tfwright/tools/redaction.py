@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from tfwright.documents import filesystem
-from tfwright.documents.home import ROOT
+from tfwright.documents.filesystem import ROOT
 from tfwright.tools import files
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")

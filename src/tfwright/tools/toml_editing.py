@@ -16,7 +16,10 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
     document = tomlkit.parse(text)
     made = tomlkit.table()
     for key, value in values.items():
-        made[key] = _item(value)
+        inline = isinstance(value, Mapping)
+        made[key] = tomlkit.inline_table() if inline else value
+        if inline:
+            made[key].update(value)
     if place := _alone(text, table):
         lines = tomlkit.dumps({table: made})
         files.write(path, f"{text[: place[0]]}{lines}{text[place[1] :]}")
@@ -73,16 +76,6 @@ def without_key(path: Path, key: Sequence[str]) -> None:
         files.write(path, tomlkit.dumps(document))
 
 
-def put_list(path: Path, key: Sequence[str], values: Sequence[str]) -> None:
-    """Set a list of strings, one a line; the comment above the list stays."""
-    import tomlkit
-
-    made = tomlkit.array()
-    made.multiline(multiline=True)
-    made.extend(values)
-    _put(path, key, made)
-
-
 def section(text: str, table: Sequence[str]) -> tuple[int, int]:
     """Return where a table's own lines begin and end in a document's text.
 
@@ -128,19 +121,42 @@ def put_section(path: Path, table: Sequence[str], lines: str) -> None:
     files.write(path, text[:start] + lines + rest)
 
 
-def put_value(
+def put(
     path: Path,
     key: Sequence[str | int],
-    value: str | bool,  # noqa: FBT001 a value
+    value: str | bool | Sequence[str],  # noqa: FBT001 a value
     reason: str = "",
 ) -> None:
-    """Set one value; a comment behind it stays, unless a reason takes its place."""
+    """Set a value, or a list of strings, one a line; a number in the key counts ``[[tables]]``.
+
+    A comment above a list stays, and one behind a value, unless a reason takes its place.
+    """
     import tomlkit
 
-    item = tomlkit.item(value)
-    if reason:
+    item: Any = value
+    if not isinstance(value, str | bool):
+        item = tomlkit.array()
+        item.multiline(multiline=True)
+        item.extend(value)
+    elif reason:
+        item = tomlkit.item(value)
         item.comment(reason)
-    _put(path, key, item if reason else value)
+    document: Any = tomlkit.parse(path.read_text("utf-8"))
+    place = document
+    for part in key[:-1]:
+        if isinstance(part, str) and part not in place:
+            place[part] = tomlkit.table()
+        place = place[part]
+    # tomlkit takes the comment above the next header for the end of this table.
+    body = place.body if hasattr(place, "body") else place.value.body
+    own = len(body)
+    while own and body[own - 1][0] is None:
+        own -= 1
+    trailing = [] if key[-1] in place else body[own:]
+    del body[len(body) - len(trailing) :]
+    place[key[-1]] = item
+    body.extend(trailing)
+    files.write(path, tomlkit.dumps(document))
 
 
 def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str) -> None:
@@ -161,36 +177,3 @@ def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str)
     else:
         place.append(tomlkit.key(list(key)), item)
     files.write(path, tomlkit.dumps(document))
-
-
-def _put(path: Path, key: Sequence[str | int], value: object) -> None:
-    """Set the value at a key, with the tables on the way to it; a number counts ``[[tables]]``."""
-    import tomlkit
-
-    document: Any = tomlkit.parse(path.read_text("utf-8"))
-    place = document
-    for part in key[:-1]:
-        if isinstance(part, str) and part not in place:
-            place[part] = tomlkit.table()
-        place = place[part]
-    # tomlkit takes the comment above the next header for the end of this table.
-    body = place.body if hasattr(place, "body") else place.value.body
-    own = len(body)
-    while own and body[own - 1][0] is None:
-        own -= 1
-    trailing = [] if key[-1] in place else body[own:]
-    del body[len(body) - len(trailing) :]
-    place[key[-1]] = value
-    body.extend(trailing)
-    files.write(path, tomlkit.dumps(document))
-
-
-def _item(value: object) -> Any:  # noqa: ANN401 tomlkit's items have no common type
-    """Return a value as tomlkit writes it; a mapping becomes an inline table."""
-    import tomlkit
-
-    if isinstance(value, Mapping):
-        made = tomlkit.inline_table()
-        made.update(value)
-        return made
-    return value

@@ -44,11 +44,11 @@ def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) ->
             continue
         # Of the mode only what git keeps as well: the rest depends on the umask.
         executable = "x" if state.st_mode & stat.S_IXUSR else "-"
-        whole.update(
-            f"{_kind(path, state)} {executable} {name}\0".encode("utf-8", "surrogateescape")
-        )
+        kind = f"link {path.readlink()}" if stat.S_ISLNK(state.st_mode) else "folder"
         if stat.S_ISREG(state.st_mode):
+            kind = files.sha256(path)
             count, size = count + 1, size + state.st_size
+        whole.update(f"{kind} {executable} {name}\0".encode("utf-8", "surrogateescape"))
     return TreeContent(whole.hexdigest(), count, size)
 
 
@@ -127,7 +127,13 @@ def _walk(root: Path, *, follow: bool) -> Iterator[tuple[str, os.stat_result]]:
     waiting = [(entry, 0) for entry in _entries(root)]
     while waiting:
         entry, depth = waiting.pop()
-        state = _state(entry, follow=follow)
+        try:
+            state = entry.stat(follow_symlinks=follow)
+        except OSError as fault:
+            if fault.errno not in {errno.ENOENT, errno.ELOOP}:
+                raise
+            # A broken link counts as itself.
+            state = entry.stat(follow_symlinks=False)
         yield entry.path, state
         if stat.S_ISDIR(state.st_mode) and depth < DEEPEST:
             # With `follow` a link to its own parent would be walked for ever.
@@ -138,20 +144,3 @@ def _entries(folder: "os.PathLike[str]") -> "list[os.DirEntry[str]]":
     """Return what a directory holds, by name from the last to the first, as a stack needs it."""
     with os.scandir(folder) as found:
         return sorted(found, key=lambda entry: entry.name, reverse=True)
-
-
-def _state(entry: "os.DirEntry[str]", *, follow: bool) -> os.stat_result:
-    """Return the state of what a name stands for; of a broken link, its own."""
-    try:
-        return entry.stat(follow_symlinks=follow)
-    except OSError as fault:
-        if fault.errno not in {errno.ENOENT, errno.ELOOP}:
-            raise
-        return entry.stat(follow_symlinks=False)
-
-
-def _kind(path: Path, state: os.stat_result) -> str:
-    """Return a word for what is at a path: for a file its digest, for a link where it leads."""
-    if stat.S_ISREG(state.st_mode):
-        return files.sha256(path)
-    return f"link {path.readlink()}" if stat.S_ISLNK(state.st_mode) else "folder"

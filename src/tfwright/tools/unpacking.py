@@ -75,7 +75,19 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
         with reading(str(archive)):
             space = _Space(into, archive)
             if zipfile.is_zipfile(archive):
-                _unzip(archive, into, wanted, space)
+                with zipfile.ZipFile(archive) as packed:
+                    for member in packed.infolist():
+                        path = PurePosixPath(member.filename)
+                        # zipfile asks for the last character of a name before it looks for any.
+                        if not path.parts and not member.filename.endswith("/"):
+                            raise ValueError("a member has no name")
+                        # zipfile would silently write such a member elsewhere inside of `into`.
+                        climbs = path.is_absolute() or ".." in path.parts
+                        if climbs or "\\" in member.filename:
+                            raise ValueError(f"{member.filename!r} reaches outside of the archive")
+                        if wanted(path):
+                            space.take(member.file_size)
+                            packed.extract(member, into)
                 return
             with archive.open("rb") as stream:
                 packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
@@ -252,34 +264,13 @@ def _untar(stream: IO[bytes], into: Path, wanted: Wanted, space: _Space, *, pack
             to_the_host = packaged and member.issym() and member.linkname.startswith("/")
             if wanted(PurePosixPath(member.name)) and not to_the_host:
                 space.take(member.size)
-                _insist_on_short(member, into)
+                # The filter of Pythons before 3.11.13 takes a path that is longer than the system
+                # resolves as it is written, and a chain of links in it then leads out
+                # (CVE-2025-4517). Links make a real path longer than its name, so that the
+                # directory counts as it is.
+                real = os.path.realpath(into / PurePosixPath(member.name).parent)
+                grown = len(real) - len(os.path.realpath(into))
+                if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
+                    raise ValueError(f"{member.name[:60]!r} has a path that is too long")
                 # The filter refuses absolute names, "..", devices, and links that lead out.
                 tar.extract(member, into, filter="data")
-
-
-def _insist_on_short(member: tarfile.TarInfo, into: Path) -> None:
-    """Refuse what could make a path longer than the system resolves.
-
-    The filter of Pythons before 3.11.13 takes such a path as it is written, and a chain of links
-    in it then leads out (CVE-2025-4517).
-    """
-    # Links make a real path longer than its name, so that the directory counts as it is.
-    real = os.path.realpath(into / PurePosixPath(member.name).parent)
-    grown = len(real) - len(os.path.realpath(into))
-    if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
-        raise ValueError(f"{member.name[:60]!r} has a path that is too long")
-
-
-def _unzip(archive: Path, into: Path, wanted: Wanted, space: _Space) -> None:
-    with zipfile.ZipFile(archive) as packed:
-        for member in packed.infolist():
-            path = PurePosixPath(member.filename)
-            # zipfile asks for the last character of a name before it looks for any.
-            if not path.parts and not member.filename.endswith("/"):
-                raise ValueError("a member has no name")
-            # zipfile would silently write such a member to another place inside of `into`.
-            if path.is_absolute() or ".." in path.parts or "\\" in member.filename:
-                raise ValueError(f"{member.filename!r} reaches outside of the archive")
-            if wanted(path):
-                space.take(member.file_size)
-                packed.extract(member, into)

@@ -22,7 +22,7 @@ from tfwright.terminal.answer import Answer, Shown
 )
 def vault(
     _: Context,
-    recipe: str = "demo",
+    recipe: str = "",
     verify: bool = False,
     repair: bool = False,
     gc: bool = False,
@@ -38,11 +38,11 @@ def vault(
 
     one_of(verify=verify or repair, gc=gc, links=links)
     # The vault is shared by all recipes, so only --links asks for one. A wrong name is refused.
-    if recipe != "demo":
+    if recipe:
         recipes.find(recipe)
     build_out = host_file.read().build_out
     if links:
-        rows = inputs.check(job_of(recipe), deep=deep)
+        rows = inputs.check(job_of(recipe or "demo"), deep=deep)
         return Answer(
             rows, page.show_links, lambda rows: [{**vars(row), "left": row.left} for row in rows]
         )

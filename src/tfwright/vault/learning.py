@@ -6,10 +6,8 @@ packages, and last the drop folder, where only the name of the file can be looke
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tfwright.documents import host_file as host_files
@@ -18,8 +16,7 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
 from tfwright.tools.git.archive import SourceArchive
-from tfwright.tools.http import downloads
-from tfwright.vault.origins import DROP, RECIPE, Origins, WantedArchive, dropped_files
+from tfwright.vault.origins import DROP, Origins, WantedArchive, dropped_files
 from tfwright.vault.store import Store
 
 OPEN = "0" * 64
@@ -42,14 +39,24 @@ def of_file(
     Raises SupplyError with what each source said.
     """
     refused: list[str] = []
-    with _scratch(store) as target:
-        for where, fill in _ways(wanted, origins, report):
-            try:
-                fill(target)
-            except SupplyError as fault:
-                refused.append(f"{where}: {fault.what}")
-                continue
-            return kept(target, where, store)
+    store.root.mkdir(parents=True, exist_ok=True)
+    # On the disk of the store.
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as folder:
+        target = Path(folder, "file")
+        # What the host's owner put there was meant, and costs no network.
+        names = [url.rpartition("/")[2] for url in wanted.urls]
+        for found in dropped(names, origins.host_file).values():
+            return kept(found, str(found), store)
+        for number, source in enumerate(origins.with_urls(wanted)):
+            report(Progress(number, None, "sources", source.where))
+            # The drop folder finds files by the very checksum that is missing.
+            if source.way != DROP:
+                try:
+                    source.fill(target)
+                except SupplyError as fault:
+                    refused.append(f"{source.where}: {fault.what}")
+                else:
+                    return kept(target, source.where, store)
     place, settings = host_files.path(), origins.host_file
     if wanted.urls:
         made = any(map(SourceArchive.of, wanted.urls))
@@ -57,6 +64,12 @@ def of_file(
         remedy = (
             f"Correct its urls, name a mirror in {tables} of {place}, or copy the file, as "
             f"{wanted.urls[0].rpartition('/')[2]}, into {host_files.drop_folder(settings)}."
+        )
+    elif not refused:
+        # A repository alone does not say which file is meant.
+        remedy = (
+            "Write the sha256 of the file that it is a further source of, or add blob, or ref and "
+            "prefix."
         )
     else:
         # What is made from a commit has no name under which it could be dropped.
@@ -68,36 +81,12 @@ def of_file(
     )
 
 
-@contextmanager
-def _scratch(store: Store) -> Iterator[Path]:
-    """Give a path on the disk of the store."""
-    store.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as folder:
-        yield Path(folder, "file")
-
-
 def kept(path: Path, where: str, store: Store) -> Learned:
     """Keep a file that `where` gave in the store, under the checksum that it turns out to have."""
     sha256 = files.sha256(path)
     with store.admitting(sha256, where) as place:
         shutil.copyfile(path, place)
     return Learned(sha256, where)
-
-
-def _ways(
-    wanted: WantedArchive, origins: Origins, report: Callable[[Progress], None]
-) -> Iterator[tuple[str, Callable[[Path], object]]]:
-    # What the host's owner put there was meant, and costs no network.
-    names = [url.rpartition("/")[2] for url in wanted.urls]
-    for found in dropped(names, origins.host_file).values():
-        yield str(found), partial(shutil.copyfile, found)
-    for url in origins.urls(wanted):
-        # One attempt each: whoever waits for a checksum sits at a terminal.
-        yield url, partial(downloads.download, url, pauses=(), report=report)
-    for source in origins.sources(wanted):
-        # The drop folder finds files by the very checksum that is missing.
-        if source.way != DROP:
-            yield source.where, source.fill
 
 
 def dropped(names: Collection[str], host_file: HostFile) -> dict[str, Path]:
@@ -108,20 +97,3 @@ def dropped(names: Collection[str], host_file: HostFile) -> dict[str, Path]:
         # Of several with one name the first.
         found.setdefault(path.name, path)
     return found
-
-
-def of_source(wanted: WantedArchive, origins: Origins, store: Store) -> Learned:
-    """Learn the checksum of what one ``[[fetch.sources]]`` has.
-
-    `origins` knows this source only, with `OPEN` as its checksum. Raises SupplyError.
-    """
-    with _scratch(store) as target:
-        for source in origins.sources(wanted):
-            if source.way == RECIPE:
-                source.fill(target)
-                return Learned(files.sha256(target), source.where)
-    raise SupplyError(
-        "A repository alone does not say which file is meant",
-        remedy="Write the sha256 of the file that it is a further source of, or add blob, or ref "
-        "and prefix.",
-    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
-from tfwright.tools.http import client, downloads
+from tfwright.tools.http import client
 from tfwright.vault.origins import URL, Origins, Source, WantedArchive
 from tfwright.vault.store import Store
 
@@ -59,7 +59,18 @@ def report(
 
     A source that several recipes name for the same archive is asked once.
     """
-    asked = [(archive, _sources(archive, origins, deep=deep)) for archive, origins in wanted]
+    asked = [
+        (
+            archive,
+            [
+                source
+                for source in origins.with_urls(archive)
+                # A git mirror or an index can be asked only by a download.
+                if deep or source.way == URL or not source.remote
+            ],
+        )
+        for archive, origins in wanted
+    ]
     distinct = {
         (archive.sha256, source.way, source.where): (archive, source)
         for archive, sources in asked
@@ -82,23 +93,6 @@ def report(
         )
         for archive, sources in asked
     ]
-
-
-def _sources(wanted: WantedArchive, origins: Origins, *, deep: bool) -> list[Source]:
-    """Return the sources that can be asked: a git mirror or an index only by a download."""
-    servers = [
-        Source(URL, url, remote=True, fill=_downloading(url)) for url in origins.urls(wanted)
-    ]
-    others = origins.sources(wanted)
-    return [*servers, *(source for source in others if deep or not source.remote)]
-
-
-def _downloading(url: str) -> Callable[[Path], None]:
-    def fill(target: Path) -> None:
-        # The report says how the sources are now, so a failed download is not repeated.
-        downloads.download(url, target, pauses=())
-
-    return fill
 
 
 def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -> Link:

@@ -343,17 +343,11 @@ def differences(lock: Lock, now: Lock) -> list[str]:
         lines += _changes(name, known[platform], found[platform], but="url")
     # Only a Bazel that runs on this host can be asked which archives it declares by itself.
     archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
-    return [
-        *lines,
-        *_compared(archives, now.archives),
-        *_compared(lock.clones, now.clones),
-        *_compared(lock.requirements, now.requirements),
-        *_compared(lock.files, now.files),
-        *_compared(lock.unlockable, now.unlockable),
-        *_compared(lock.substitutes, now.substitutes),
-        # A lock of an earlier version lists none.
-        *_compared(lock.packages, now.packages if lock.packages else ()),
-    ]
+    lines += _compared(archives, now.archives)
+    for name in ("clones", "requirements", "files", "unlockable", "substitutes"):
+        lines += _compared(getattr(lock, name), getattr(now, name))
+    # A lock of an earlier version lists no packages.
+    return [*lines, *_compared(lock.packages, now.packages if lock.packages else ())]
 
 
 def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:

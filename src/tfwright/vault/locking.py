@@ -10,29 +10,16 @@ from packaging.utils import canonicalize_name
 from tfwright.documents.recipe import BazelTable, Recipe, SubstituteTable
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.tools import files
-from tfwright.tools.bazel import binary as bazel
 from tfwright.tools.container import image as images
 from tfwright.tools.python import packages
 from tfwright.vault.lock import (
     Lock,
-    LockedBinary,
     LockedImage,
     LockedPackage,
     LockedRequirement,
     LockedSubstitute,
     RulesPackage,
 )
-
-
-def binaries(version: str, binary: Path, sha256: str) -> dict[str, LockedBinary]:
-    """Return the Bazel of this platform, with the address of its release."""
-    return {
-        # The official address, also where a mirror gave the file: a lock holds for
-        # every host.
-        bazel.here(): LockedBinary(
-            url=bazel.release(version), sha256=sha256, size=binary.stat().st_size
-        )
-    }
 
 
 def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:

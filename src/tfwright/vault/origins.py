@@ -21,7 +21,7 @@ from tfwright.tools.git.archive import Form, Layout, Pack, PartialMirrorError, S
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.downloads import WantedFile
-from tfwright.tools.python import sdist
+from tfwright.tools.python import sdist as sdists
 from tfwright.tools.python.sdist import Sdist
 from tfwright.tools.registry import RegistryPackage
 from tfwright.vault.store import Store
@@ -68,7 +68,7 @@ class Source:
     """Url, repository, package or folder."""
     remote: bool
     """Whether asking it needs the network."""
-    fill: Callable[[Path], None]
+    fill: Callable[[Path], object]
     """Writes what the place has, or raises SupplyError; nothing has verified that yet."""
     server: str = ""
     """Who is asked; other files may have sources there too. Empty for this host."""
@@ -230,23 +230,54 @@ class Origins:
 
         Offline, only those on this host.
         """
-        # From what is nearest to the original bytes to what somebody put there by hand.
-        kinds = (self._repositories, self._index, self._recipe, self._drop)
+        every = self._every(wanted)
+        return [source for source in every if not (self.offline and source.remote)]
+
+    def with_urls(self, wanted: WantedArchive) -> list[Source]:
+        """Return all places that may have a file, its urls first, each of which is asked once."""
         return [
-            source
-            for kind in kinds
-            for source in kind(wanted)
-            if not (self.offline and source.remote)
+            *(
+                Source(URL, url, remote=True, fill=partial(downloads.download, url, pauses=()))
+                for url in self.urls(wanted)
+            ),
+            *self.sources(wanted),
         ]
 
-    def _repositories(self, wanted: WantedArchive) -> Iterator[Source]:
-        """Yield the git repositories that the file can be made from."""
+    def _every(self, wanted: WantedArchive) -> Iterator[Source]:
+        """Yield them from what is nearest to the original bytes to what somebody put there."""
         if wanted.pack:
             named = self.host_file.mirror_of(wanted.pack.repository) or wanted.pack.repository
             yield self._made(PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack))
         for forged in _source_archives(wanted):
             if mirror := self.host_file.mirror_of(forged.repository):
                 yield self._made(GIT, mirror, forged.ref, partial(archive.regenerate, forged))
+
+        # The mirror and the index are two urls of one package: it is asked for once.
+        for sdist in dict.fromkeys(filter(None, map(Sdist.of, wanted.urls))):
+            yield Source(
+                INDEX,
+                f"{sdist.name} {sdist.version}",
+                remote=True,
+                fill=partial(sdists.download, sdist, wanted.sha256),
+                server="pypi",
+            )
+
+        for table in self.fetch.sources_of(wanted.sha256):
+            # Packages carry archives of others byte for byte: npm's sqlite3 has
+            # SQLite's own tarball.
+            if table.package and table.member:
+                package = RegistryPackage.of(table.package)
+                fill = partial(registry.extract, package, table.member)
+                yield Source(RECIPE, str(package), remote=True, fill=fill, server=package.kind)
+            elif table.git:
+                named = self.host_file.mirror_of(table.git) or table.git
+                for ref, make in _from_git(table, wanted):
+                    yield self._made(RECIPE, named, ref, make)
+
+        if folder := self.host_file.drop:
+            yield Source(
+                DROP, str(folder), remote=False, fill=partial(self._take, folder, wanted.sha256)
+            )
 
     def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]) -> Source:
         """Return a repository as a source.
@@ -261,38 +292,6 @@ class Origins:
             lambda target: make(archive.holding(ref, origin, self.repositories), target),
             server="" if origin.local else transport.host_of(origin.address)[0],
         )
-
-    def _index(self, wanted: WantedArchive) -> Iterator[Source]:
-        named = (Sdist.of(url) for url in wanted.urls)
-        # The mirror and the index are two urls of one package: it is asked for once.
-        for package in dict.fromkeys(package for package in named if package):
-            yield Source(
-                INDEX,
-                f"{package.name} {package.version}",
-                remote=True,
-                fill=partial(sdist.download, package, wanted.sha256),
-                server="pypi",
-            )
-
-    def _recipe(self, wanted: WantedArchive) -> Iterator[Source]:
-        """Yield the places that the recipe names for a file."""
-        for table in self.fetch.sources_of(wanted.sha256):
-            # Packages carry archives of others byte for byte: npm's sqlite3 has
-            # SQLite's own tarball.
-            if table.package and table.member:
-                package = RegistryPackage.of(table.package)
-                fill = partial(registry.extract, package, table.member)
-                yield Source(RECIPE, str(package), remote=True, fill=fill, server=package.kind)
-            elif table.git:
-                named = self.host_file.mirror_of(table.git) or table.git
-                for ref, make in _from_git(table, wanted):
-                    yield self._made(RECIPE, named, ref, make)
-
-    def _drop(self, wanted: WantedArchive) -> Iterator[Source]:
-        if folder := self.host_file.drop:
-            yield Source(
-                DROP, str(folder), remote=False, fill=partial(self._take, folder, wanted.sha256)
-            )
 
     def _take(self, folder: Path, sha256: str, target: Path) -> None:
         """Copy a dropped file: its owner may change it, the vault's must stay."""

@@ -165,7 +165,18 @@ def bring(
     followed = dict[Nested | Load, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
-        reached = _obtained(reached, tables, lock, suppliers)
+        supply, asked = reached.supply, dict(reached.asked)
+        before = {*supply.ways, *(missing.wanted.sha256 for missing in supply.missing)}
+        archives = wanted(reached.rules, tables, lock)
+        brought = suppliers.obtain([one for one in archives if one.sha256 not in before])
+        for commit in clones(reached.rules, lock):
+            if commit not in asked:
+                try:
+                    asked[commit] = suppliers.clone(commit)
+                except (SupplyError, RecipeError) as fault:
+                    asked[commit] = fault
+        missing = (*supply.missing, *brought.missing)
+        reached = Reached(reached.rules, Supply({**supply.ways, **brought.ways}, missing), asked)
         more = {}
         for way in reached.rules.ways:
             # Each round has fewer of them to read.
@@ -196,24 +207,6 @@ def _listing(store: Store, sha256: str) -> bytes | None:
     path = store.path(sha256)
     listing = path.is_file() and path.stat().st_size <= LONGEST_FILE
     return files.content(path) if listing else None
-
-
-def _obtained(
-    reached: Reached, tables: Mapping[str, SubstituteTable], lock: Lock | None, suppliers: Suppliers
-) -> Reached:
-    """Obtain what was not asked for yet."""
-    supply, asked = reached.supply, dict(reached.asked)
-    before = {*supply.ways, *(missing.wanted.sha256 for missing in supply.missing)}
-    archives = wanted(reached.rules, tables, lock)
-    brought = suppliers.obtain([one for one in archives if one.sha256 not in before])
-    for commit in clones(reached.rules, lock):
-        if commit not in asked:
-            try:
-                asked[commit] = suppliers.clone(commit)
-            except (SupplyError, RecipeError) as fault:
-                asked[commit] = fault
-    missing = (*supply.missing, *brought.missing)
-    return Reached(reached.rules, Supply({**supply.ways, **brought.ways}, missing), asked)
 
 
 def wanted(

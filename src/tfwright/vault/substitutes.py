@@ -219,7 +219,15 @@ def rewritten(
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
     # Read again by the same reader: an edit that Bazel would misread must not get into
     # a build.
-    _verify(repositories.read({**texts, **changed}).repositories, tables)
+    for rule in repositories.read({**texts, **changed}).repositories:
+        if table := tables.get(rule.name):
+            strips = table.strip_prefix in {None, rule.strip_prefix}
+            if rule.sha256 != table.sha256 or not strips or not {*table.urls} <= {*rule.urls}:
+                raise RecipeError(
+                    f"fetch.substitutes.{rule.name}: the rule cannot be made to ask for it",
+                    remedy=BY_PATCH,
+                    evidence=Evidence(where=f"{rule.file}:{rule.line}"),
+                )
     return changed
 
 
@@ -309,19 +317,6 @@ def _address(node: ast.expr) -> str:
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
             return text
     return ""
-
-
-def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
-    """Insist that each rewritten rule asks for its substitute, and takes off its prefix."""
-    for rule in found:
-        if table := tables.get(rule.name):
-            strips = table.strip_prefix in {None, rule.strip_prefix}
-            if rule.sha256 != table.sha256 or not strips or not {*table.urls} <= {*rule.urls}:
-                raise RecipeError(
-                    f"fetch.substitutes.{rule.name}: the rule cannot be made to ask for it",
-                    remedy=BY_PATCH,
-                    evidence=Evidence(where=f"{rule.file}:{rule.line}"),
-                )
 
 
 def unpinned_error(

@@ -1,6 +1,6 @@
 """`invoke vault --verify`: whether all that is kept for later builds still is what it was."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tfwright.errors import Evidence, SupplyError, TfwrightError, invoke
@@ -35,15 +35,8 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
     for recipe, _ in known:
         if mirrors.place(build_out / "git", recipe.source.url) in paths:
             users.add(recipe.name)
-    raise SupplyError(
-        f"{what} damaged, {len(removed)} removed" if removed else f"{what} damaged",
-        remedy=_remedy(removed, [each for each in found if each not in removed], users),
-        evidence=Evidence(lines=[f"{damage.path}: {damage.why}" for damage in found]),
-    )
-
-
-def _remedy(removed: Sequence[Damage], left: Sequence[Damage], users: Iterable[str]) -> str:
-    """Say which commands restore the inputs, which `users` need."""
+    # Say which commands restore the inputs, which `users` need.
+    left = [each for each in found if each not in removed]
     steps = []
     needing = "for the recipes that need them"
     if users:
@@ -57,7 +50,11 @@ def _remedy(removed: Sequence[Damage], left: Sequence[Damage], users: Iterable[s
         steps.append(f"Install the toolkit again with '{invoke('toolkit')}'.")
     if removed:
         steps.append(f"Run 'invoke fetch' {needing}.")
-    return " ".join(steps)
+    raise SupplyError(
+        f"{what} damaged, {len(removed)} removed" if removed else f"{what} damaged",
+        remedy=" ".join(steps),
+        evidence=Evidence(lines=[f"{damage.path}: {damage.why}" for damage in found]),
+    )
 
 
 def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
@@ -67,7 +64,7 @@ def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
         # An archive, a package and a Bazel lie in a directory named after their checksum.
         if file and files.sha256(file) != path.name:
             yield Damage(path, "its checksum is not the one that it is kept under")
-        elif entry.kind == VENV and (changed := venv.changed_files(path)):
+        elif entry.kind == VENV and (changed := [*venv.changed_files(path)]):
             yield Damage.of_files(path, changed, "installed")
         # No RECORD has the interpreter's link, the venv's settings or a script.
         elif entry.kind == VENV and venv.differs(path):

@@ -161,11 +161,16 @@ def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     """Return the archive's own stream, where the bytes of a member begin as they are packed."""
     stream = wheel.fp
     assert stream  # noqa: S101 the wheel is open
-    # The directory repeats both lengths, but the extra field may differ in size there.
-    stream.seek(member.header_offset + _LENGTHS)
-    name, extra = struct.unpack("<HH", stream.read(4))
-    stream.seek(name + extra, os.SEEK_CUR)
+    stream.seek(_place(stream, member))
     return stream
+
+
+def _place(stream: IO[bytes], member: zipfile.ZipInfo) -> int:
+    """Return where the bytes of a member begin; the stream, which threads share, stays."""
+    header = os.pread(stream.fileno(), _HEADER, member.header_offset)
+    # The directory repeats both lengths, but the extra field may differ in size there.
+    name, extra = struct.unpack_from("<HH", header, _LENGTHS)
+    return member.header_offset + _HEADER + int(name) + int(extra)
 
 
 @contextmanager
@@ -205,9 +210,7 @@ def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytear
     stream = wheel.fp
     assert stream  # noqa: S101 the wheel is open
     # By place, and not through the archive's stream, which other threads use meanwhile.
-    header = os.pread(stream.fileno(), _HEADER, member.header_offset)
-    name, extra = struct.unpack_from("<HH", header, _LENGTHS)
-    place = member.header_offset + _HEADER + name + extra
+    place = _place(stream, member)
     content: bytes | bytearray = os.pread(stream.fileno(), member.compress_size, place)
     # Linux reads at most two GiB at once.
     while left := member.compress_size - len(content):

@@ -9,8 +9,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from tfwright.wheel.compare.comparison import Comparison
-    from tfwright.wheel.compare.difference import Difference
+    from tfwright.wheel.compare.comparison import Comparison, Difference
     from tfwright.wheel.inspect.inspection import Inspection
     from tfwright.wheel.inspect.library import Library
     from tfwright.wheel.inspect.needs import Summary

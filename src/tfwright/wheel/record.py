@@ -12,7 +12,6 @@ from tfwright.errors import WheelError
 from tfwright.wheel import archive
 from tfwright.wheel.binary.elf_image import Content
 
-CHUNK = 1024 * 1024
 ROOM = 512
 """Bytes that RECORD may have for each file in addition to its path: digest and size take 70."""
 SPARE = 64 * 1024
@@ -74,27 +73,15 @@ def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None =
 
 def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> RecordEntry:
     """Return a file's line, with its digest."""
-    # Small files are most of a wheel, and libdeflate unpacks them in a fraction of the
-    # time.
-    if member.file_size <= CHUNK:
-        with archive.unpacked(wheel, member) as content:
-            return entry(member.filename, content)
-    digest = hashlib.sha256()
-    with wheel.open(member) as stream:
-        while chunk := stream.read(CHUNK):
-            digest.update(chunk)
-    return _line(member.filename, digest.digest(), member.file_size)
+    with archive.unpacked(wheel, member) as content:
+        return entry(member.filename, content)
 
 
 def entry(path: str, content: Content) -> RecordEntry:
     """Return the line of a file whose content is at hand."""
-    return _line(path, hashlib.sha256(content).digest(), len(content))
-
-
-def _line(path: str, digest: bytes, size: int) -> RecordEntry:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
     # PEP 427 wants the padding left out.
-    encoded = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-    return RecordEntry(path, f"sha256={encoded}", str(size))
+    return RecordEntry(path, f"sha256={digest.rstrip(b'=').decode()}", str(len(content)))
 
 
 def render(entries: Iterable[RecordEntry]) -> str:

@@ -88,11 +88,11 @@ def _copy(
     # zipfile's own streams cannot be written to in the middle.
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
-            shutil.copyfileobj(source, copy, record.CHUNK)
+            shutil.copyfileobj(source, copy, archive.CHUNK)
         changes = _rewritten(copy, wanted, member.filename)
         copy.seek(0)
         with relinked.open(_header(member), "w") as made:
-            shutil.copyfileobj(copy, made, record.CHUNK)
+            shutil.copyfileobj(copy, made, archive.CHUNK)
     return changes
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from tfwright.bundle import packing as bundles
 from tfwright.bundle.unpacking import Arrival
-from tfwright.documents.home import SHIPPED
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError

@@ -236,15 +236,13 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
         Library("small.dylib", 1, macho=macho.read(mac)),
     ]
 
-    def faults(**floor: str) -> list[str]:
-        found = needs._floor(ALONE.model_copy(update=floor), libraries)
-        return [fault for reading in found for fault in reading.faults]
-
-    assert faults(cpu="avx") == [
+    assert needs.cpu_faults(libraries, "avx") == [
         "small.so needs fma (_ZN10tensorflow1gEff; found by a search of all code), the floor is avx"
     ]
-    assert faults(macos="10.11") == ["small.dylib needs macOS 10.12, the floor is 10.11"]
-    assert faults(cpu="avx2", macos="10.12") == []
+    assert needs.macos_faults(libraries, "10.11") == [
+        "small.dylib needs macOS 10.12, the floor is 10.11"
+    ]
+    assert needs.cpu_faults(libraries, "avx2") + needs.macos_faults(libraries, "10.12") == []
 
 
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
@@ -260,7 +258,7 @@ def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: RecipeJ
 
 def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: RecipeJob) -> None:
     table = VerifyTable(requirements=("six==1.16.0",))
-    (install,) = verify._installations(job, table, "x.whl")
+    install = verify._trials(job, table, "x.whl")[0]
     argv = install.command.argv
     assert argv[-2:] == ("x.whl", "six==1.16.0")
     assert {
@@ -271,7 +269,7 @@ def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: R
 
 def test_a_pinned_pip_is_installed_first_and_installs_the_rest(job: RecipeJob) -> None:
     table = VerifyTable(requirements=("grpcio==1.48.2", "pip==21.3.1"), plugins=("tf-x==1",))
-    first, second = verify._installations(job, table, "x.whl")
+    first, second = verify._trials(job, table, "x.whl")[:2]
     assert [first.name, second.name] == ["install pip", "install"]
     assert first.command.argv[-1] == "pip==21.3.1"
     assert second.command.argv[-3:] == ("x.whl", "grpcio==1.48.2", "tf-x==1")

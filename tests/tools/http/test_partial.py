@@ -1,5 +1,6 @@
 """The beginning of a file, which gets its name only when it is whole."""
 
+import fcntl
 import hashlib
 import shutil
 from pathlib import Path
@@ -7,7 +8,6 @@ from typing import BinaryIO
 
 import pytest
 
-from tfwright.tools.http import partial
 from tfwright.tools.http.partial import BusyError, Partial
 
 SHA256 = hashlib.sha256(b"content").hexdigest()
@@ -78,16 +78,15 @@ def test_a_directory_that_another_process_removed_just_now_is_made_again(
 def test_a_file_that_another_writer_finished_before_we_had_the_lock_is_not_written_to(
     final: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    still = partial._is_still
-    looked = []
+    flock, locked = fcntl.flock, []
 
-    def finished_at_first(stream: BinaryIO, path: Path) -> bool:
-        looked.append(path)
-        if len(looked) == 1:
-            path.rename(final)
-        return still(stream, path)
+    def finished_at_first(stream: BinaryIO, flags: int) -> None:
+        locked.append(flags)
+        if len(locked) == 1:
+            final.with_name("partial").rename(final)
+        flock(stream, flags)
 
-    monkeypatch.setattr(partial, "_is_still", finished_at_first)
+    monkeypatch.setattr(fcntl, "flock", finished_at_first)
     with pytest.raises(FileExistsError):
         Partial(final, SHA256)
     assert final.read_bytes() == b""

@@ -48,9 +48,7 @@ def test_a_client_that_asks_for_json_gets_json(url: str) -> None:
     assert answer.text == "simple/demo/index.json"
     assert answer.headers["Content-Type"] == JSON
     assert answer.headers["Vary"] == "Accept"
-
-
-def test_a_browser_gets_html(url: str) -> None:
+    # And a browser gets HTML.
     answer = ask(f"{url}/simple/demo/", headers={"Accept": "text/html"})
     assert answer.text == "simple/demo/index.html"
     assert answer.headers["Content-Type"].startswith("text/html")
@@ -69,12 +67,6 @@ def test_a_part_of_a_wheel_is_sent_on_request(url: str) -> None:
     assert (answer.status_code, answer.content) == (206, bytes(range(10, 20)))
     assert answer.headers["Content-Range"] == "bytes 10-19/100"
     assert ask(wheel, headers={"Range": "bytes=100-"}).status_code == 416
-
-
-def test_an_unchanged_page_is_not_sent_again(url: str) -> None:
-    first = ask(f"{url}/simple/demo/")
-    again = ask(f"{url}/simple/demo/", headers={"If-None-Match": first.headers["ETag"]})
-    assert (again.status_code, again.content) == (304, b"")
 
 
 PAST, FUTURE = "Mon, 01 Jan 2001 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"
@@ -97,6 +89,8 @@ PAST, FUTURE = "Mon, 01 Jan 2001 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"
         ({"If-Unmodified-Since": PAST}, 412),
         ({"If-Unmodified-Since": "DATE"}, 200),
         ({"Range": "bytes=0-1", "If-Range": "DATE"}, 206),
+        ({"Range": "bytes=0-1", "If-Range": "TAG"}, 206),
+        ({"Range": "bytes=0-1", "If-Range": '"of another file"'}, 200),
         ({"Range": "bytes=0-1", "If-Range": "W/TAG"}, 200),
     ],
 )
@@ -113,6 +107,8 @@ def test_conditions_are_judged_as_rfc_9110_says(
     assert answer.status_code == status
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert ("Content-Length" in answer.headers) == (status != 304)
+    whole = "simple/demo/index.html"
+    assert answer.text == {200: whole, 206: whole[:2], 304: ""}.get(status, answer.text)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +184,8 @@ def test_a_packed_file_has_the_type_of_a_packed_file(url: str, site: Path) -> No
 def test_a_head_request_gets_no_content(url: str) -> None:
     answer = requests.head(f"{url}/packages/demo-1.0%2Bcpu-py3-none-any.whl", timeout=10)
     assert answer.headers["Content-Length"] == "100"
+    answer = requests.head(f"{url}/absent", timeout=10)
+    assert (answer.status_code, answer.content) == (404, b"")
 
 
 @pytest.mark.parametrize(
@@ -271,19 +269,6 @@ def _told(url: str, request: str, linger: int | None = None) -> str:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
             return ""
         return client.makefile("r", encoding="utf-8").readline()
-
-
-def test_a_client_that_began_with_another_file_gets_the_whole_new_one(url: str) -> None:
-    wheel = f"{url}/packages/demo-1.0+cpu-py3-none-any.whl"
-    tag = ask(wheel).headers["ETag"]
-    for known, length in ((tag, 10), ('"of another file"', 100)):
-        headers = {"Range": "bytes=90-", "If-Range": known}
-        assert len(ask(wheel, headers=headers).content) == length
-
-
-def test_a_head_request_for_what_is_not_there_gets_no_content(url: str) -> None:
-    answer = requests.head(f"{url}/absent", timeout=10)
-    assert (answer.status_code, answer.content) == (404, b"")
 
 
 def test_an_error_of_ours_is_shown(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.documents.words import CpuLevel
+from tfwright.documents.names import CpuLevel
 from tfwright.wheel.binary import cpu, elf
 from tfwright.wheel.binary.cpu import Cpu
 from tfwright.wheel.inspect import needs

@@ -39,8 +39,12 @@ def putting(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return built(folder, source, "-Wl,--no-as-needed", "-lm").read_bytes()
 
 
+def elf_facts(content: bytes | bytearray) -> Elf:
+    return elf.facts(ElfImage(content))[0]
+
+
 def read(library: Path) -> Elf:
-    return elf.read(library.read_bytes())
+    return elf_facts(library.read_bytes())
 
 
 def test_the_machine_is_named_as_uname_does(tmp_path: Path) -> None:
@@ -138,7 +142,7 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path)
     content = built(
         tmp_path, source, "-Wl,--no-as-needed", "-lm", "-Wl,-rpath,$ORIGIN"
     ).read_bytes()
-    peer, found = ELFFile(io.BytesIO(content)), elf.read(content)
+    peer, found = ELFFile(io.BytesIO(content)), elf_facts(content)
     dynamic, names = (peer.get_section_by_name(".dynamic"), peer.get_section_by_name(".dynsym"))
     assert isinstance(dynamic, DynamicSection)
     assert isinstance(names, SymbolTableSection)
@@ -185,8 +189,8 @@ def test_what_the_sections_say_does_not_matter(
     content = lying(library.read_bytes(), change)
     (tmp_path / "lying.so").write_bytes(content)
     ctypes.CDLL(str(tmp_path / "lying.so"))
-    assert elf.read(content) == elf.read(library.read_bytes())
-    assert elf.read(content).requires["GLIBC"].version
+    assert elf_facts(content) == elf_facts(library.read_bytes())
+    assert elf_facts(content).requires["GLIBC"].version
 
 
 def headers(content: bytes | bytearray) -> list[int]:
@@ -353,7 +357,7 @@ def test_what_cannot_be_judged_is_refused_and_not_passed(
 ) -> None:
     content = lying(putting, change)
     with pytest.raises(ValueError, match=message):
-        elf.read(content)
+        elf_facts(content)
 
 
 def test_versions_in_a_chain_without_an_end_are_refused(putting: bytes) -> None:
@@ -361,7 +365,7 @@ def test_versions_in_a_chain_without_an_end_are_refused(putting: bytes) -> None:
     table = struct.unpack_from("<Q", content, an_entry(content, 0x6FFFFFFE))[0]
     struct.pack_into("<I", content, table + 12, 1)
     with pytest.raises(ValueError, match=r"versions|nothing in memory|goes beyond|does not end"):
-        elf.read(content)
+        elf_facts(content)
 
 
 def test_a_table_in_which_all_names_are_the_whole_table_is_given_up(
@@ -369,7 +373,7 @@ def test_a_table_in_which_all_names_are_the_whole_table_is_given_up(
 ) -> None:
     monkeypatch.setattr(elf_image, "OVERLAP", -(2**20))
     with pytest.raises(ValueError, match="the same bytes many times over"):
-        elf.read(built(tmp_path, "int f() { return 1; }\n").read_bytes())
+        elf_facts(built(tmp_path, "int f() { return 1; }\n").read_bytes())
 
 
 def test_a_library_that_exports_nothing_is_read_with_what_it_wants(tmp_path: Path) -> None:
@@ -494,7 +498,7 @@ def test_a_library_that_names_itself_without_a_table_of_names_is_refused() -> No
     for tag in (elf_image.STRINGS, elf_image.HASH, 17):
         content = content.replace(struct.pack("<q", tag), struct.pack("<q", 21))
     with pytest.raises(ValueError, match="no string table"):
-        elf.read(content)
+        elf_facts(content)
 
 
 def test_a_text_without_an_end_is_refused() -> None:

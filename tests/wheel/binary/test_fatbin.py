@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.wheel.binary import elf, fatbin
+from tfwright.wheel.binary.elf_image import ElfImage
 
 Container = Callable[..., bytes]
 PTX, SASS, LTO = 1, 2, 8
@@ -144,7 +145,7 @@ def built(folder: Path, *options: str) -> tuple[str, ...]:
         check=True,
         cwd=folder,
     )
-    return elf.read(library.read_bytes()).architectures
+    return elf.facts(ElfImage(library.read_bytes()))[0].architectures
 
 
 def code(name: str, *kinds: str) -> list[str]:

@@ -6,8 +6,7 @@ from tfwright.build import page as build_page
 from tfwright.build.reproduce import Reproduction
 from tfwright.terminal.answer import plain
 from tfwright.wheel import page
-from tfwright.wheel.compare.comparison import Comparison, Side
-from tfwright.wheel.compare.difference import Difference
+from tfwright.wheel.compare.comparison import Comparison, Difference, Side
 
 SIDES = Side("a.whl", "0" * 64, 10, 2, 20), Side("b.whl", "1" * 64, 11, 2, 21)
 

@@ -5,15 +5,9 @@ Here is how they write sizes, times and dates.
 
 import datetime as dt
 
+from tfwright.terminal import text
 
-def size(count: float) -> str:
-    """Return bytes in the unit that gives two to four digits."""
-    units = iter(("B", "kB", "MB", "GB"))
-    unit = next(units)
-    while count >= 1000 and unit != "GB":  # noqa: PLR2004 the next unit begins
-        count, unit = count / 1000, next(units)
-    whole = unit == "B" or count >= 100  # noqa: PLR2004 three digits are enough
-    return f"{count:.0f} {unit}" if whole else f"{count:.1f} {unit}"
+size, duration = text.as_size, text.as_duration
 
 
 def change(before: float, now: float, least: float = 0) -> str:
@@ -24,17 +18,6 @@ def change(before: float, now: float, least: float = 0) -> str:
     if not before or abs(now - before) * 1000 < before or abs(now - before) < least:
         return ""
     return f"{(now - before) / before:+.1%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
-
-
-def duration(seconds: float) -> str:
-    """Return a time span in one or two units."""
-    if seconds < 60:  # noqa: PLR2004 a minute
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"  # noqa: PLR2004
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 10:  # noqa: PLR2004 seconds still matter
-        return f"{minutes} min {rest:02} s"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest:02} min" if hours else f"{minutes} min"
 
 
 def day(moment: dt.datetime | dt.date | None) -> str:

@@ -13,6 +13,7 @@ from tfwright.nightly import builds, pages
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages import charts, log
+from tfwright.smoke import page as smoke
 from tfwright.tools import redaction
 from tfwright.tools.git import forge
 from tfwright.tools.redaction import redacted
@@ -91,7 +92,7 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "forge": forge,
         "root": "../../",
         "before": before,
-        "plot": charts.sweep(build.sweep),
+        "plot": smoke.sweep(build.sweep),
         "timeline": timeline,
         "logs": shown_logs(build, folder),
         "clean": log.clean,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tfwright.nightly import pages
 from tfwright.nightly.builds import Verdict
-from tfwright.nightly.state import KeptBuild, NightVerdict, SmokeCount
+from tfwright.nightly.state import KeptBuild, NightVerdict
 from tfwright.tools import json_text
 
 NIGHTS = 60
@@ -117,11 +117,11 @@ LEFT, RIGHT, TOP, FLOOR = 60, 396, 10, 130
 WIDEST = 20
 
 
-def history(builds: Sequence[KeptBuild], smoke: Mapping[str, SmokeCount]) -> list[BarPlot]:
+def history(builds: Sequence[KeptBuild], smoke: Mapping[str, Mapping[str, float]]) -> list[BarPlot]:
     """Return the plots of what a target's builds took, gave and passed, oldest build first."""
     times = [(build, {"time": build.seconds}) for build in builds]
     sizes = [(build, {"size": float(build.size)}) for build in builds if build.size]
-    programs = [(build, vars(smoke[build.id])) for build in builds if build.id in smoke]
+    programs = [(build, smoke[build.id]) for build in builds if build.id in smoke]
     longest = max((build.seconds for build in builds), default=0.0)
     unit, name = next((pair for pair in TIME_UNITS if longest >= 2 * pair[0]), TIME_UNITS[-1])
     found = [
@@ -161,69 +161,6 @@ def _bars(
     marks = {FLOOR - (FLOOR - TOP) * part: written(top * part) for part in (0, 0.5, 1)}
     days = [pages.day(build.started) for build, _ in columns]
     return BarPlot(title, tuple(bars), marks, days[0], days[-1])
-
-
-Curves = Mapping[str, Sequence[tuple[float, float]]]
-"""By device, rows of a matrix and operations a second."""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One device's line in a plot, with its name at the end in place of a legend."""
-
-    name: str
-    points: tuple[tuple[float, float], ...]
-    """Across and down, in SVG units."""
-
-
-@dataclass(frozen=True)
-class SweepPlot:
-    """Operations a second over the size of matrices; both axes are logarithmic."""
-
-    grid: Mapping[float, float]
-    """By power of ten, how far down its line is."""
-    ticks: Mapping[float, float]
-    """By size, how far across its name is."""
-    curves: tuple[Curve, ...]
-
-
-def sweep(curves: Curves) -> SweepPlot | None:
-    """Return a plot of 560 by 260 SVG units with a line for each device; None without a point."""
-    shown = {
-        # The wheel's own code measured them: not every point has a place on such axes.
-        name: [pair for pair in own if all(math.isfinite(one) and one > 0 for one in pair)]
-        for name, own in curves.items()
-    }
-    points = [point for own in shown.values() for point in own]
-    if not points:
-        return None
-    sizes = sorted({size for size, _ in points})
-    speeds = [speed for _, speed in points]
-    low, high = math.floor(math.log10(min(speeds))), math.ceil(math.log10(max(speeds)))
-    # Speeds that are all one power of ten would leave an axis without a length.
-    powers = [10.0**power for power in range(low, max(high, low + 1) + 1)]
-
-    def across(size: float) -> float:
-        return _place(size, sizes, 60, 510)
-
-    def down(speed: float) -> float:
-        return _place(speed, powers, 220, 10)
-
-    return SweepPlot(
-        {power: down(power) for power in powers},
-        {size: across(size) for size in sizes},
-        tuple(
-            Curve(name, tuple((across(size), down(speed)) for size, speed in own))
-            for name, own in shown.items()
-            if own
-        ),
-    )
-
-
-def _place(value: float, axis: Sequence[float], start: float, end: float) -> float:
-    """Return where a value lies between the ends of a logarithmic axis."""
-    span = math.log(axis[-1] / axis[0]) or 1.0
-    return round(start + math.log(value / axis[0]) / span * (end - start), 1)
 
 
 @dataclass(frozen=True)
@@ -414,18 +351,14 @@ def lanes(now: Timeline, before: Timeline | None = None) -> Iterator[Box]:
         said = f"{action.name}, {action.seconds:.1f} s"
         if action.name in times:
             said += f", before {times[action.name]:.1f} s"
-        kind = _kind(action.seconds, times.get(action.name)) if before else "same"
+        kind, earlier = "same", times.get(action.name)
+        if before and earlier is None:
+            kind = "new"
+        elif earlier is not None and abs(action.seconds - earlier) >= NOTICED:
+            if action.seconds > earlier * SLOWER:
+                kind = "slower"
+            elif action.seconds * SLOWER < earlier:
+                kind = "faster"
         # A box that is narrower than half a unit could not be seen.
         width = max(0.5, scale * action.seconds)
         yield Box(kind, lane, scale * (action.start - begin), width, said)
-
-
-def _kind(seconds: float, earlier: float | None) -> str:
-    """Say how an action compares with the same one of an earlier build."""
-    if earlier is None:
-        return "new"
-    if abs(seconds - earlier) < NOTICED:
-        return "same"
-    if seconds > earlier * SLOWER:
-        return "slower"
-    return "faster" if seconds * SLOWER < earlier else "same"

@@ -138,18 +138,15 @@ def write(  # noqa: PLR0913 one choice each, all with a default
             batch.add(site / "feed.xml", _feed(state, now, common))
         latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
-        current = tonight(last, state.queued(), now) if last and not last.finished else None
+        current = tonight(last, state.queued(), now) if last and not last.ended else None
         if current:
             latest["night"] = current.summary()
         batch.add(site / "metrics.txt", metrics(listed, past, current).encode())
-        health: dict[str, object] = {
-            "status": HEALTH[sentence(listed)[1]],
-            "output": sentence(listed)[0],
-        }
-        health |= {"time": stamp(now), "night": stamp(last.started) if last else None}
+        said, tone = sentence(listed)
+        health: dict[str, str | None] = {"status": HEALTH[tone], "output": said, "time": stamp(now)}
+        health["night"] = stamp(last.started) if last else None
         batch.add(site / "health.json", (json.dumps(health, indent=1) + "\n").encode())
         batch.add(site / "latest.json", (json.dumps(latest, indent=1) + "\n").encode())
-        said, tone = sentence(listed)
         # The first page comes last: whoever reads it finds what it links.
         pen.add(
             "index.html",
@@ -303,33 +300,33 @@ def metrics(
     listed: Sequence[TargetView], past: Sequence[PastNight], current: Tonight | None
 ) -> str:
     """Return what Prometheus reads: each recipe, the last night, and the one under way."""
-    ended = next((night for night in past if night.ended), None)
     running = current.running if current else 0
-    waiting = len(current.queue) - running if current else 0
-    lines = [
-        *_metric("night_started_timestamp_seconds", [("", past[0].started if past else None)]),
-        *_metric("night_ended_timestamp_seconds", [("", ended.ended if ended else None)]),
-        *_metric("builds_running", [("", running)]),
-        *_metric("builds_waiting", [("", waiting)]),
-    ]
-    rows = [(f'{{recipe="{view.target.name}"}}', view) for view in listed]
-    kept = [(label, view.newest) for label, view in rows if view.newest]
-    lines += _metric("recipe_fine", [(label, view.status.fine) for label, view in rows])
-    lines += _metric("recipe_failing_nights", [(label, v.status.nights_bad) for label, v in rows])
-    good = [(label, view.status.last_good) for label, view in rows]
-    lines += _metric("recipe_last_good_timestamp_seconds", good)
-    lines += _metric("wheel_size_bytes", [(label, build.size) for label, build in kept])
-    lines += _metric("build_duration_seconds", [(label, build.seconds) for label, build in kept])
+    kept = {view.target.name: view.newest for view in listed if view.newest}
+    statuses = {view.target.name: view.status for view in listed}
+    gauges: dict[str, Mapping[str, float | dt.datetime | None]] = {
+        "night_started_timestamp_seconds": {"": past[0].started if past else None},
+        "night_ended_timestamp_seconds": {
+            "": next((night.ended for night in past if night.ended), None)
+        },
+        "builds_running": {"": running},
+        "builds_waiting": {"": len(current.queue) - running if current else 0},
+        "recipe_fine": {name: status.fine for name, status in statuses.items()},
+        "recipe_failing_nights": {name: status.nights_bad for name, status in statuses.items()},
+        "recipe_last_good_timestamp_seconds": {
+            name: status.last_good for name, status in statuses.items()
+        },
+        "wheel_size_bytes": {name: build.size for name, build in kept.items()},
+        "build_duration_seconds": {name: build.seconds for name, build in kept.items()},
+    }
+    lines = []
+    for name, values in gauges.items():
+        lines.append(f"# TYPE tfwright_{name} gauge")
+        for recipe, value in values.items():
+            if value is not None:
+                number = value.timestamp() if isinstance(value, dt.datetime) else value
+                label = f'{{recipe="{recipe}"}}' if recipe else ""
+                lines.append(f"tfwright_{name}{label} {round(float(number), 3)}")
     return "\n".join(lines) + "\n"
-
-
-def _metric(name: str, values: Sequence[tuple[str, float | dt.datetime | None]]) -> Iterator[str]:
-    """Yield the lines of one metric, without those that have no value."""
-    yield f"# TYPE tfwright_{name} gauge"
-    for label, value in values:
-        if value is not None:
-            number = value.timestamp() if isinstance(value, dt.datetime) else value
-            yield f"tfwright_{name}{label} {round(float(number), 3)}"
 
 
 def sentence(found: Sequence[TargetView]) -> tuple[str, str]:

@@ -261,10 +261,11 @@ def views(
     for name, target in (former | listed).items():
         # One that has left nightly.toml may have had its last night before those.
         nights = history.get(name) or state.history_of(name, 1)
+        status = status_of(nights, now, nightly.notices.stale_nights)
         view = TargetView(
             target,
             name in listed,
-            status_of(nights, now, nightly.notices.stale_nights),
+            status,
             nights,
             builds[name],
             yanked,
@@ -272,16 +273,16 @@ def views(
             checks.get(name),
             links.get(name),
         )
-        if view.status.fine and view.withdrawn and view.newest is None:
+        if status.fine and view.withdrawn and view.newest is None:
             # The build is as good as it was, but its users have no wheel.
-            view = replace(view, status=replace(view.status, word="withdrawn", since=None))
-        if not view.status.fine:
+            status = replace(status, word="withdrawn", since=None)
+            view = replace(view, status=status)
+        if not status.fine:
             identifier = next((night.build for night in reversed(nights) if night.build), "")
-            view = replace(view, failed=state.build(identifier))
-        culprit = culprits.get(name)
-        if culprit and not view.status.fine:
-            same = culprit.thread == build_documents.failure(view.status.detail)
-            view = replace(view, culprit=culprit if same else None)
+            culprit = culprits.get(name)
+            same = culprit and culprit.thread == build_documents.failure(status.detail)
+            known = culprit if same else None
+            view = replace(view, failed=state.build(identifier), culprit=known)
         # The short form of a build lacks the worker; its document is read only where others build.
         if nightly.on != "here" and view.newest and (own := state.build(view.newest.id)):
             view = replace(view, worker=own.worker)

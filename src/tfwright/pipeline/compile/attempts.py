@@ -17,7 +17,7 @@ from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.job import Job
 from tfwright.progress import Listener, Progress
 from tfwright.rules import repositories as rules
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.bazel.output import download_fault, download_faults
@@ -55,10 +55,7 @@ class Experience(BaseModel):
     @classmethod
     def of(cls, job: Job) -> "Experience":
         """Return what is remembered; nothing, if that cannot be read."""
-        try:
-            return cls.model_validate_json(files.content(job.places.memory))
-        except (OSError, ValueError):
-            return cls()
+        return json_text.kept(job.places.memory, cls) or cls()
 
 
 def learn_peak(job: Job, peak: float) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable
 from tfwright.documents.release import NO_RELEASE, Release
-from tfwright.errors import HostError
 from tfwright.pipeline import caching, cost
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, Copied, Inputs, Tree, Unpinned
@@ -35,8 +34,6 @@ reach no server, since nothing listens on port 9 (discard)."""
 BY_CHECKSUM = {"BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID": "0"}
 """Lets the archives of Bazel 7 and later be found by their checksums alone: by default Bazel takes
 a file of the repository cache only if it was downloaded there from the same urls."""
-FIRST_WITH_REMOTE_EXECUTION = Release(6, 0)
-"""The first Bazel that is given the flags of the host file for remote execution."""
 FIRST_WITH_TRACKED_RC = Release(1, 13)
 """From here on the tree's own .bazelrc is the whole story: it imports .tf_configure.bazelrc."""
 
@@ -180,7 +177,6 @@ class Invocation:
             *self._caches(),
             *self._resources(jobs),
             *self._hermetic(),
-            *remote_execution(self.job, self.version),
             *self.table.flags,
             *flags,
             "--",
@@ -282,28 +278,3 @@ def events(job: Job) -> Path:
 
 def _gitconfig(job: Job) -> Path:
     return job.places.home / ".gitconfig"
-
-
-def remote_execution(job: Job, version: str) -> tuple[str, ...]:
-    """Return the host file's flags for remote execution by a Bazel of a version.
-
-    tfwright only passes them on, and nothing of it was tried. Raises HostError where it cannot
-    work: the CUDA rules of old TensorFlows read the host outside of what Bazel would send, and
-    buildfarm reports failures with Bazel 0.24.
-    """
-    reason = ""
-    if Release.parse(version) < FIRST_WITH_REMOTE_EXECUTION:
-        reason = f"the recipe pins Bazel {version}, and it is passed to Bazel 6 and later"
-    # An offline build proves that it needs no network, and these machines are one.
-    elif job.offline:
-        reason = "an offline build reaches no other machine"
-    elif open_container():
-        reason = "the recipe's container has no network"
-    given = job.host_file.remote_execution
-    # Refused and not ignored: whoever names other machines expects them to be used.
-    if given and reason:
-        raise HostError(
-            f"remote_execution in the host file cannot be used: {reason}",
-            remedy="Remove it, or build this recipe with another host file.",
-        )
-    return given

@@ -58,10 +58,7 @@ def run(
     bazel = Invocation.of(job, table, pinned.version, inputs, tree, configured)
     client = bazel.client
     _prepare(job, bazel, host)
-    if job.host_file.remote_execution:
-        job.listener.note(
-            "Bazel runs actions on other machines, by remote_execution of the host file: untested"
-        )
+
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
     if not caching.is_believed(job):
         _start_over(job, client)
@@ -100,7 +97,6 @@ def run(
         ),
         actions=outcome.actions,
         cache=use,
-        remote=bool(job.host_file.remote_execution),
     )
 
 

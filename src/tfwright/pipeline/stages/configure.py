@@ -131,11 +131,9 @@ def prepared(
 ) -> "ConfigureProgram":
     """Return the ./configure of a tree, which loses what an earlier run edited."""
     from tfwright.configure import expected, traits
-    from tfwright.configure.program import ConfigureProgram
 
     # An earlier ./configure may have edited tracked files; its edits are not part of the source.
     WorkTree(tree.path).restore()
-    places = job.places
     packages = site_packages(job, inputs.python)
     interview = expected.interview(
         recipe,
@@ -146,16 +144,25 @@ def prepared(
         {"PYTHON_BIN_PATH": str(inputs.python), "PYTHON_LIB_PATH": packages},
         expected.ConfiguredHost(host.system, host.python, host.cuda, host.cudnn),
     )
+    return _program(job, recipe, interview, inputs, tree)
+
+
+def _program(
+    job: Job, recipe: Recipe, interview: "Interview", inputs: Inputs | None, tree: Tree | None
+) -> "ConfigureProgram":
+    from tfwright.configure.program import ConfigureProgram
+
+    places = job.places
     return ConfigureProgram(
         recipe=recipe,
-        tree=tree.path,
+        tree=tree.path if tree else places.tree,
         interview=interview,
-        bazel=inputs.bazel.path,
-        python=inputs.python,
+        bazel=inputs.bazel.path if inputs else Path(),
+        python=inputs.python if inputs else Path(),
         programs=places.programs,
         home=places.home,
         log=job.log("configure"),
-        epoch=tree.epoch,
+        epoch=tree.epoch if tree else 0,
     )
 
 
@@ -273,25 +280,14 @@ def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -
     """Return the run of ./configure and the file that takes the place of the one it writes."""
     from tfwright.configure import expected
     from tfwright.configure.answers import UNKNOWN_PYTHON
-    from tfwright.configure.program import ConfigureProgram
 
     # Before the first fetch the venv has no place yet.
     python = dict(UNKNOWN_PYTHON)
     if fetched and fetched.programs:
         python["PYTHON_BIN_PATH"] = str(fetched.python)
     host = expected.ConfiguredHost(expected.system(recipe))
-    places = job.places
-    program = ConfigureProgram(
-        recipe=recipe,
-        tree=places.tree,
-        interview=expected.interview(recipe, job.host_file, _scripts(recipe, tree), python, host),
-        bazel=Path(),
-        python=Path(),
-        programs=places.programs,
-        home=places.home,
-        log=job.log("configure"),
-        epoch=tree.epoch if tree else 0,
-    )
+    interview = expected.interview(recipe, job.host_file, _scripts(recipe, tree), python, host)
+    program = _program(job, recipe, interview, None, tree)
     return (program.command, Writes(program.written[0], rendered(recipe, job.host_file, tree)))
 
 

@@ -47,7 +47,7 @@ def run(
     """Obtain what is not there yet; everything is verified by commit or digest."""
     from tfwright.host import hermetic
     from tfwright.pipeline import external
-    from tfwright.pipeline.external import RecipePins
+    from tfwright.pipeline.external import ExternalRules, RecipePins
     from tfwright.rules import listings, tree_files
     from tfwright.tools.python import packages
     from tfwright.vault import bundle, lock
@@ -79,8 +79,8 @@ def run(
         lacking.append(fault)
     # Also without a Bazel: all that is missing is named at once.
     try:
-        pins = external.in_force(job, pins, repository, programs, locked)
-        reached = external.bring(job, pins, repository, programs, locked)
+        here = ExternalRules(job, pins, repository, programs).in_force(locked)
+        reached = here.bring(locked)
     except SupplyError as fault:
         raise _together([*lacking, fault]) from fault
     installed = listings.pins(reached.rules, environment)
@@ -93,8 +93,7 @@ def run(
         raise _together(lacking) from lacking[0]
     # Last, when all is there: the message then names every input that differs.
     if locked and job.locked:
-        found = external.lock_of(job, pins, repository, reached, programs)
-        _insist_on_lock(job, job.locked, locked, found, wanted)
+        _insist_on_lock(job, job.locked, locked, here.lock(reached), wanted)
     store = external.store(job)
     return Inputs(
         mirror=repository,
@@ -110,7 +109,7 @@ def run(
             Copied(remote=clone.remote, commit=clone.commit, repository=repository)
             for clone, repository in sorted(reached.clones.items())
         ),
-        substitutes=tuple(external.substituted(pins, reached.rules)),
+        substitutes=tuple(external.substituted(here.pins, reached.rules)),
         unpinned=tuple(external.unpinned_downloads(reached.rules)),
         packages=tuple(installed),
         registry=external.registry(job, reached.rules),

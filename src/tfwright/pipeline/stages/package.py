@@ -6,7 +6,7 @@ names macOS finds the libraries that the wheel needs, they are written into it h
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tfwright.documents.recipe import (
@@ -66,7 +66,7 @@ def run(
         runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job, table, built.target)
     if table.libraries or table.rpath:
-        _relink(job, table, wheel)
+        _relink(table, wheel, job.listener.note)
     return RawWheel(wheel=Artefact.of(wheel))
 
 
@@ -140,7 +140,7 @@ def _only_wheel(job: Job, table: PackageTable, target: str) -> Path:
     )
 
 
-def _relink(job: Job, table: PackageTable, path: Path) -> None:
+def _relink(table: PackageTable, path: Path, note: Callable[[str], None]) -> None:
     """Write library names and search paths into the wheel's macOS libraries; report each change."""
     from tfwright.wheel import archive, relinking
     from tfwright.wheel.relinking import WantedCommands
@@ -152,12 +152,10 @@ def _relink(job: Job, table: PackageTable, path: Path) -> None:
     ):
         changes = relinking.relink(wheel, stream, WantedCommands(table.libraries, table.rpath))
     for change, count in sorted(changes.items()):
-        job.listener.note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
+        note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
     for name in table.libraries:
         prefix = f"{name} is now "
         # Most likely a mistyped name, and the wheel still
         # has the one that macOS cannot find.
         if not any(change.startswith(prefix) for change in changes):
-            job.listener.note(
-                f"package.libraries names {name}, which no library of the wheel asks for"
-            )
+            note(f"package.libraries names {name}, which no library of the wheel asks for")

@@ -42,7 +42,17 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
                 f"{place.name} in the wheelhouse had other bytes (sha256 {before[:12]}…) and is "
                 f"replaced (by {wheel.sha256[:12]}…)"
             )
-        _replace(place, wheel, stated)
+        with files.replacing(place) as temporary:
+            shutil.copyfile(wheel.path, temporary)
+            # Programs of the wheel ran since it was read, and could write to it.
+            if files.sha256(temporary) != wheel.sha256:
+                raise WheelError(
+                    f"{place.name} changed after it was sealed: nothing is published",
+                    remedy="Build again; if it happens again, a program of the wheel writes to it.",
+                    evidence=Evidence(where=str(wheel.path)),
+                )
+            # The rename follows when the block ends.
+            files.remove(stated)
     files.write(stated, text)
     if signed:
         files.write(enveloped, signed)
@@ -87,21 +97,6 @@ def _is_listed(job: Job, wheel: str, sha256: str) -> bool:
         if quote(wheel) not in text or sha256 not in text:
             return False
     return True
-
-
-def _replace(place: Path, wheel: Artefact, statement: Path) -> None:
-    """Put a wheel into the wheelhouse; the statement about the one before it goes first."""
-    with files.replacing(place) as temporary:
-        shutil.copyfile(wheel.path, temporary)
-        # Programs of the wheel ran since it was read, and could write to it.
-        if files.sha256(temporary) != wheel.sha256:
-            raise WheelError(
-                f"{place.name} changed after it was sealed: nothing is published",
-                remedy="Build again; if it happens again, a program of the wheel writes to it.",
-                evidence=Evidence(where=str(wheel.path)),
-            )
-        # The rename follows when the block ends.
-        files.remove(statement)
 
 
 def inputs(job: Job) -> Mapping[str, str]:

@@ -31,6 +31,8 @@ class Trial(NamedTuple):
     command: Command
     seconds: float | None = None
     """How long it may take; None where it has no limit."""
+    smoke: bool = False
+    """Whether it is a program of the smoke folder."""
 
 
 def run(
@@ -47,19 +49,19 @@ def run(
     wheel, venv = sealed.wheel.path, _venv(job)
     # Made before anything runs: an unknown smoke program is refused at once.
     trials = _trials(job, table, str(wheel))
-    programs = _programs(job, table)
+
     # Reading takes seconds, so it goes before the venv and the programs.
     checks = list(_read(job, sealed.wheel, table, wanted, host))
     files.remove(venv.place)
     venv.place.parent.mkdir(parents=True, exist_ok=True)
     _copy_tests(job, table, tree.path)
+    home = job.places.home
     runner.run(
-        venv.creation(str(host.interpreter), host.python, job.places.home),
+        python_venv.creation(str(host.interpreter), host.python, venv.place, home),
         job.log("verify-venv"),
         remedy=python_venv.remedy_without(host.interpreter, host.python),
     )
-    checks += [_pass(job, wheel, trial) for trial in trials]
-    checks += [_smoke(job, wheel, program) for program in programs]
+    checks += [(_smoke if trial.smoke else _pass)(job, wheel, trial) for trial in trials]
     # Kept where something failed, for whoever looks into it.
     files.remove(venv.place)
     return Verdict(wheel=sealed.wheel, checks=tuple(checks))
@@ -78,10 +80,12 @@ def inputs(table: VerifyTable) -> Mapping[str, str]:
 
 def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step]:
     """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
-    trials = _trials(job, table, "@WHEEL@") + _programs(job, table)
+    trials = _trials(job, table, "@WHEEL@")
     # Python 2 needs virtualenv, so the version decides the command.
     version = host.python if host else ""
-    creation = _venv(job).creation("@PYTHON@", version, job.places.home)
+    from tfwright.tools.python import venv
+
+    creation = venv.creation("@PYTHON@", version, _venv(job).place, job.places.home)
     return creation, *(trial.command for trial in trials)
 
 
@@ -147,9 +151,18 @@ _OTHER_REMEDY = "Correct by a patch what puts the wheel together: pip cannot use
 
 
 def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
-    """Return the installation, the imports and the tree's own tests, in order."""
+    """Return the installation, the imports and the tests, in order."""
+    from tfwright.smoke import run as trying
+    from tfwright.tools.python import packages, pips
+
     venv, home = _venv(job), job.places.home
-    trials = list(_installations(job, table, wheel))
+    # pip installs with the pinned requirements, or with none and no network. The pip of an old
+    # Python cannot read every wheel of its time, so a pinned one goes first.
+    pip, others = pips.apart((*table.requirements, *table.plugins))
+    shelves = packages.offline(job.places.stores)
+    trials = [Trial("install pip", _pip(job, *shelves, *pip))] if pip else []
+    where = shelves if others else ("--no-deps", "--no-index")
+    trials.append(Trial("install", _pip(job, *where, wheel, *others)))
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
         command = venv.execution("-c", f"import {module}", home=home, extra=table.env)
@@ -157,6 +170,12 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     for name in table.tests:
         command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
         trials.append(Trial(f"test {name}", command))
+    # The smoke programs, on the first module that the recipe imports.
+    module = next(iter(table.imports), "tensorflow")
+    for name in table.smoke:
+        program = str(trying.program(name))
+        command = venv.execution(program, module, home=home, extra=table.env)
+        trials.append(Trial(name, command, smoke=True))
     return trials
 
 
@@ -179,29 +198,6 @@ def _copy(job: Job, test: str) -> Path:
     path = Path(test)
     folder = "-".join(path.with_suffix("").parts)
     return _venv(job).place.parent / "tests" / folder / path.name
-
-
-def _programs(job: Job, table: VerifyTable) -> list[Trial]:
-    """Return the recipe's smoke programs, to be run on the first module that it imports."""
-    module = next(iter(table.imports), "tensorflow")
-    venv = _venv(job)
-    home, extra = job.places.home, table.env
-    return [Trial(name, venv.program(name, module, home, extra)) for name in table.smoke]
-
-
-def _installations(job: Job, table: VerifyTable, wheel: str) -> Iterator[Trial]:
-    """Yield the runs of pip: with the pinned requirements, or with none and no network.
-
-    The pip of an old Python cannot read every wheel of its time, so a pinned one goes first.
-    """
-    from tfwright.tools.python import packages, pips
-
-    pip, others = pips.apart((*table.requirements, *table.plugins))
-    shelves = packages.offline(job.places.stores)
-    if pip:
-        yield Trial("install pip", _pip(job, *shelves, *pip))
-    where = shelves if others else ("--no-deps", "--no-index")
-    yield Trial("install", _pip(job, *where, wheel, *others))
 
 
 def _pip(job: Job, *arguments: str) -> Command:

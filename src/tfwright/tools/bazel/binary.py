@@ -10,7 +10,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError
@@ -89,7 +89,7 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     """
     wanted = _wanted(version, digests, stores)
     digest = wanted.sha256 or (_digest_of(given) if given else None)
-    if kept := _kept_anywhere(wanted, digest, stores):
+    if kept := _kept(wanted, digest, stores):
         note(f"Bazel {version} is in the store; it came from {kept.origin}")
         return kept
     # npm second: its package is a copy of the release.
@@ -104,7 +104,7 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
 def stored(version: str, digests: Mapping[str, str], stores: Sequence[Path]) -> Binary | None:
     """Return the Bazel that `obtain` would find in a store; None if it would look elsewhere."""
     wanted = _wanted(version, digests, stores)
-    return _kept_anywhere(wanted, wanted.sha256, stores)
+    return _kept(wanted, wanted.sha256, stores)
 
 
 def _wanted(version: str, digests: Mapping[str, str], stores: Sequence[Path]) -> _Wanted:
@@ -141,21 +141,13 @@ def _digest_of(given: Path) -> str:
         ) from fault
 
 
-def _kept_anywhere(wanted: _Wanted, digest: str | None, stores: Sequence[Path]) -> Binary | None:
-    """Return the binary from the first store that has it unchanged."""
-    shelves = (replace(wanted, shelf=store / "bazel") for store in stores)
-    found = (_kept(shelf, digest) for shelf in shelves)
-    return next((binary for binary in found if binary), None)
-
-
-def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
-    """Return the binary from its shelf, if it is there and unchanged.
+def _kept(wanted: _Wanted, digest: str | None, stores: Sequence[Path]) -> Binary | None:
+    """Return the binary from the first store that has it unchanged.
 
     Any digest will do if none is given.
     """
-    # about.json is written last: a directory without it holds a binary that may be cut
-    # off.
-    for about in sorted(wanted.shelf.glob("*/about.json")):
+    # about.json is written last: a directory without it holds a binary that may be cut off.
+    for about in [one for store in stores for one in sorted(store.glob("bazel/*/about.json"))]:
         path = about.with_name("bazel")
         sha256 = about.parent.name
         # A damaged file gives nothing: obtaining the binary again replaces it.
@@ -249,22 +241,20 @@ def _release(wanted: _Wanted, scratch: Path) -> Path:
     url = f"{RELEASES}/{wanted.version}/{wanted.name}"
     try:
         found = downloads.download(url, scratch / "bazel", pauses=PAUSES, alternatives=True)
-        promised = wanted.sha256 or _published(f"{url}.sha256", scratch / "sha256")
+        promised = wanted.sha256
+        if promised is None:
+            # The digest that is published next to a release; the name of the binary follows it.
+            text = scratch / "sha256"
+            downloads.download(f"{url}.sha256", text, pauses=PAUSES)
+            stated = re.match(r"[0-9a-f]{64}\b", text.read_text("utf-8", "replace"))
+            if not stated:
+                raise _NotThereError(f"{url}.sha256 holds no SHA-256")
+            promised = stated[0]
     except SupplyError as fault:
         raise _NotThereError(fault.what) from fault
     if found != promised:
         raise _other_bytes(wanted, "the official release", found, promised)
     return scratch / "bazel"
-
-
-def _published(url: str, to: Path) -> str:
-    """Return the digest that is published next to a release."""
-    downloads.download(url, to, pauses=PAUSES)
-    # The file reads like the output of sha256sum: the name of the binary follows.
-    found = re.match(r"[0-9a-f]{64}\b", to.read_text("utf-8", "replace"))
-    if not found:
-        raise _NotThereError(f"{url} holds no SHA-256")
-    return found[0]
 
 
 def _npm(wanted: _Wanted, scratch: Path) -> Path:
@@ -340,12 +330,6 @@ def workspaces(binary: Path) -> dict[str, str]:
         # A damaged file may hold anything.
         if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
             return texts
-    texts = _read_workspaces(binary)
-    files.write(kept, json.dumps(texts, indent=1))
-    return texts
-
-
-def _read_workspaces(binary: Path) -> dict[str, str]:
     texts = {}
     # A wrapper script is not an archive, and a damaged binary will say so itself.
     with (
@@ -365,4 +349,5 @@ def _read_workspaces(binary: Path) -> dict[str, str]:
                     and member.file_size <= LONGEST_WORKSPACE
                 ):
                     texts[member.filename] = jar.read(member).decode("utf-8", "replace")
+    files.write(kept, json.dumps(texts, indent=1))
     return texts

@@ -50,9 +50,26 @@ def options(binary: Path, install_root: Path) -> Options:
     kept = binary.with_name("options.json")
     if _kept(kept) is None:
         asked = {}
-        with tempfile.TemporaryDirectory(prefix="tfwright-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="tfwright-") as folder:
+            scratch = Path(folder)
             for name, topic in _TOPICS.items():
-                page = _help(binary, install_root, Path(scratch), topic)
+                argv = (
+                    str(binary),
+                    f"--output_user_root={install_root}",
+                    f"--output_base={scratch / 'base'}",
+                    # Asked without a server, which would stay for three hours, and keep the output
+                    # base open.
+                    "--batch",
+                    "help",
+                    *topic,
+                )
+                command = Command(argv, scratch, clean_environment(scratch))
+                try:
+                    page = runner.run(command, scratch / "log", remedy=installation.REMEDY)
+                except ToolError as fault:
+                    raise installation.explained(fault, binary, install_root) from fault
+                # Each page of help gets a new output base.
+                files.remove(scratch / "base")
                 # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
                 # semicolon.
                 found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
@@ -83,27 +100,6 @@ def _kept(path: Path) -> Options | None:
     if not whole or not all(isinstance(topic, dict) for topic in kept.values()):
         return None
     return Options(**kept)
-
-
-def _help(binary: Path, install_root: Path, scratch: Path, topic: tuple[str, ...]) -> str:
-    """Return a page of Bazel's help; asked without a server, outside of any workspace."""
-    argv = (
-        str(binary),
-        f"--output_user_root={install_root}",
-        f"--output_base={scratch / 'base'}",
-        # A server would stay for three hours, and keep the output base open.
-        "--batch",
-        "help",
-        *topic,
-    )
-    command = Command(argv, scratch, clean_environment(scratch))
-    try:
-        page = runner.run(command, scratch / "log", remedy=installation.REMEDY)
-    except ToolError as fault:
-        raise installation.explained(fault, binary, install_root) from fault
-    # Each page of help gets a new output base.
-    files.remove(scratch / "base")
-    return page
 
 
 @dataclass(frozen=True)

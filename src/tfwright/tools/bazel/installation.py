@@ -96,15 +96,8 @@ def _other_files(binary: Path, unpacked: Path) -> list[str]:
                 *(
                     name
                     for name, member in members.items()
-                    if not _holds(root / name, packed.read(member))
+                    if not files.holds(root / name, packed.read(member))
                 ),
             ]
     except (OSError, ValueError, zipfile.BadZipFile):
         return []
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        return files.content(path) == content
-    except OSError:
-        return False

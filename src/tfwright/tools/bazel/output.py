@@ -70,7 +70,15 @@ class Display:
     def _watch(self, line: str) -> None:
         """Read the progress off a line, if there is any on it."""
         if counted := _COUNTED.fullmatch(line):
-            self._count(_number(counted[1]), _number(counted[2]), counted[3])
+            # The first line of the bar: ``[1,615 / 4,024] Compiling path; 3s local``. With "3
+            # actions running" the actions follow, one in each of the next lines.
+            self._lists = self._expects_action = bool(_SEVERAL.fullmatch(counted[3]))
+            self._run(None if self._lists else counted[3])
+            # The total grows while Bazel still loads packages, so it is taken from each bar.
+            done, total = _number(counted[1]), _number(counted[2])
+            self.progress = replace(self.progress, done=done, total=total)
+            if not self._expects_action:
+                self._show(doing=counted[3])
         elif self._lists and line.startswith("    "):
             if self._expects_action:
                 self._expects_action = False
@@ -83,17 +91,6 @@ class Display:
         elif FAILED_ACTION.match(line):
             failures = self.progress.failures + 1
             self.progress = replace(self.progress, failures=failures)
-
-    def _count(self, done: int, total: int, doing: str) -> None:
-        """Take the first line of the bar: ``[1,615 / 4,024] Compiling path; 3s local``."""
-        # "3 actions running": the actions follow, one in each of the next lines.
-        self._lists = self._expects_action = bool(_SEVERAL.fullmatch(doing))
-        self._run(None if self._lists else doing)
-        # The total grows while Bazel still loads packages, so it is taken from each
-        # bar.
-        self.progress = replace(self.progress, done=done, total=total)
-        if not self._expects_action:
-            self._show(doing=doing)
 
     def _show(self, doing: str) -> None:
         """Note what Bazel does now, without its state, which stands first: ``[Prepa] ``."""
@@ -141,24 +138,15 @@ def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
             what = found["what"].strip()
             # Behind the status Bazel may repeat the compiler's command line.
             ending = _ENDING.fullmatch(what)
-            return Fault(
-                ending[1] if ending else what,
-                found["where"] or "",
-                _output(lines[number + 1 :], most),
-            )
+            # With --keep_going the output of later actions follows, each behind a line of Bazel's.
+            rest = lines[number + 1 :]
+            printed = "\n".join(rest[: _first(_AFTER.match, rest, len(rest))]) + "\n"
+            said = _CHATTER.sub("", _COMMAND.sub("", printed)).splitlines()
+            # Warnings can fill hundreds of lines before the error that made the compiler stop.
+            start = _first(_COMPLAINT.search, said, 0)
+            shown = tuple(said[start : start + most])
+            return Fault(ending[1] if ending else what, found["where"] or "", shown)
     return None
-
-
-def _output(lines: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return what a failed action printed, without Bazel's own lines, from its first error on."""
-    # With --keep_going the output of later actions follows, each behind a line of
-    # Bazel's.
-    end = _first(_AFTER.match, lines, len(lines))
-    printed = "\n".join(lines[:end]) + "\n"
-    lines = _CHATTER.sub("", _COMMAND.sub("", printed)).splitlines()
-    # Warnings can fill hundreds of lines before the error that made the compiler stop.
-    start = _first(_COMPLAINT.search, lines, 0)
-    return tuple(lines[start : start + most])
 
 
 def _first(matches: Callable[[str], object], lines: Sequence[str], otherwise: int) -> int:

@@ -97,7 +97,12 @@ class PrivateCache:
             # Bazel before 0.26 computes no checksum of what it took: a wrong file could be
             # the input of anything that was built.
             # Looking at a whole tree is for nothing where all came from the cache.
-            if added and not self.spoiled and self._sources_are_unchanged():
+            if added and not self.spoiled:
+                # Bazel takes a file's digest before the action that reads it: where the file
+                # changed in between, the result belongs to other sources than its entry says.
+                if json_text.record(self._record).get("tree") != self._sources():
+                    self.tally.fault("the tree changed while Bazel ran")
+                    added.clear()
                 for action, payload in sorted(added.items()):
                     self._take(action, payload)
         except OSError as fault:
@@ -192,7 +197,18 @@ class PrivateCache:
             self.tally.fault(self._refused[action])
         try:
             for blob in self._store.files_of(messages.action_result(payload)):
-                self._adopt(blob)
+                path = self._blob_link(blob.sha256)
+                if blob.sha256 == EMPTY or blob.sha256 in self._adopted:
+                    continue
+                # An entry without its files would be a miss for each later build.
+                if path.is_symlink() or not path.is_file():
+                    raise MissError("a result came without its files")
+                # Those of the cache have a second link there.
+                if path.lstat().st_nlink > 1:
+                    continue
+                if not self._store.adopt(path, blob.sha256):
+                    raise MissError("Bazel stored a file that changed meanwhile")
+                self._adopted.add(blob.sha256)
             self._store.keep_entry(self.seal.toolchain, action, self.seal.add(action, payload))
         except FAULTS as fault:
             self.tally.fault(reason(fault))
@@ -200,36 +216,10 @@ class PrivateCache:
             self.actions.append(action)
             self.tally.count("stored")
 
-    def _adopt(self, blob: Blob) -> None:
-        """Move a file in that Bazel has added. Raises MissError, OSError."""
-        path = self._blob_link(blob.sha256)
-        if blob.sha256 == EMPTY or blob.sha256 in self._adopted:
-            return
-        # An entry without its files would be a miss for each later build.
-        if path.is_symlink() or not path.is_file():
-            raise MissError("a result came without its files")
-        # Those of the cache have a second link there.
-        if path.lstat().st_nlink > 1:
-            return
-        if not self._store.adopt(path, blob.sha256):
-            raise MissError("Bazel stored a file that changed meanwhile")
-        self._adopted.add(blob.sha256)
-
     def _sources(self) -> str:
         """Return a digest of the state of all files of the tree. Raises OSError."""
         names = (*CONVENIENCE, self._tree.name)
         return trees.glance(self._tree, without=[f"{self._tree}/bazel-{name}" for name in names])
-
-    def _sources_are_unchanged(self) -> bool:
-        """Say whether the tree is as it was before the build. Raises OSError.
-
-        Bazel takes a file's digest before the action that reads it: where the file changed in
-        between, the result belongs to other sources than its entry says.
-        """
-        if json_text.record(self._record).get("tree") == self._sources():
-            return True
-        self.tally.fault("the tree changed while Bazel ran")
-        return False
 
     def _blob_link(self, sha256: str) -> Path:
         return self._made(sha256 if self._flat else f"cas/{sha256[:2]}/{sha256}")

@@ -17,12 +17,11 @@ from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
 
 FROM = re.compile(r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*", re.IGNORECASE)
-FIRST_WORD = re.compile(r"\s*FROM\b", re.IGNORECASE)
 ARG = re.compile(r'ARG\s+(\w+)=(?:"([^"]*)"|(\S+))\s*', re.IGNORECASE)
 TAKEN = re.compile(r"--from=(\S+)|--mount=\S*?\bfrom=([^,\s]+)", re.IGNORECASE)
 """What `COPY` and `RUN` name to take files of."""
 MOST_HALVES = 20
-"""Lines that a FROM is put together from."""
+"""Lines that an instruction is put together from."""
 DIRECTIVE = re.compile(r"^\W*#\s*escape\s*=.*$", re.IGNORECASE | re.MULTILINE)
 VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 PINNED = re.compile(r"(.+@)?sha256:[0-9a-f]{64}")
@@ -54,7 +53,10 @@ def _unpinned(text: str) -> Iterator[tuple[int, str]]:
     stages = {"scratch"}
     arguments = dict[str, str]()
     count = 0
-    for number, line in _instructions(text):
+    lines = text.removeprefix("\ufeff").split("\n")
+    # From each line on: the end of a here-document may look like the first half of a FROM.
+    for number in range(len(lines)):
+        line = _joined(lines[number : number + MOST_HALVES])
         # An ARG after the first FROM is one of that stage, and no later FROM sees it.
         if not count and (given := ARG.fullmatch(line)):
             arguments[given[1]] = given[2] or given[3] or ""
@@ -65,42 +67,28 @@ def _unpinned(text: str) -> Iterator[tuple[int, str]]:
             # The Containerfile's own arguments are filled in.
             image = VARIABLE.sub(lambda found: arguments.get(found[1], found[0]), name)
             if image.lower() not in stages and not PINNED.fullmatch(image):
-                yield number, image
+                yield number + 1, image
         if named:
             # Later instructions name a stage by its name or by its number.
             stages |= {str(count), (named[2] or str(count)).lower()}
             count += 1
 
 
-def _instructions(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the instructions of a Containerfile, and whatever else might be a FROM."""
-    lines = text.removeprefix("\ufeff").split("\n")
-    place = 0
-    while place < len(lines):
-        begun = place
-        instruction, place = _joined(lines, begun, len(lines))
-        yield begun + 1, instruction
-        for inner in range(begun + 1, place):
-            # The end of a here-document may look like the first half of a line.
-            if FIRST_WORD.match(lines[inner]):
-                yield inner + 1, _joined(lines, inner, inner + MOST_HALVES)[0]
-
-
-def _joined(lines: Sequence[str], start: int, end: int) -> tuple[str, int]:
-    """Return an instruction, joined as podman joins lines, and the number of the line after it."""
+def _joined(lines: Sequence[str]) -> str:
+    """Return the instruction that lines begin with, joined as podman joins lines."""
     whole = ""
-    for number in range(start, min(end, len(lines))):
+    for line in lines:
         # A comment is dropped also between two halves, and its last character joins nothing.
-        comment = lines[number].lstrip().startswith("#")
+        comment = line.lstrip().startswith("#")
         if comment and not whole:
-            return "", number + 1
-        if comment or (whole and not lines[number].strip()):
+            return ""
+        if comment or (whole and not line.strip()):
             continue
-        half = lines[number].rstrip()
+        half = line.rstrip()
         if not half.endswith("\\"):
-            return (whole + half).strip(), number + 1
+            return (whole + half).strip()
         whole += half[:-1]
-    return whole.strip(), min(end, len(lines))
+    return whole.strip()
 
 
 def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = None) -> KeptImage:

@@ -12,8 +12,8 @@ import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -95,8 +95,13 @@ class Container:
         own = _namespace(self.first)
         for status in Path("/proc").glob("[0-9]*/status"):
             process = int(status.parent.name)
-            if _namespace(process) == own and _number_inside(status) == pid:
-                return process
+            # "NSpid: 4711 12": the number in each namespace, from the host's inwards.
+            with suppress(OSError):
+                inside = re.search(
+                    r"^NSpid:.*\s(\d+)$", status.read_text("ascii", "replace"), re.MULTILINE
+                )
+                if inside and int(inside[1]) == pid and _namespace(process) == own:
+                    return process
         return None
 
 
@@ -107,8 +112,10 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
     Raises HostError if the engine is missing, ToolError if it cannot start the container.
     """
     insist(plan.engine)
-    # After a loss of power nothing has ended what the last start left.
-    remove_left(plan.job, plan.engine)
+    # After a loss of power nothing has ended what the last start of the same job left.
+    wanted = f"--filter=label={LABEL}={plan.job}"
+    for left in runner.answer(client(plan.engine, "ps", "--all", "--quiet", wanted)).split():
+        runner.answer(_removal(plan.engine, left))
     with tempfile.TemporaryDirectory(prefix="tfwright-box-") as scratch:
         load(plan.image, Path(scratch), plan.engine)
         pipe = Path(scratch, "alive")
@@ -206,9 +213,9 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
     # Docker writes "sha256:" before it, podman does not.
     if runner.answer(asked).removeprefix("sha256:") == identifier:
         return
+    blobs = image.layout / "blobs/sha256"
     if engine == "docker":
         archive = scratch / "image.tar"
-        blobs = image.layout / "blobs/sha256"
         (config, *layers) = image.manifest.parts
         names = [part.removeprefix("sha256:") for part in layers]
         listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
@@ -221,7 +228,17 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
                 output.add(blobs / name, name)
         command = client(engine, "load", "--quiet", "--input", str(archive))
     else:
-        folder = _as_directory(image, scratch / "image")
+        # podman's ``dir:`` keeps the manifest as it is. ``oci:`` would refuse Docker's, and would
+        # want to know which manifest of a list is meant.
+        # https://github.com/containers/image/blob/main/directory/directory_transport.go
+        folder = scratch / "image"
+        folder.mkdir()
+        (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
+        manifest = image.manifest.digest.removeprefix("sha256:")
+        (folder / "manifest.json").symlink_to(blobs / manifest)
+        for part in dict.fromkeys(image.manifest.parts):
+            name = part.removeprefix("sha256:")
+            (folder / name).symlink_to(blobs / name)
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
     _output_of(command, scratch / "load.log", f"Look at what {engine} says above.")
 
@@ -233,32 +250,6 @@ def _output_of(command: Command, log: Path, remedy: str) -> str:
     except ToolError as fault:
         evidence = replace(fault.evidence, log=None)
         raise ToolError(fault.what, remedy=remedy, evidence=evidence) from fault
-
-
-def _as_directory(image: KeptImage, folder: Path) -> Path:
-    """Lay an image out as podman's ``dir:`` takes it; links, no copies.
-
-    That form keeps the manifest as it is. ``oci:`` would refuse Docker's, and would want to know
-    which manifest of a list is meant.
-    https://github.com/containers/image/blob/main/directory/directory_transport.go
-    """
-    folder.mkdir()
-    blobs = image.layout / "blobs/sha256"
-    (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
-    (folder / "manifest.json").symlink_to(blobs / image.manifest.digest.removeprefix("sha256:"))
-    for part in dict.fromkeys(image.manifest.parts):
-        name = part.removeprefix("sha256:")
-        (folder / name).symlink_to(blobs / name)
-    return folder
-
-
-def remove_left(job: str, engine: Engine = "podman") -> Sequence[str]:
-    """Remove what an earlier start of the same job left; return what was removed."""
-    listing = client(engine, "ps", "--all", "--quiet", f"--filter=label={LABEL}={job}")
-    left = runner.answer(listing).split()
-    for identifier in left:
-        runner.answer(_removal(engine, identifier))
-    return left
 
 
 def _removal(engine: Engine, identifier: str) -> Command:
@@ -286,12 +277,12 @@ def _started(plan: ContainerPlan, scratch: Path) -> Container:
 
 def client(engine: Engine, *arguments: str) -> Command:
     """Return a command of an engine, which runs on the host even while a container is open."""
-    return Command((engine, QUIET_CLIENT, *arguments), Path("/"), client_environment(), here=True)
+    return here(engine, QUIET_CLIENT, *arguments)
 
 
-def client_environment() -> Mapping[str, str]:
-    """Return what a client needs of the caller's environment: also where logins are kept."""
-    return of_caller(CLIENT_VARIABLES)
+def here(*argv: str) -> Command:
+    """Return a command on the host with what it needs of the caller, also where logins are kept."""
+    return Command(argv, Path("/"), of_caller(CLIENT_VARIABLES), here=True)
 
 
 def _namespace(pid: int) -> str:
@@ -299,14 +290,3 @@ def _namespace(pid: int) -> str:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:
         return ""
-
-
-def _number_inside(status: Path) -> int:
-    """Return a process's number in its innermost namespace."""
-    try:
-        text = status.read_text("ascii", "replace")
-    except OSError:
-        return 0
-    # "NSpid: 4711 12": the number in each namespace, from the host's inwards.
-    found = re.search(r"^NSpid:.*\s(\d+)$", text, re.MULTILINE)
-    return int(found[1]) if found else 0

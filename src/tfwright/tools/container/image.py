@@ -111,7 +111,18 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
     """
     content = _document(layout, digest)
     if "manifests" in content:
-        chosen = _for_this_machine(layout, content["manifests"])
+        machine = MACHINES.get(platform.machine(), platform.machine())
+        wanted = {"os": "linux", "architecture": machine}
+        listed = content["manifests"] if isinstance(content["manifests"], list) else []
+        chosen = ""
+        for entry in (entry for entry in listed if isinstance(entry, dict)):
+            kind = entry.get("platform")
+            fits = isinstance(kind, dict) and kind.items() >= wanted.items()
+            # It becomes a path.
+            if fits and not chosen and DIGEST.fullmatch(str(entry.get("digest"))):
+                chosen = str(entry["digest"])
+        if not chosen:
+            raise _damaged(layout, f"it has no image for Linux on {machine}")
         if not (layout / "blobs/sha256" / chosen.removeprefix("sha256:")).exists():
             return ImageManifest(chosen)
         digest = chosen
@@ -124,20 +135,6 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
         raise _damaged(layout, f"{digest} is not an image's manifest")
     parts = tuple(str(part.get("digest", "")) for part in described)
     return ImageManifest(digest, kind, parts)
-
-
-def _for_this_machine(layout: Path, manifests: object) -> str:
-    """Return the digest of the manifest for Linux and this machine."""
-    wanted = MACHINES.get(platform.machine(), platform.machine())
-    for entry in manifests if isinstance(manifests, list) else []:
-        kind = entry.get("platform") if isinstance(entry, dict) else None
-        named = kind if isinstance(kind, dict) else {}
-        digest = str(entry.get("digest", "")) if named else ""
-        fits = named.get("architecture") == wanted and named.get("os") == "linux"
-        # It becomes a path.
-        if fits and DIGEST.fullmatch(digest):
-            return digest
-    raise _damaged(layout, f"it has no image for Linux on {wanted}")
 
 
 def add(root: Path, vault: Path) -> KeptImage:

@@ -112,8 +112,7 @@ def _asked(name: str, digest: str) -> pipes.Collected:
 def _skopeo(verb: str, *arguments: str) -> Command:
     # Only a question has a time limit: an image may have gigabytes.
     limit = (f"--command-timeout={ANSWER_SECONDS}s",) if verb == "inspect" else ()
-    env = engine.client_environment()
-    return Command(("skopeo", *limit, verb, *arguments), Path("/"), env, here=True)
+    return engine.here("skopeo", *limit, verb, *arguments)
 
 
 def _has_tls(name: str) -> str:

@@ -73,7 +73,11 @@ class Merge:
             ours = place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
             merged = self._merged(ours, before, _patched(before, file))
             # One hunk after the other leaves less to resolve than git does where all lines changed.
-            if _is_unreadable(merged, file):
+            # So does a conflict much larger than the patch, as after a file was indented again.
+            conflicts = re.findall(r"(?ms)^<<<<<<< .*?^>>>>>>> ", merged)
+            lines = sum(str(conflict).count("\n") for conflict in conflicts)
+            of_patch = sum(len(hunk.before) + len(hunk.after) for hunk in file.hunks)
+            if lines > LARGEST_CONFLICT + 3 * of_patch:
                 merged = _patched(ours, file, conflicts=True)
             _write(place, merged)
             if unresolved(place):
@@ -164,14 +168,6 @@ def _conflict(ours: Sequence[str], hunk: Hunk) -> list[str]:
         *hunk.after,
         f">>>>>>> {LABELS[2]}\n",
     ]
-
-
-def _is_unreadable(merged: str, file: FilePatch) -> bool:
-    """Say whether conflicts are much larger than the patch, as after a file was indented again."""
-    conflicts = re.findall(r"(?ms)^<<<<<<< .*?^>>>>>>> ", merged)
-    lines = sum(str(conflict).count("\n") for conflict in conflicts)
-    of_patch = sum(len(hunk.before) + len(hunk.after) for hunk in file.hunks)
-    return lines > LARGEST_CONFLICT + 3 * of_patch
 
 
 def _rejected(file: FilePatch) -> str:

@@ -33,6 +33,7 @@ LEFTOVERS = (
 )
 """What a git that was killed leaves behind, and GitPython."""
 REMEDY = "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
+SILENT = "Check the network, or name a mirror that has it in the host file: [mirrors]"
 
 
 @dataclass(frozen=True)
@@ -282,14 +283,7 @@ class PinnedMirror(GitRepository):
         if lacking(self, pin) == []:
             return
         before, begun = size(self.path), time.monotonic()
-        self._transfer()
-        seconds, brought = time.monotonic() - begun, size(self.path) - before
-        whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
-        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB{whole}")
-
-    def _transfer(self) -> None:
-        """Bring the commit, then the wanted files that did not come with it."""
-        pin, origin = self._pin, self._origin
+        # The commit, then the wanted files that did not come with it.
         try:
             transport.insist_on_host(origin.address)
             if lacking(self, pin) is None:
@@ -304,7 +298,7 @@ class PinnedMirror(GitRepository):
             raise SupplyError(
                 f"{pin} could not be fetched from {origin.address}: "
                 f"{fault.what.removeprefix('git failed: ')}",
-                remedy=f"{REMEDY}.",
+                remedy=f"{SILENT if isinstance(fault, SilentServerError) else REMEDY}.",
                 evidence=fault.evidence,
             ) from fault
         absent = lacking(self, pin)
@@ -315,6 +309,9 @@ class PinnedMirror(GitRepository):
             )
         if absent:
             raise self._incomplete(absent)
+        seconds, brought = time.monotonic() - begun, size(self.path) - before
+        whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
+        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB{whole}")
 
     def _fetch(self, *arguments: str) -> None:
         command = transport.fetching(self, *arguments, progress=True)

@@ -120,7 +120,11 @@ def _chain(fault: BaseException) -> Iterator[BaseException]:
 
 
 def get(
-    session: "requests.Session", url: str, headers: Mapping[str, str] = PLAIN, method: str = "GET"
+    session: "requests.Session",
+    url: str,
+    headers: Mapping[str, str] = PLAIN,
+    method: str = "GET",
+    timeout: tuple[float, float] = TIMEOUT,
 ) -> "requests.Response":
     """Ask for a url and follow redirects; nothing of the body is read.
 
@@ -132,7 +136,7 @@ def get(
         if time.monotonic() > end:
             why = f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
             raise RequestError(FaultKind.SLOW, why)
-        response = session.request(method, url, stream=True, timeout=TIMEOUT, headers=headers)
+        response = session.request(method, url, stream=True, timeout=timeout, headers=headers)
         location = response.headers.get("Location")
         if response.status_code not in {301, 302, 303, 307, 308} or location is None:
             return response
@@ -198,16 +202,16 @@ class Availability:
     """In bytes, where it states it."""
 
 
-def ask(url: str) -> Availability:
+def ask(url: str, timeout: tuple[float, float] = TIMEOUT) -> Availability:
     """Ask for the head of a file; where that is refused, for the file, without reading it."""
     from tfwright.tools.http import connections
 
     try:
         with connections.session() as session:
-            answer = get(session, url, method="HEAD")
+            answer = get(session, url, method="HEAD", timeout=timeout)
             if answer.status_code in NO_HEAD:
                 answer.close()
-                answer = get(session, url)
+                answer = get(session, url, timeout=timeout)
             with answer:
                 size = content_length(answer) if answer.ok else None
                 return Availability(answer.ok, status(answer), size)

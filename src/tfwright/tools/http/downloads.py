@@ -466,27 +466,32 @@ class _Run:
         """Wait for a file that can continue; None when the run is over."""
         with self.turn:
             while not self._over():
-                for transfer in filter(self._ready, self.waiting):
-                    self.waiting.remove(transfer)
-                    self.hosts[transfer.host].busy += 1
-                    return transfer
+                for transfer in self.waiting:
+                    host = self.hosts[transfer.host]
+                    rested = max(transfer.not_before, host.rests_until) <= time.monotonic()
+                    # A file of a lost host goes on at once: it fails, and turns to its next url.
+                    if host.gone or (rested and host.busy < self.limits.per_host):
+                        self.waiting.remove(transfer)
+                        host.busy += 1
+                        return transfer
                 self.turn.wait(TICK)
         return None
 
-    def _ready(self, transfer: _Transfer) -> bool:
-        host = self.hosts[transfer.host]
-        rested = max(transfer.not_before, host.rests_until) <= time.monotonic()
-        # A file of a lost host is ready at once: it fails, and turns to its next url.
-        return bool(host.gone) or (rested and host.busy < self.limits.per_host)
-
     def _advance(self, transfer: _Transfer, session: "requests.Session") -> None:
         """Make one attempt; keep the file if it is complete, or decide how to continue."""
-        host = self.hosts[transfer.host]
+        host, done = self.hosts[transfer.host], True
         try:
-            transfer.partial = transfer.partial or Partial(transfer.to, transfer.wanted.sha256)
-            fault = self._attempt(transfer, transfer.partial, session)
-            if fault:
-                self._decide(transfer, transfer.partial, fault)
+            partial = transfer.partial or Partial(transfer.to, transfer.wanted.sha256)
+            transfer.partial = partial
+            try:
+                self._receive(transfer, partial, session)
+            except RequestError as fault:
+                # A server that announces more than it has ends every answer with a cut, also the
+                # complete one, and another one does not hang up.
+                final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
+                done = not final and partial.whole()
+                if not done:
+                    self._decide(transfer, partial, fault)
         except BusyError:
             # Another process brings the file.
             transfer.not_before = time.monotonic() + TICK
@@ -499,22 +504,9 @@ class _Run:
             with self.turn:
                 host.busy -= 1
                 self.turn.notify()
-        if not fault:
-            transfer.partial.keep()
+        if done:
+            partial.keep()
             transfer.conclude(obtained=True, url=transfer.url)
-
-    def _attempt(
-        self, transfer: _Transfer, partial: Partial, session: "requests.Session"
-    ) -> RequestError | None:
-        """Ask a url once; return what is wrong with its answer, None if the file is complete."""
-        try:
-            self._receive(transfer, partial, session)
-        except RequestError as fault:
-            # A server that announces more than it has ends every answer with a cut, also the
-            # complete one, and another one does not hang up.
-            final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
-            return fault if final or not partial.whole() else None
-        return None
 
     def _receive(self, transfer: _Transfer, partial: Partial, session: "requests.Session") -> None:
         """Bring what is missing of a file; it is complete and right unless an error is raised.

@@ -5,9 +5,8 @@ import hashlib
 import os
 import shutil
 from collections import deque
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -65,7 +64,7 @@ class Partial:
         self._settle(AHEAD - 1)
         self._hashing.append(self._hasher.submit(self._digest.update, piece))
         rest = memoryview(piece)
-        with _naming(self._path):
+        with disk.explained(self._path):
             while rest:
                 rest = rest[self._stream.write(rest) :]
             self.size += len(piece)
@@ -105,7 +104,7 @@ class Partial:
         """
         if self._known and not self.whole():
             raise ValueError(f"{self._path} does not have the digest {self._known}")
-        with _naming(self._path):
+        with disk.explained(self._path):
             os.fchmod(self._stream.fileno(), 0o444)
             os.fsync(self._stream.fileno())
             self._path.replace(self._final)
@@ -128,7 +127,7 @@ def _locked(path: Path) -> BinaryIO:
 
     The kernel drops the lock when the process ends, however it ends.
     """
-    with _naming(path):
+    with disk.explained(path):
         while True:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -143,25 +142,9 @@ def _locked(path: Path) -> BinaryIO:
             except BlockingIOError:
                 stream.close()
                 raise BusyError from None
-            if _is_still(stream, path):
-                stream.seek(0)
-                return stream
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+                    stream.seek(0)
+                    return stream
             # Another writer finished the file, and gave it its name, before we had the lock.
             stream.close()
-
-
-def _is_still(stream: BinaryIO, path: Path) -> bool:
-    """Tell whether `path` still names the open file."""
-    try:
-        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Turn what a disk answers to a write into a HostError that names the file."""
-    try:
-        yield
-    except OSError as fault:
-        raise disk.failure(fault, path) from fault

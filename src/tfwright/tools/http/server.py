@@ -151,7 +151,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _about(self, page: Path) -> dict[str, str]:
         """Return the headers of a file, whatever is sent of it."""
         packaged = self.path.startswith("/packages/")
-        kind = _type_of(page, self.folder)
+        guessed, packed = mimetypes.guess_type(page.name)
+        kind = TYPES.get(page.suffix) or ("application/gzip" if packed else guessed)
+        kind = kind or "application/octet-stream"
+        if page.name == "index.json" and page.relative_to(self.folder).parts[0] in {"simple", "r"}:
+            kind = JSON_TYPE
+        elif kind.startswith("text/"):
+            kind += "; charset=utf-8"
         about = {"Cache-Control": FOR_EVER if packaged else ASK_AGAIN, "Content-Type": kind}
         # The same address gives HTML or JSON: a cache must keep both apart.
         return about | ({} if packaged else {"Vary": "Accept"})
@@ -294,13 +300,3 @@ def prefers_json(accepted: str) -> bool:
     names = (JSON_TYPE, "application/vnd.pypi.simple.latest+json")
     json, html = weight_of(*names), weight_of("text/html", *HTML_TYPES)
     return json > html or (0 < json == html and any(name in weights for name in names))
-
-
-def _type_of(page: Path, folder: Path) -> str:
-    top = page.relative_to(folder).parts[0]
-    if page.name == "index.json" and top in {"simple", "r"}:
-        return JSON_TYPE
-    guessed, packed = mimetypes.guess_type(page.name)
-    kind = TYPES.get(page.suffix) or ("application/gzip" if packed else guessed)
-    kind = kind or "application/octet-stream"
-    return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind

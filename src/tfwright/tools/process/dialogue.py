@@ -84,9 +84,16 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
             texts.append(listener.text())
             if not asks:
                 break
-            # What the respondent raises passes through `_talking`, which ends the
-            # program.
-            child.sendline(_typed(respondent.answer(listener.text())))
+            # What is raised here passes through `_talking`, which ends the program.
+            answer = respondent.answer(listener.text())
+            if (size := len(answer.encode())) > LONGEST_ANSWER:
+                raise RecipeError(
+                    f"An answer of {size:,} bytes is longer than a terminal takes as one line",
+                    remedy='Set by = "environment" in the recipe\'s [configure], or shorten the '
+                    "answer.",
+                    evidence=Evidence(lines=(answer[:LONGEST_LINE],)),
+                )
+            child.sendline(answer)
             patience = timeout
         deadline = time.monotonic() + GRACE_SECONDS
         while child.isalive() and time.monotonic() < deadline:
@@ -95,17 +102,6 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
         # Bazel.
         status = -child.signalstatus if child.signalstatus else child.exitstatus or 0
     return Spoken("".join(texts), status)
-
-
-def _typed(answer: str) -> str:
-    """Return an answer that a terminal takes as one line."""
-    if len(answer.encode()) <= LONGEST_ANSWER:
-        return answer
-    raise RecipeError(
-        f"An answer of {len(answer.encode()):,} bytes is longer than a terminal takes as one line",
-        remedy='Set by = "environment" in the recipe\'s [configure], or shorten the answer.',
-        evidence=Evidence(lines=(answer[:LONGEST_LINE],)),
-    )
 
 
 class _LostError(Exception):
@@ -135,7 +131,14 @@ class _Listener:
         while True:
             # EOF says that the program closed its terminal, TIMEOUT only that it paused.
             try:
-                self._add(self.child.read_nonblocking(CHUNK, SETTLE_SECONDS))
+                piece = self.child.read_nonblocking(CHUNK, SETTLE_SECONDS)
+                self.quiet_since = time.monotonic()
+                self.looked = self.waited = False
+                self.pieces.append(piece)
+                self.size += len(piece)
+                # A line end may have come in two pieces.
+                # Only the end: searching all of a growing text took quadratic time.
+                self.end = (self.end + piece).replace("\r\n", "\n")[-END:]
             except pexpect.EOF:
                 return False
             except pexpect.TIMEOUT:
@@ -161,35 +164,18 @@ class _Listener:
             return True
         self.looked = True
         if time.monotonic() - self.quiet_since > QUIET_SECONDS:
-            self.waited = self._waits()
+            pid, self.waited = self.child.pid, False
+            if not pseudo_terminal.has_unread_line(self.child):
+                # Linux shows in which system call a process waits; elsewhere the text has to do.
+                # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
+                waits = pseudo_terminal.waits_for_input(pid) if pid else None
+                self.waited = self.end.endswith(_QUESTION_ENDS) if waits is None else waits
             self.quiet_since = time.monotonic()
         return False
 
     def text(self) -> str:
         """Return all that was heard, with plain line ends."""
         return "".join(self.pieces).replace("\r\n", "\n")
-
-    def _add(self, piece: str) -> None:
-        self.quiet_since = time.monotonic()
-        self.looked = self.waited = False
-        self.pieces.append(piece)
-        self.size += len(piece)
-        # A line end may have come in two pieces.
-        # Only the end: searching all of a growing text took quadratic time.
-        self.end = (self.end + piece).replace("\r\n", "\n")[-END:]
-
-    def _waits(self) -> bool:
-        """Say whether a silent program waits for an answer to a question that is not known."""
-        pid = self.child.pid
-        if pseudo_terminal.has_unread_line(self.child):
-            return False
-        # Linux shows in which system call a process waits; elsewhere the text has to
-        # do.
-        waits = pseudo_terminal.waits_for_input(pid) if pid else None
-        if waits is not None:
-            return waits
-        # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
-        return self.end.endswith(_QUESTION_ENDS)
 
 
 @contextmanager

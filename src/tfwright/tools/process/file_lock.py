@@ -40,7 +40,13 @@ def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) ->
     stay. Raises LockHeldError naming the holder if another process has it, unless `wait` is set,
     and HostError if there can be no lock file.
     """
-    with _opened(path) as stream:
+    with disk.explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # O_NONBLOCK: a named pipe in its place is an error, and not waited for.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o666)
+    # Without a buffer: what a full disk refuses is not tried a second time when it is closed.
+    with os.fdopen(descriptor, "ab", buffering=0) as stream:
         _acquire(stream, path, wait=wait, remedy=remedy)
         # On a full disk the lock holds all the same; only its description is missing.
         with suppress(OSError):
@@ -52,19 +58,6 @@ def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) ->
             HELD.remove(stream.fileno())
             with suppress(OSError):
                 os.ftruncate(stream.fileno(), 0)
-
-
-def _opened(path: Path) -> IO[bytes]:
-    """Open a lock file, which is made if there is none."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Without a buffer: what a full disk refuses is not tried a second time when it
-        # is closed.
-        # O_NONBLOCK: a named pipe in its place is an error, and not waited for.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-        return os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
-    except OSError as fault:
-        raise disk.failure(fault, path) from fault
 
 
 def _describe(stream: IO[bytes], doing: str) -> None:

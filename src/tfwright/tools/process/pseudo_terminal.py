@@ -142,7 +142,12 @@ def waits_for_input(session: int) -> bool | None:
     if read is None or not (PROCESSES / "self/syscall").exists():
         return None
     answer: bool | None = False
-    for process in _members(session):
+    for process in PROCESSES.iterdir():
+        try:
+            if not process.name.isdigit() or os.getsid(int(process.name)) != session:
+                continue
+        except OSError:
+            continue
         call = _system_call(process)
         # A line editor polls the terminal, but so does a program that waits for its
         # server.
@@ -151,15 +156,6 @@ def waits_for_input(session: int) -> bool | None:
         elif call[0] == read and _is_terminal(process, call[1]) and _sleeps(process):
             return True
     return answer
-
-
-def _members(session: int) -> Iterator[Path]:
-    """Yield the directories in /proc of a session's processes."""
-    for directory in PROCESSES.iterdir():
-        if directory.name.isdigit():
-            with suppress(OSError):
-                if os.getsid(int(directory.name)) == session:
-                    yield directory
 
 
 def _system_call(process: Path) -> tuple[int, int] | None:

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import termios
@@ -14,12 +13,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
-from tfwright.documents import filesystem
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import disk, files
-from tfwright.tools.process import command as programs
 from tfwright.tools.process import file_lock, isolation
-from tfwright.tools.process.command import Command, clean_environment, placed
+from tfwright.tools.process.command import Command, placed
 
 UMASK = 0o022
 TAIL_LINES = 15
@@ -246,38 +243,3 @@ def become(command: Command) -> NoReturn:
     env = dict(command.env)
     # execve and not execvpe: which program it is was decided with the command.
     os.execve(program, command.argv, env)  # noqa: S606 a fixed program, no shell
-
-
-def read_crontab() -> str:
-    """Return the user's crontab; empty if there is none yet. Raises HostError without cron."""
-    ended = _crontab("-l", given="")
-    # Without a crontab it fails, and says so.
-    return ended.stdout if ended.returncode == 0 else ""
-
-
-def write_crontab(text: str) -> None:
-    """Put another crontab in its place; raise HostError if cron refuses it."""
-    ended = _crontab("-", given=text)
-    if ended.returncode:
-        raise HostError(
-            "crontab refused the new table",
-            remedy="Add the line by hand with 'crontab -e'.",
-            evidence=Evidence(lines=tuple(ended.stderr.splitlines()[-5:])),
-        )
-
-
-def _crontab(argument: str, given: str) -> "subprocess.CompletedProcess[str]":
-    # By the system's own PATH, as cron itself would find it.
-    program = shutil.which("crontab", path=":".join(programs.SYSTEM_PATH))
-    if program is None:
-        raise HostError(
-            "This host has no crontab", remedy="Install cron, or use --install user (systemd)."
-        )
-    return subprocess.run(  # noqa: S603 a program of the system with a fixed argument
-        [program, argument],
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean_environment(filesystem.home()),
-    )

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from tfwright.errors import SupplyError, ToolError, invoke
 from tfwright.tools import files
 from tfwright.tools.process import runner
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
 PAGE = "index.html"
@@ -81,24 +82,16 @@ def supply(
             if offline_only:
                 raise
             found = bring(python, wanted, Path(folder, "brought"), log)
-        kept = _keep_new(found, vault)
+        kept = [f"{files.sha256(path)}/{path.name}" for path in found]
+        # Also a file that was at hand may have come from a folder of this host's pip.
+        new = {
+            path: (path.name, place.partition("/")[0])
+            for path, place in zip(found, kept, strict=True)
+            if not _is_sound(shelf(vault) / place)
+        }
+        keep(new, vault)
     files.write(_record(python, pins, vault), "".join(f"{place}\n" for place in kept))
     return [shelf(vault) / place for place in kept]
-
-
-def _keep_new(found: Iterable[Path], vault: Path) -> list[str]:
-    """Keep the files that the vault lacks; return where all of them are on its shelf."""
-    places = []
-    new = {}
-    for path in found:
-        digest = files.sha256(path)
-        place = f"{digest}/{path.name}"
-        places.append(place)
-        # Also a file that was at hand may have come from a folder of this host's pip.
-        if not _is_sound(shelf(vault) / place):
-            new[path] = (path.name, digest)
-    keep(new, vault)
-    return places
 
 
 def _supplied(python: Path, pins: Sequence[str], vault: Path) -> list[Path]:
@@ -182,16 +175,24 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     # What the pins need is pinned as well: pip must not choose more.
     where = ("--no-deps", "--dest", str(folder))
     command = package_clients.pip(python, "download", *where, *options, cwd=folder)
+    remedy = UNFETCHED if "--no-index" in options else ""
+    run_pip(command, log, "could not download the packages", remedy)
+    return sorted(folder.iterdir())
+
+
+def run_pip(command: Command, log: Path, what: str, remedy: str = "") -> None:
+    """Run pip; raise SupplyError with `what` it failed to do, and its first complaint.
+
+    Without a remedy it is about the index.
+    """
     try:
-        runner.run(command, log, remedy=UNFETCHED)
+        runner.run(command, log, remedy=remedy)
     except ToolError as fault:
-        asked = "--no-index" not in options
         raise SupplyError(
-            f"pip could not download the packages: {complaint(log)}",
-            remedy=package_clients.pip_remedy(fault) if asked else UNFETCHED,
+            f"pip {what}: {complaint(log)}",
+            remedy=remedy or package_clients.pip_remedy(fault),
             evidence=fault.evidence,
         ) from fault
-    return sorted(folder.iterdir())
 
 
 def listed(file: Path, requirements: Iterable[str]) -> tuple[str, str]:

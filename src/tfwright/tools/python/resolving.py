@@ -1,10 +1,10 @@
 """All packages that some packages need, at the versions that pip of the target Python chooses."""
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import json_text
 from tfwright.tools.process import runner
 from tfwright.tools.python import package_clients, packages, pips, venv
@@ -58,9 +58,10 @@ def closure(
             options.append(f"--constraint={constraints}")
         _install(home, wanted, options, log, _REMEDY)
         chosen = _installed(home, log)
-    named = {packages.name_of(line) for line in wanted}
+    # The extras of a package decide what it needs, so that the pin keeps them.
+    named = {packages.name_of(line): re.sub(r"[^\[]*(\[.*?\])?.*", r"\1", line) for line in wanted}
     pins = chosen.items() - {item for item in fresh.items() if item[0] not in named}
-    return tuple(sorted(f"{name}=={version}" for name, version in pins))
+    return tuple(sorted(f"{name}{named.get(name, '')}=={version}" for name, version in pins))
 
 
 def _installed(home: Path, log: Path) -> dict[str, str]:
@@ -79,11 +80,4 @@ def _install(
     """Let the pip of a venv choose versions, and install them."""
     listed = packages.listed(home.with_name("requirements.txt"), requirements)
     command = package_clients.pip(home / "bin/python", "install", *options, *listed, cwd=home)
-    try:
-        runner.run(command, log, remedy=remedy)
-    except ToolError as fault:
-        raise SupplyError(
-            f"pip found no versions for {', '.join(requirements)}: {packages.complaint(log)}",
-            remedy=remedy,
-            evidence=fault.evidence,
-        ) from fault
+    packages.run_pip(command, log, f"found no versions for {', '.join(requirements)}", remedy)

@@ -24,7 +24,6 @@ from tfwright.tools.python import package_clients, packages, pips
 from tfwright.tools.trees import TreeContent
 
 _HASH = " --hash=sha256:"
-_LAST_WITHOUT_VENV = (3, 2)
 _FULL_VERSION = re.compile(r"^\d+\.\d+\.\d+\S*$", re.MULTILINE | re.ASCII)
 DONE = "complete"
 """The marker that is written last: scripts of a venv hold its path, so it cannot be made elsewhere
@@ -188,33 +187,32 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
     files.write(_record(home), f"{' '.join(map(str, trees.content(home)))}\n")
 
 
+def creation(interpreter: str, version: str, place: Path, home: Path, *options: str) -> Command:
+    """Return the making of an empty venv; Python 2 needs virtualenv for it."""
+    # Of the interpreter itself: its own module makes a venv of exactly its version.
+    module = "virtualenv" if version.startswith("2.") else "venv"
+    argv = (interpreter, "-m", module, *options, str(place))
+    return Command(argv, place.parent, clean_environment(home))
+
+
 def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
-    """Make an empty venv; Python 2 needs virtualenv for it."""
-    modern = _is_modern(version)
-    module = "venv" if modern else "virtualenv"
-    remedy = remedy_without(interpreter, version)
+    """Make an empty venv. Raises HostError if the interpreter cannot."""
     # A link to an interpreter of an image would be broken on the host.
     copies = ("--copies",) if open_container() else ()
-    argv = (str(interpreter), "-m", module, *copies, str(home))
-    command = Command(argv, home.parent, clean_environment(home.parent))
+    command = creation(str(interpreter), version, home, home.parent, *copies)
     try:
-        runner.run(command, log, remedy=remedy)
+        runner.run(command, log, remedy=remedy_without(interpreter, version))
     except ToolError as fault:
         raise HostError(
-            f"{interpreter} (Python {version}) cannot make a {module}",
+            f"{interpreter} (Python {version}) cannot make a {command.argv[2]}",
             remedy=fault.remedy,
             evidence=fault.evidence,
         ) from fault
 
 
-def _is_modern(version: str) -> bool:
-    # As numbers: "3.10" is later than "3.2".
-    return tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
-
-
 def remedy_without(interpreter: Path, version: str) -> str:
     """Say what to install where an interpreter cannot make a venv."""
-    if _is_modern(version):
+    if not version.startswith("2."):
         line = ".".join(version.split(".")[:2])
         return (
             "Install the rest of that Python; Debian and Ubuntu keep it in a package of its own, "
@@ -240,23 +238,14 @@ def _install(
         wanted = (*options, *packages.listed(listed, requirements))
         brought = packages.bring(python, wanted, Path(folder), log)
         # The hashes of the downloaded files: pip installs these files, or fails.
-        exact = _exact(requirements, brought)
+        digests = {packages.project(path): files.sha256(path) for path in brought}
+        exact = [pin + _HASH + digests[packages.name_of(pin)] for pin in map(_pin, requirements)]
         where = (f"--find-links={folder}", "--no-deps", *packages.listed(listed, exact))
         command = package_clients.pip(python, "install", *options, *where, cwd=home)
-        try:
-            runner.run(
-                command, log, remedy="Pin another version: this one does not build or install here."
-            )
-        except ToolError as fault:
-            what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
-            raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+        what = f"could not install {', '.join(requirements)}"
+        remedy = "Pin another version: this one does not build or install here."
+        packages.run_pip(command, log, what, remedy)
     return exact
-
-
-def _exact(requirements: Sequence[str], brought: Sequence[Path]) -> list[str]:
-    """Return each pin with the digest of the file that was downloaded for it."""
-    digests = {packages.project(path): files.sha256(path) for path in brought}
-    return [pin + _HASH + digests[packages.name_of(pin)] for pin in map(_pin, requirements)]
 
 
 def _pin(requirement: str) -> str:
@@ -268,45 +257,36 @@ IGNORED = ("__pycache__", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 """What Python or pip writes after the installation, or what no RECORD has a checksum for."""
 
 
-def changed_files(venv: Path) -> list[str]:
-    """Return the files that are not as their package installed them, and those of no package.
+def changed_files(venv: Path) -> Iterator[str]:
+    """Yield the files that are not as their package installed them, and those of no package.
 
     Paths are relative to the venv.
     """
-    found: list[str] = []
+
+    def shown(file: Path) -> str:
+        return str(file.relative_to(venv)) if file.is_relative_to(venv) else str(file)
+
     for site in sorted(venv.glob("lib/python*/site-packages")):
-        found += _changes(venv, site)
-    return found
-
-
-def _changes(venv: Path, site: Path) -> Iterator[str]:
-    recorded: set[Path] = set()
-    for record in sorted(site.glob("*.dist-info/RECORD")):
-        for path, checksum in _entries(record):
-            # Scripts stand in RECORD as ../../../bin/name.
-            file = (site / path).resolve()
-            recorded.add(file)
-            # RECORD has no checksum for itself, and none for scripts that pip made.
-            if checksum and _checksum(file) != checksum:
-                yield _shown(file, venv)
-    for file in sorted(site.rglob("*")):
-        # Python writes bytecode when a module is first imported, in whatever build
-        # comes first.
-        if file.suffix == ".pyc" or not set(file.parts).isdisjoint(IGNORED):
-            continue
-        # A module or a .pth file that no package brought would take part in every
-        # build.
-        imported = file.suffix in {".py", ".pth", ".so"}
-        if imported and file.is_file() and file.resolve() not in recorded:
-            yield _shown(file, venv)
-
-
-def _entries(record: Path) -> Iterator[tuple[str, str]]:
-    """Yield path and checksum of each line that has both, except Python's bytecode."""
-    with record.open(encoding="utf-8", errors="replace", newline="") as stream:
-        for row in csv.reader(stream):
-            if len(row) > 1 and not row[0].endswith(".pyc"):
-                yield row[0], row[1]
+        recorded: set[Path] = set()
+        for record in sorted(site.glob("*.dist-info/RECORD")):
+            with record.open(encoding="utf-8", errors="replace", newline="") as stream:
+                rows = [row for row in csv.reader(stream) if len(row) > 1]
+            for path, checksum, *_ in rows:
+                # Scripts stand in RECORD as ../../../bin/name.
+                file = (site / path).resolve()
+                recorded.add(file)
+                # RECORD has no checksum for itself, and none for scripts that pip made. Bytecode
+                # is Python's.
+                if checksum and not path.endswith(".pyc") and _checksum(file) != checksum:
+                    yield shown(file)
+        for file in sorted(site.rglob("*")):
+            # Python writes bytecode when a module is first imported, in whatever build comes first.
+            if file.suffix == ".pyc" or not set(file.parts).isdisjoint(IGNORED):
+                continue
+            # A module or a .pth file that no package brought would take part in every build.
+            imported = file.suffix in {".py", ".pth", ".so"}
+            if imported and file.is_file() and file.resolve() not in recorded:
+                yield shown(file)
 
 
 def _checksum(file: Path) -> str:
@@ -316,7 +296,3 @@ def _checksum(file: Path) -> str:
     digest = hashlib.sha256(file.read_bytes()).digest()
     # PEP 376 and the wheel format: URL-safe base64 without its padding.
     return "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
-
-
-def _shown(file: Path, venv: Path) -> str:
-    return str(file.relative_to(venv)) if file.is_relative_to(venv) else str(file)

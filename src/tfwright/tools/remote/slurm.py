@@ -212,7 +212,15 @@ class _Tasks:
         # While slurmctld is away, nothing is known to have changed.
         if queued is None:
             return
-        self._note(queued.values(), note)
+        pairs = [task.partition(" ") for task in queued.values()]
+        # Slurm lets a task wait for ever for what no node has. It names no reason yet for a task
+        # that it has not looked at.
+        reasons = Counter(why for state, _, why in pairs if state == "PENDING" and why != "None")
+        # Not whenever a number changes: the results tell of that.
+        if reasons.keys() - self.reasons:
+            counted = [f"{count} ({why})" for why, count in reasons.items()]
+            note(f"Slurm: waiting tasks: {', '.join(counted)}")
+        self.reasons = frozenset(reasons)
         now = time.monotonic()
         held = {number for number, what in queued.items() if FAILED_LAUNCH in what}
         missing = self.jobs.keys() - (queued.keys() - held)
@@ -282,17 +290,6 @@ class _Tasks:
 
     def _cancel(self, number: int) -> None:
         runner.answer(_command(self.folder, "scancel", f"{self.jobs[number]}_{number}"))
-
-    def _note(self, tasks: Collection[str], note: Note) -> None:
-        """Say why tasks wait: Slurm lets a task wait for ever for what no node has."""
-        pairs = [task.partition(" ") for task in tasks]
-        # It names no reason yet for a task that it has not looked at.
-        reasons = Counter(why for state, _, why in pairs if state == "PENDING" and why != "None")
-        # Not whenever a number changes: the results tell of that.
-        if reasons.keys() - self.reasons:
-            counted = [f"{count} ({why})" for why, count in reasons.items()]
-            note(f"Slurm: waiting tasks: {', '.join(counted)}")
-        self.reasons = frozenset(reasons)
 
 
 def _queued(jobs: Collection[str], folder: Path) -> Mapping[int, str] | None:

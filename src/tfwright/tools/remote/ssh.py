@@ -79,7 +79,13 @@ def run(host: WorkerTable, program: Sequence[str], log: Path) -> RemoteBuild:
     """Run a command of tfwright on a machine, to its end; what it prints is in `log`."""
     begun = time.monotonic()
     status = runner.attempt(command(host, program), log, remedy="Install OpenSSH.")
-    done = RemoteBuild(time.monotonic() - begun, status, printed=_printed(log), log=str(log))
+    # The last line of the program's standard output, which stands between two marks.
+    lines = [TERMINAL_CODES.sub("", line) for line in runner.last_lines(log, 200)]
+    _, begins, text = "\n".join(("", *lines)).rpartition(f"\n{PRINTED}")
+    body, ends, _ = text.rpartition(f"\n{PRINTED_END}")
+    printed = [line.strip() for line in body.splitlines() if line.strip()]
+    said = printed[-1] if begins and ends and printed else ""
+    done = RemoteBuild(time.monotonic() - begun, status, printed=said, log=str(log))
     if done.lost:
         why = _last(log) or "the connection broke"
         return replace(done, failure=why, remedy=reached(host))
@@ -211,15 +217,6 @@ def _ssh(host: WorkerTable, options: tuple[str, ...], script: str) -> Command:
 
 def _config(host: WorkerTable) -> tuple[str, ...]:
     return ("-F", str(host.config)) if host.config else ()
-
-
-def _printed(log: Path) -> str:
-    """Return the last line of the program's standard output; empty if it printed none."""
-    lines = [TERMINAL_CODES.sub("", line) for line in runner.last_lines(log, 200)]
-    _, begun, text = "\n".join(("", *lines)).rpartition(f"\n{PRINTED}")
-    body, ended, _ = text.rpartition(f"\n{PRINTED_END}")
-    printed = [line.strip() for line in body.splitlines() if line.strip()]
-    return printed[-1] if begun and ended and printed else ""
 
 
 def failure(log: Path, status: int) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from tfwright.documents.words import CpuLevel
+from tfwright.documents.names import CpuLevel
 from tfwright.wheel.binary.machine_code import Code, MachineFunction
 
 LEVELS = get_args(CpuLevel)

@@ -83,14 +83,6 @@ class ElfTable:
     """Without a version, not weak, and not Python's."""
 
 
-def read(content: Content) -> Elf:
-    """Read a library, but for its machine code.
-
-    Raises ValueError where the loader would refuse the file, or what it finds cannot be judged.
-    """
-    return facts(ElfImage(content))[0]
-
-
 def examine(content: Content) -> tuple[Elf, ElfTable]:
     """Read a library with its machine code; return the names that it shares with others as well.
 

@@ -218,7 +218,18 @@ class ElfImage:
         self.segments = list(self._read_segments(start, width, count))
         self.loaded = [segment for segment in self.segments if segment.kind == LOAD]
         """Those that the loader maps."""
-        self._refuse_shared_pages()
+        # Refuse segments that are mapped on top of each other, or from beyond the file.
+        end = 0
+        for segment in self.loaded:
+            # The later mapping wins, and what was read from the earlier one would not be there.
+            if segment.address // PAGE < -(-end // PAGE):
+                raise ValueError("cannot be judged: its segments lie on top of each other")
+            # mmap maps whole pages: the kernel refuses other offsets.
+            if segment.address % PAGE != segment.offset % PAGE:
+                raise ValueError("its segments cannot be mapped: they are not aligned alike")
+            if segment.size > segment.memory:
+                raise ValueError("one of its segments has more bytes in the file than in memory")
+            end = segment.address + segment.memory
         self.entries = list(self._read_entries())
         """The dynamic table: tag and value, in its order."""
 
@@ -236,20 +247,6 @@ class ElfImage:
             else:
                 kind, offset, address, _, size, memory, flags, _ = fields
             yield Segment(kind, flags, offset, address, size, memory)
-
-    def _refuse_shared_pages(self) -> None:
-        """Refuse segments that are mapped on top of each other, or from beyond the file."""
-        end = 0
-        for segment in self.loaded:
-            # The later mapping wins, and what was read from the earlier one would not be there.
-            if segment.address // PAGE < -(-end // PAGE):
-                raise ValueError("cannot be judged: its segments lie on top of each other")
-            # mmap maps whole pages: the kernel refuses other offsets.
-            if segment.address % PAGE != segment.offset % PAGE:
-                raise ValueError("its segments cannot be mapped: they are not aligned alike")
-            if segment.size > segment.memory:
-                raise ValueError("one of its segments has more bytes in the file than in memory")
-            end = segment.address + segment.memory
 
     def _read_entries(self) -> Iterator[tuple[int, int]]:
         tables = [segment for segment in self.segments if segment.kind == DYNAMIC]

@@ -50,8 +50,8 @@ ID, RPATH = 0xD, 0x8000001C
 """LC_ID_DYLIB and LC_RPATH."""
 LOADS = {0xC, 0x80000018, 0x8000001F, 0x20, 0x80000023}
 """LC_LOAD_DYLIB and its weak, re-exporting, lazy and upward kin."""
-SYMBOLS, UUID, CODE_SIGNATURE = 0x2, 0x1B, 0x1D
-"""LC_SYMTAB, LC_UUID, LC_CODE_SIGNATURE."""
+SYMBOLS, CODE_SIGNATURE = 0x2, 0x1D
+"""LC_SYMTAB, LC_CODE_SIGNATURE."""
 _MINIMUM = {0x24: 8, 0x32: 12}
 """LC_VERSION_MIN_MACOSX and its successor LC_BUILD_VERSION: where in them the version stands."""
 _SEGMENTS = {0x1: ("8x16s4I8xI4x", "16s16s2II8xI12x"), 0x19: ("8x16s4Q8xI4x", "16s16s2QI12xI12x")}

@@ -1,210 +1,161 @@
-"""How two libraries differ: in which sections and functions, and in what their users see."""
+"""How bytes differ, and in which sections those of two libraries do.
+
+What changed in a section is for `compare --diffoscope` to say.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
-from tfwright.wheel.binary import elf, elf_image, machine_code, macho
-from tfwright.wheel.binary.elf_image import Content, ElfImage, piece
-from tfwright.wheel.binary.machine_code import Code
-from tfwright.wheel.binary.macho import Slice
-from tfwright.wheel.compare.difference import Apart, Cursor, only, sample, tell_apart
+from tfwright.printable import first_few
+from tfwright.wheel.binary import elf_image, macho
+from tfwright.wheel.binary.elf_image import Content, ElfImage
 from tfwright.wheel.compare.text import TextFinding
 
-BUILD_ID = ".note.gnu.build-id"
-DEBUG = re.compile(r"\.z?debug_|__DWARF,")
+SHOWN = 5
+"""How many of a kind are named; the others are counted."""
+CHUNK = 1024 * 1024
+
 FOLLOWING = re.compile(
-    r"\.(gnu\.(hash|version)|hash|dynsym|dynstr|symtab|strtab|shstrtab|rela?\b|got|plt"
-    r"|eh_frame|dynamic|init|fini)|__LINKEDIT"
+    r"\.(note\.gnu\.build-id|gnu\.(hash|version)|hash|dynsym|dynstr|symtab|strtab|shstrtab"
+    r"|rela?\b|got|plt|eh_frame|dynamic|init|fini)|__LINKEDIT"
 )
 """Sections that follow from what the others hold: tables of names and places."""
-CODE = (".text", macho.CODE)
-TEXTS = re.compile(r"\.rodata|\.comment|__cstring|__const")
-LARGEST_TEXTS = 32 * 1024**2
-"""Bytes of a section whose texts are taken out of it."""
 _TEXT = re.compile(rb"[\t\x20-\x7e]{6,}")
 _AROUND = 160
-_NOTE = 16
-"""Bytes of a note before the build id."""
+"""Bytes before and after a place in which its text is looked for."""
 
 
-class Region(NamedTuple):
-    """A named stretch of a library."""
+class Apart(NamedTuple):
+    """How two stretches of bytes differ."""
 
-    address: int
-    offset: int
-    size: int
+    bytes: int
+    """How many differ, as far as both reach."""
+    first: int
+    """Where the first one is; where both are the same until one ends, its end."""
+    starts: tuple[int, ...]
+    """Where the first few runs of them start."""
 
 
-@dataclass(frozen=True)
-class Image:
-    """One machine's part of a library."""
+class Readable(Protocol):
+    """Something whose bytes come a piece at a time: a stream, or a `Cursor`."""
 
-    content: Content
-    regions: dict[str, Region]
-    facts: set[str]
-    """What the loader reads."""
-    exports: set[str]
-    """The names that others can use."""
-    code: Callable[[], Code | None]
-    identity: str = ""
-    """Build id or UUID."""
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, at most `size`; none at the end."""
 
-    def text_at(self, name: str, offset: int) -> str:
-        """Return the text around a place in a section; empty where there is none."""
-        region = self.regions[name]
-        first = max(offset - _AROUND, 0)
-        start = region.offset + first
-        # Some bytes around the place: the first byte that differs is in the middle of a text.
-        window = bytes(self.content[start : start + min(2 * _AROUND, region.size - first)])
-        for run in _TEXT.finditer(window):
-            if run.start() <= offset - first < run.end():
-                return run[0].decode("ascii")
-        return ""
 
-    def texts(self, name: str) -> set[str]:
-        """Return all texts in a section."""
-        region = self.regions[name]
-        runs = _TEXT.finditer(self.content, region.offset, region.offset + region.size)
-        return {run[0].decode("ascii")[:_AROUND] for run in runs}
+class Cursor:
+    """The bytes of a file from a place on."""
+
+    def __init__(self, content: Content, place: int = 0) -> None:
+        """Begin at a place."""
+        self._content, self._place = content, place
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+        part = bytes(self._content[self._place : self._place + size])
+        self._place += len(part)
+        return part
+
+
+def tell_apart(one: Readable, two: Readable, size: int) -> Apart | None:
+    """Compare the next `size` bytes of two streams in pieces; None if they are the same."""
+    count, starts, place = 0, list[int](), 0
+    while place < size:
+        wanted = min(CHUNK, size - place)
+        first, second = one.read(wanted), two.read(wanted)
+        # A damaged archive may end before its directory says.
+        if not first or not second:
+            break
+        if first != second:
+            # Only now byte by byte: comparing whole pieces runs at the speed of memory. As two
+            # large integers, since a loop in Python would take minutes for a library.
+            both = min(len(first), len(second))
+            exclusive = int.from_bytes(first[:both]) ^ int.from_bytes(second[:both])
+            apart = exclusive.to_bytes(both)
+            count += both - apart.count(0)
+            if len(starts) < SHOWN:
+                starts += [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
+        place += len(first)
+    return Apart(count, starts[0], tuple(starts[:SHOWN])) if count else None
+
+
+def sample(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the first few, and how many more there are."""
+    return first_few(list(names), SHOWN)
+
+
+def stretches(one: Content, two: Content, before: range, after: range) -> TextFinding | None:
+    """Compare a stretch of one file with one of another; None if they are the same."""
+    size = len(before)
+    apart = tell_apart(Cursor(one, before.start), Cursor(two, after.start), min(size, len(after)))
+    where = f", first at {apart.first:#x}" if apart else ""
+    if size != len(after):
+        return TextFinding(f"{size:,} bytes, then {len(after):,}{where}")
+    if apart is None:
+        return None
+    # Only at equal sizes do the same places of both hold the same text.
+    pairs = [(_text_at(one, before, at), _text_at(two, after, at)) for at in apart.starts]
+    return TextFinding(
+        f"{apart.bytes:,} of {size:,} bytes differ{where}",
+        tuple(
+            f"    text {first!r}, then {second!r}"
+            for first, second in dict.fromkeys(pairs)
+            if first and second
+        ),
+    )
+
+
+def _text_at(content: Content, stretch: range, offset: int) -> str:
+    """Return the text around a place in a stretch; empty where there is none."""
+    first = max(offset - _AROUND, 0)
+    # Some bytes around the place: the first byte that differs is in the middle of a text.
+    around = stretch[first : offset + _AROUND]
+    for run in _TEXT.finditer(bytes(content[around.start : around.stop])):
+        if run.start() <= offset - first < run.end():
+            return run[0].decode("ascii")
+    return ""
 
 
 def libraries(one: Content, two: Content) -> TextFinding:
     """Compare two libraries of the same kind. Raises ValueError where one is damaged."""
-    before, after = _images(one), _images(two)
-    lines = list(only(set(before), set(after), "machines"))
-    leading = dict[str, None]()
-    for machine in before.keys() & after.keys():
-        pair = before[machine], after[machine]
-        apart = _apart(*pair)
-        lines += _compare(*pair, apart)
-        # Where only what follows from other sections differs, that has to be named.
-        leading.update(dict.fromkeys(_telling(apart) or apart))
+    before, after = _sections(one), _sections(two)
+    lines = []
+    for side, there in (("first", before.keys() - after), ("second", after.keys() - before)):
+        if there:
+            names = ", ".join(sample(sorted(there)))
+            lines.append(f"sections only in the {side} ({len(there):,}): {names}")
+    pairs = {
+        name: stretches(one, two, before[name], after[name]) for name in before if name in after
+    }
+    apart = {name: found for name, found in pairs.items() if found}
+    # One changed function moves all that come after it: the tables of places differ, too. Where
+    # only these differ, that has to be named.
+    telling = [name for name in apart if not FOLLOWING.match(name)] or [*apart]
+    for name in telling:
+        lines += [f"{name}: {apart[name].what}", *apart[name].lines]
+    if following := [name for name in apart if name not in telling]:
+        lines.append(f"and what follows from these: {', '.join(following)}")
     what = "differs outside its sections: in its headers, or between them"
-    if leading:
-        what = f"differs in {', '.join(sample(leading))}"
-    return TextFinding(what, tuple(dict.fromkeys(lines)))
+    if telling:
+        what = f"differs in {', '.join(sample(telling))}"
+    return TextFinding(what, tuple(lines))
 
 
-def _images(content: Content) -> dict[str, Image]:
-    """Read a library, by machine."""
+def _sections(content: Content) -> dict[str, range]:
+    """Return where the sections of a library lie in its file, by name."""
     if bytes(content[:4]) == elf_image.MAGIC:
-        machine, image = _elf(content)
-        return {machine: image}
-    return {part.machine: _macho(part) for part in macho.slices(content)}
-
-
-def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Iterator[str]:
-    """Say in which ways two parts differ, the most telling first."""
-    yield from only(one.facts, two.facts, "facts for the loader")
-    yield from only(one.exports, two.exports, "exported symbols")
-    yield from only(set(one.regions), set(two.regions), "sections")
-    # One changed function moves all that come after it: the tables of places differ, too.
-    following = [name for name in apart if FOLLOWING.match(name)]
-    # Debug information names directories and line numbers, which change nothing that runs.
-    telling = [name for name in _telling(apart) if not DEBUG.match(name)]
-    for name in telling or following:
-        yield from _region(one, two, name, apart[name])
-    if telling and following:
-        yield f"and what follows from these: {', '.join(following)}"
-    if debug := [name for name in apart if DEBUG.match(name)]:
-        yield f"debug information: {', '.join(sample(debug))}"
-    if one.identity != two.identity:
-        yield f"build id {one.identity or 'none'}, then {two.identity or 'none'}"
-
-
-def _apart(one: Image, two: Image) -> dict[str, Apart | None]:
-    """Compare the sections that are in both; return how those differ that do."""
-    found = dict[str, Apart | None]()
-    for name in one.regions.keys() & two.regions.keys():
-        before, after = one.regions[name], two.regions[name]
-        first = Cursor(one.content, before.offset)
-        second = Cursor(two.content, after.offset)
-        apart = tell_apart(first, second, min(before.size, after.size))
-        if apart or before.size != after.size:
-            found[name] = apart
-    return {name: found[name] for name in one.regions if name in found}
-
-
-def _telling(apart: Iterable[str]) -> list[str]:
-    """Return the sections that do not follow from others."""
-    return [name for name in apart if name != BUILD_ID and not FOLLOWING.match(name)]
-
-
-def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[str]:
-    """Say how a section differs."""
-    region = one.regions[name]
-    before, after = region.size, two.regions[name].size
-    where = ""
-    if apart:
-        code = one.code() if name in CODE else None
-        function = code.at(region.offset + apart.first) if code else None
-        named = f", in {code.name(function)}" if code and function and function.name else ""
-        where = f", first at {region.address + apart.first:#x}{named}"
-    how = f"{before:,} bytes, then {after:,}"
-    if before == after:
-        how = f"{apart.bytes if apart else 0:,} of {before:,} bytes differ"
-    yield f"{name}: {how}{where}"
-    # Only at equal sizes do the same places of both hold the same text.
-    if before == after and apart:
-        pairs = [(one.text_at(name, start), two.text_at(name, start)) for start in apart.starts]
-        for first, second in dict.fromkeys(pairs):
-            if first and second:
-                yield f"    text {first!r}, then {second!r}"
-    elif TEXTS.search(name) and max(before, after) <= LARGEST_TEXTS:
-        for line in only(one.texts(name), two.texts(name), "texts"):
-            yield f"    {line}"
-
-
-def _elf(content: Content) -> tuple[str, Image]:
-    """Read a Linux library: its machine, and it."""
-    image = ElfImage(content)
-    read, _ = elf.facts(image)
-    facts = {
-        *(f"needs {name}" for name in read.needed),
-        *(f"looks in {folder}" for folder in read.search),
-        *(f"needs {family} {need.version}" for family, need in read.requires.items()),
-        *(f"std::string {kind}" for kind in read.symbols.strings),
-        *(f"GPU code {name}" for name in read.architectures),
-        *(f"is called {name}" for name in [read.soname] if name),
-    }
-    regions = dict[str, Region]()
-    for section in image.sections():
-        # .bss has an offset and no bytes there: comparing them would compare the next section.
-        if section.kind != elf_image.EMPTY and section.size:
-            regions.setdefault(section.name, Region(section.address, section.offset, section.size))
-    identity = ""
-    if note := regions.get(BUILD_ID):
-        # The linker hashes all that it writes into it; it differs if anything does.
-        identity = piece(content, note.offset, note.size, "build id")[_NOTE:].hex()
-    exports = {_shown(symbol.name) for symbol in image.symbols() if symbol.here}
-    code = partial(machine_code.of_elf, image)
-    return read.machine, Image(content, regions, facts, exports, code, identity)
-
-
-def _shown(name: bytes) -> str:
-    return name.decode("utf-8", "backslashreplace")
-
-
-def _macho(part: Slice) -> Image:
-    """Read one machine's part of a macOS library."""
-    read = part.facts()
-    facts = {
-        *(f"needs {name}" for name in read.needed),
-        *(f"looks in {folder}" for folder in read.search),
-        *(f"is called {name}" for name in [read.install_name] if name),
-        *(f"needs macOS {version}" for version in [read.minimum] if version),
-    }
-    regions = {
-        section.name: Region(section.address, part.start + section.offset, section.size)
+        return {
+            section.name: range(section.offset, section.offset + section.size)
+            # .bss has an offset and no bytes there: comparing them would compare the next section.
+            for section in ElfImage(content).sections()
+            if section.kind != elf_image.EMPTY and section.size
+        }
+    parts = macho.slices(content)
+    return {
+        f"{section.name} ({part.machine})" if len(parts) > 1 else section.name: range(
+            part.start + section.offset, part.start + section.offset + section.size
+        )
+        for part in parts
         for section in part.sections()
     }
-    rows, names, _ = part.symbols
-    exports = {_shown(names.name(row.name)) for row in rows if row.shared}
-    # ld gives each linking an LC_UUID, as GNU ld gives a build id.
-    identity = "".join(
-        body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID
-    )
-    return Image(part.content, regions, facts, exports, part.code, identity)

@@ -5,7 +5,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from tfwright.wheel import archive, record
 from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.elf_image import Content
 from tfwright.wheel.compare import code, text
-from tfwright.wheel.compare.difference import Cursor, Difference, sample, tell_apart
+from tfwright.wheel.compare.code import sample, tell_apart
 from tfwright.wheel.compare.text import TextFinding
 
 GROUPS = ("path", "metadata", "source", "code", "other", "order", "time", "mode", "compression")
@@ -37,6 +37,19 @@ _BY_SUFFIX: dict[str, Callable[[bytes, bytes], TextFinding | None]] = {
 
 Members = dict[str, zipfile.ZipInfo]
 """The files of a wheel by where they are installed."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which two wheels differ."""
+
+    group: str
+    """One of `GROUPS`."""
+    member: str
+    """The file, by the place where it is installed; empty for what concerns many."""
+    what: str
+    lines: tuple[str, ...] = ()
+    """What shows it."""
 
 
 @dataclass(frozen=True)
@@ -91,24 +104,25 @@ def compare(first: Path, second: Path) -> Comparison:
         differences = _differences(one, two)
         # Sorting is stable: within a group, the largest files stay first.
         ranked = sorted(differences, key=lambda difference: GROUPS.index(difference.group))
-        counted = _counted(sides[0], one), _counted(sides[1], two)
+        before, after = (
+            replace(
+                side,
+                members=len(wheel.members),
+                unpacked=sum(member.file_size for member in wheel.members.values()),
+            )
+            for side, wheel in zip(sides, (one, two), strict=True)
+        )
     # Two zlibs give one content other bytes, and nothing that the archive says differs
     # then.
     again = Difference(
         "compression", "", "only the archives differ: the same files, packed into other bytes"
     )
-    return Comparison(*counted, differences=tuple(ranked) or (again,))
+    return Comparison(before, after, tuple(ranked) or (again,))
 
 
 def _side(path: Path) -> Side:
     archive.insist_on_file(path)
     return Side(path.name, files.sha256(path), path.stat().st_size)
-
-
-def _counted(side: Side, wheel: Opened) -> Side:
-    count = len(wheel.members)
-    unpacked = sum(member.file_size for member in wheel.members.values())
-    return Side(side.file, side.sha256, side.size, count, unpacked)
 
 
 def _opened(wheel: zipfile.ZipFile) -> Opened:
@@ -142,7 +156,19 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     """Return all differences, in no order."""
     common = [place for place in one.members if place in two.members]
     changed = [place for place in common if not _same(one, two, place)]
-    yield from _paths(one, two)
+    if one.folder != two.folder:
+        names = f"{one.folder}, then {two.folder}"
+        yield Difference("path", "", "they have different names", (names,))
+    for there, other, side in ((one, two, "first"), (two, one, "second")):
+        sizes = {
+            place: member.file_size
+            for place, member in there.members.items()
+            if place not in other.members
+        }
+        if sizes:
+            missing = sorted(sizes, key=lambda place: (-sizes[place], place))
+            lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
+            yield Difference("path", "", f"files only in the {side} ({len(sizes):,})", lines)
     # The largest first: in a wheel of TensorFlow, its library is what a reader asks about.
     for place in sorted(changed, key=lambda place: -two.members[place].file_size):
         # RECORD differs wherever a file does; `_records` says what is left beyond that.
@@ -168,23 +194,6 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
         if apart:
             what = f"{len(apart):,} of {len(common):,} files {attribute.what}"
             yield Difference(attribute.group, "", what, sample(apart))
-
-
-def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
-    """Name what is in one wheel and not in the other, the largest first."""
-    if one.folder != two.folder:
-        names = f"{one.folder}, then {two.folder}"
-        yield Difference("path", "", "they have different names", (names,))
-    for there, other, side in ((one, two, "first"), (two, one, "second")):
-        sizes = {
-            place: member.file_size
-            for place, member in there.members.items()
-            if place not in other.members
-        }
-        if sizes:
-            missing = sorted(sizes, key=lambda place: (-sizes[place], place))
-            lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
-            yield Difference("path", "", f"files only in the {side} ({len(sizes):,})", lines)
 
 
 def _same(one: Opened, two: Opened, place: str) -> bool:
@@ -231,12 +240,8 @@ def content(place: str, first: Content, second: Content) -> Difference:
 
 def _bytes(first: Content, second: Content) -> TextFinding:
     """Compare two files about which nothing else is known."""
-    before, after = len(first), len(second)
-    apart = tell_apart(Cursor(first), Cursor(second), min(before, after))
-    where = f", first at {apart.first:#x}" if apart else ""
-    if before != after:
-        return TextFinding(f"{before:,} bytes, then {after:,}{where}")
-    return TextFinding(f"{apart.bytes if apart else 0:,} of {before:,} bytes differ{where}")
+    whole = code.stretches(first, second, range(len(first)), range(len(second)))
+    return whole or TextFinding("the same bytes")
 
 
 def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Difference]:

@@ -67,13 +67,18 @@ def _laid_out(document: bytes) -> bytes:
 def program(one: bytes, two: bytes) -> TextFinding | None:
     """Compare two Python files; say so where they do the same."""
     found = text(one, two)
-    meanings = _parsed(one), _parsed(two)
+    # None where it cannot be said what a file means, as of Python 2.
+    meanings = [parse_python(each) if len(each) <= LARGEST_PROGRAM else None for each in (one, two)]
     if found is None or None in meanings:
         return found
     # The syntax tree has neither comments nor line numbers among its fields.
-    if _alike(*meanings, documented=True):
+    if _alike(*meanings):
         return TextFinding("only comments or white space differ", found.lines)
-    if _alike(*meanings, documented=False):
+    for tree in meanings:
+        for node in ast.walk(tree) if tree else ():
+            if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                del node.body[0]
+    if _alike(*meanings):
         return TextFinding("only docstrings, comments or white space differ", found.lines)
     return found
 
@@ -91,13 +96,8 @@ def compiled(one: bytes, two: bytes) -> TextFinding:
     )
 
 
-def _parsed(content: bytes) -> ast.Module | None:
-    """Return what a Python file means; None if it cannot be said, as of Python 2."""
-    return parse_python(content) if len(content) <= LARGEST_PROGRAM else None
-
-
-def _alike(old: object, new: object, *, documented: bool) -> bool:
-    """Say whether two parts of programs do the same, with or without their docstrings.
+def _alike(old: object, new: object) -> bool:
+    """Say whether two parts of programs do the same.
 
     It ends at the first difference, as ast.dump does not.
     """
@@ -109,11 +109,7 @@ def _alike(old: object, new: object, *, documented: bool) -> bool:
             return False
         if isinstance(first, ast.AST):
             left += [
-                (
-                    _part(first, name, documented=documented),
-                    _part(second, name, documented=documented),
-                )
-                for name in first._fields
+                (getattr(first, name, None), getattr(second, name, None)) for name in first._fields
             ]
         elif isinstance(first, list) and isinstance(second, list):
             if len(first) != len(second):
@@ -122,13 +118,6 @@ def _alike(old: object, new: object, *, documented: bool) -> bool:
         elif first != second:
             return False
     return True
-
-
-def _part(node: object, name: str, *, documented: bool) -> object:
-    """Return a field of a node; of a body on request without its docstring."""
-    if name != "body" or documented or not isinstance(node, _DOCUMENTED):
-        return getattr(node, name, None)
-    return node.body[ast.get_docstring(node, clean=False) is not None :]
 
 
 def _diff(old: Sequence[str], new: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:

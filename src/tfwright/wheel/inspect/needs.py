@@ -129,25 +129,20 @@ def readings(
     members = f"{len(archive.files(wheel))} files as listed"
     yield Reading("RECORD", record.faults(wheel, found.entries), members)
     yield Reading("tags", tags.misfits(path, wheel, python), f"fit CPython {python} here")
-    yield from _floor(table, found.libraries)
-
-
-def _floor(table: VerifyTable, libraries: Sequence[Library]) -> Iterator[Reading]:
-    """Read off the libraries what the wheel asks of a machine, and brings for its GPU."""
     # Before the floors: a library that cannot be read keeps none of them.
-    if libraries:
-        yield Reading("libraries", unreadable(libraries), f"{len(libraries)} read")
+    if found.libraries:
+        yield Reading("libraries", unreadable(found.libraries), f"{len(found.libraries)} read")
     if table.glibc:
-        faults = glibc_faults(libraries, table.glibc)
+        faults = glibc_faults(found.libraries, table.glibc)
         yield Reading("glibc", faults, f"{table.glibc} is enough")
     if table.cpu:
-        faults = cpu_faults(libraries, table.cpu)
+        faults = cpu_faults(found.libraries, table.cpu)
         yield Reading("cpu", faults, f"{table.cpu} is enough")
     if table.macos:
-        faults = macos_faults(libraries, table.macos)
+        faults = macos_faults(found.libraries, table.macos)
         yield Reading("macos", faults, f"{table.macos} is enough")
     if table.architectures:
-        faults = architecture_faults(libraries, table.architectures)
+        faults = architecture_faults(found.libraries, table.architectures)
         yield Reading("architectures", faults, ", ".join(table.architectures))
 
 

@@ -44,8 +44,14 @@ def write(materials: Materials) -> bytes:
             name="tfwright", version=__version__, type=ComponentType.APPLICATION, bom_ref="tfwright"
         )
     )
+    changes = ", ".join(materials.files)
+    source = _repository(materials.url, materials.commit, "source")
+    source.type = ComponentType.FRAMEWORK
+    source.pedigree = Pedigree(
+        commits=[Commit(uid=materials.commit)], notes=f"Changed by {changes}" if changes else None
+    )
     parts = [
-        _source(materials),
+        source,
         *(_file(path, sha256) for path, sha256 in materials.files.items()),
         *map(_archive, materials.archives),
         *(
@@ -63,17 +69,6 @@ def write(materials: Materials) -> bytes:
 
 def _sha256(digest: str) -> list[HashType]:
     return [HashType(alg=HashAlgorithm.SHA_256, content=digest)]
-
-
-def _source(materials: Materials) -> Component:
-    """Return TensorFlow's source, with what was changed in it."""
-    changes = ", ".join(materials.files)
-    source = _repository(materials.url, materials.commit, "source")
-    source.type = ComponentType.FRAMEWORK
-    source.pedigree = Pedigree(
-        commits=[Commit(uid=materials.commit)], notes=f"Changed by {changes}" if changes else None
-    )
-    return source
 
 
 def _image(name: str, digest: str) -> Component:

@@ -8,7 +8,6 @@ on it does not.
 """
 
 import datetime as dt
-import mmap
 import os
 import stat
 import tempfile
@@ -16,7 +15,6 @@ import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -27,6 +25,7 @@ from tfwright.documents import filesystem
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record
+from tfwright.wheel.binary.elf_image import Content
 from tfwright.wheel.seal.build_record import Sealer
 from tfwright.wheel.seal.zip_writing import COMPRESSOR, Moment, ZipMember, ZipWriter
 
@@ -65,14 +64,14 @@ class Spool:
         self._stream = stream
         self._lock = threading.Lock()
 
-    def pack(self, name: str, content: bytes | mmap.mmap, mode: int) -> Packed:
+    def pack(self, name: str, content: Content, mode: int) -> Packed:
         """Keep the smaller of a file's content and its compressed form."""
         import deflate
 
         # Images and archives in a wheel grow when they are packed again.
         compressed = deflate.deflate_compress(content, LEVEL)
         smaller = len(compressed) < len(content)
-        body: bytes | bytearray | mmap.mmap = compressed if smaller else content
+        body: Content = compressed if smaller else content
         member = ZipMember(
             name=name,
             method=zipfile.ZIP_DEFLATED if smaller else zipfile.ZIP_STORED,
@@ -91,14 +90,7 @@ class Spool:
         """Compress one file; of its mode, only whether it can be executed is kept."""
         # The umask of the building machine decides the other bits.
         mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
-        if not member.file_size:
-            return self.pack(member.filename, wheel.read(member), mode)
-        # Mapped, so that the gigabyte of a library goes back to the system as soon as it is
-        # compressed.
-        with closing(mmap.mmap(-1, member.file_size)) as content:
-            with wheel.open(member) as stream:
-                while chunk := stream.read(record.CHUNK):
-                    content.write(chunk)
+        with archive.unpacked(wheel, member) as content:
             return self.pack(member.filename, content, mode)
 
     def parts(self, packed: Packed) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Writes names into gpus.toml from a list of PCI IDs: python -m tfwright.facts.gather_gpus FILE.
+"""Writes names into facts/gpus.toml from a list of PCI IDs: python benchmarks/gather_gpus.py FILE.
 
 The list (https://pci-ids.ucw.cz, Debian's package pci.ids) gives each name of a card with its chip;
 the chip decides the compute capability. Names that are not in it stay as they were written by hand.
@@ -13,7 +13,7 @@ from typing import Any
 import tomlkit
 from tomlkit.items import Array, Table
 
-GPUS = Path(__file__).with_name("gpus.toml")
+GPUS = Path(__file__).parents[1] / "src/tfwright/facts/gpus.toml"
 NVIDIA = "10de"
 _DEVICE = re.compile(r"\t[0-9a-f]{4}  (?P<chip>[A-Z0-9]+)(?: / [\w-]+)? \[(?P<names>[^\]]+)\]")
 _NO_CARD = re.compile(
