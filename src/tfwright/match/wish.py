@@ -127,15 +127,12 @@ def wish(host: Host | None, **asked: str) -> Wish:
         gpu = next((gpu.capability for gpu in host.gpus), "")
         wanted = {"system": host.system, "machine": host.machine, "gpu": gpu} | wanted
     found = Wish(**wanted)
-    for option, holds in (
-        ("--cpu", found.machine.lower() in {"", *_X86} or not found.cpu),
-        ("--glibc", system in {"", "Linux"} or not found.glibc),
-    ):
-        if not holds:
-            raise RecipeError(
-                f"{option} says nothing of {found.system} on {found.machine or 'any machine'}",
-                remedy=f"Leave it out: it is of Linux{' on x86-64' if option == '--cpu' else ''}.",
-            )
+    if found.cpu and found.machine.lower() not in {"", *_X86}:
+        said = f"--cpu is of x86-64, and the machine is {found.machine}"
+        raise RecipeError(said, remedy="Leave out --cpu.")
+    if found.glibc and system not in {"", "Linux"}:
+        said = f"--glibc is of Linux, and the system is {system}"
+        raise RecipeError(said, remedy="Leave out --glibc.")
     return found
 
 
