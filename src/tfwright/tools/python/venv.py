@@ -59,15 +59,34 @@ def venv(
     version = _version(interpreter, log)
     home = place(interpreter, version, requirements, stores)
     with file_lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
-        if not _holds(home, requirements):
-            if requirements and offline and not any(map(packages.kept, stores)):
-                raise SupplyError(
-                    f"The venv of Python {version} with {', '.join(requirements)} is not there "
-                    "yet, and this build is offline",
-                    remedy=packages.UNFETCHED,
-                )
-            options = packages.offline(stores) if offline else ()
-            _make(interpreter, version, requirements, home, log, options)
+        if _holds(home, requirements):
+            return home / "bin/python"
+        if requirements and offline and not any(map(packages.kept, stores)):
+            raise SupplyError(
+                f"The venv of Python {version} with {', '.join(requirements)} is not there yet, "
+                "and this build is offline",
+                remedy=packages.UNFETCHED,
+            )
+        options = packages.offline(stores) if offline else ()
+        # An interrupted attempt leaves packages by half, which pip takes for installed.
+        files.remove(home)
+        create(interpreter, version, home, log)
+        installed = []
+        # A pip of its time cannot read every wheel of its time.
+        for lines in filter(None, pips.apart(requirements)):
+            installed += _install(home, lines, log, options)
+        # pip installs the pins, and not what they need.
+        check = package_clients.pip(home / "bin/python", "check", cwd=home)
+        try:
+            runner.run(check, log, remedy="Pin in the recipe what the pinned packages need.")
+        except ToolError as fault:
+            raise RecipeError(
+                f"The pins are not all that their packages need: {runner.last_line(log)}",
+                remedy=fault.remedy,
+                evidence=fault.evidence,
+            ) from fault
+        files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
+        files.write(_record(home), f"{' '.join(map(str, trees.content(home)))}\n")
     return home / "bin/python"
 
 
@@ -154,37 +173,6 @@ def _holds(home: Path, requirements: Sequence[str]) -> bool:
         if digests and installed.get(pin) not in digests:
             return False
     return True
-
-
-def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
-    interpreter: Path,
-    version: str,
-    requirements: Sequence[str],
-    home: Path,
-    log: Path,
-    options: Sequence[str],
-) -> None:
-    """Make a venv from nothing, and install the pins."""
-    # An interrupted attempt leaves packages by half, which pip takes for installed.
-    files.remove(home)
-    create(interpreter, version, home, log)
-    installed = []
-    # A pip of its time cannot read every wheel of its time.
-    for lines in pips.apart(requirements):
-        if lines:
-            installed += _install(home, lines, log, options)
-    # pip installs the pins, and not what they need.
-    check = package_clients.pip(home / "bin/python", "check", cwd=home)
-    try:
-        runner.run(check, log, remedy="Pin in the recipe what the pinned packages need.")
-    except ToolError as fault:
-        raise RecipeError(
-            f"The pins are not all that their packages need: {runner.last_line(log)}",
-            remedy=fault.remedy,
-            evidence=fault.evidence,
-        ) from fault
-    files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
-    files.write(_record(home), f"{' '.join(map(str, trees.content(home)))}\n")
 
 
 def creation(interpreter: str, version: str, place: Path, home: Path, *options: str) -> Command:
