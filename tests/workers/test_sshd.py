@@ -151,8 +151,11 @@ def test_the_build_of_a_machine_that_dies_ends_there_and_begins_elsewhere(tmp_pa
             heard.append(f"{given.state} {given.worker}")
 
         def kill() -> None:
-            wait_for((tmp_path / "dying/pid").is_file)
-            dying.kill()
+            try:
+                wait_for((tmp_path / "dying/pid").is_file)
+            finally:
+                # Otherwise a build that begins too late would run to its end.
+                dying.kill()
 
         threading.Thread(target=kill, daemon=True).start()
         schedule = WorkSchedule(["demo"], ["dying", "steady"], {})
