@@ -57,6 +57,8 @@ def test_a_mirror_is_found_by_its_url_or_by_a_pattern_with_fields() -> None:
     assert host.mirror_of("https://github.com/a/b.git") == "/b.git"
     assert host.mirror_of("https://github.com/google/re2.git") == "/m/google+re2"
     assert host.mirror_of("https://github.com/google/re2/x.git") is None
+    # What a url has in a field's place is taken as it is.
+    assert host.mirror_of("https://github.com/{name}/re2.git") == "/m/{name}+re2"
     assert host.mirror_of("https://example.org/google/re2.git") is None
 
 

@@ -243,7 +243,6 @@ class HostFile(Table):
     """The Slurm that 'invoke build' with several recipes and 'invoke nightly' submit builds to."""
     container: ContainerTable = ContainerTable.defaults()
     """How containers are run."""
-
     sign: Sign | None = None
     """With it, tfwright signs the statement that it publishes with each wheel."""
 
@@ -303,9 +302,7 @@ class HostFile(Table):
             escaped = re.escape(pattern)
             expression = re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", escaped)
             if fields := re.fullmatch(expression, url):
-                for name, value in fields.groupdict().items():
-                    mirror = mirror.replace(f"{{{name}}}", value)  # noqa: PLW2901 the same mirror
-                return mirror
+                return _filled(mirror, fields)
         return None
 
 
@@ -330,6 +327,11 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
     """Return where `invoke toolkit` puts nvcc's host compiler; None if the recipe pins none."""
     gcc = recipe.toolkit.gcc()
     return build_out / "toolkits" / f"gcc-{gcc[1]}" if gcc else None
+
+
+def _filled(mirror: str, fields: re.Match[str]) -> str:
+    # In one pass: a part of the url that looks like a field is none.
+    return _FIELD.sub(lambda field: fields[field[1]], mirror)
 
 
 def path() -> Path:
