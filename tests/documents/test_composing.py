@@ -195,6 +195,14 @@ def test_a_python_that_is_on_no_axis_is_no_recipe(tmp_path: Path, name: str) -> 
         recipes.read(str(tmp_path / f"{name}.toml"))
 
 
+@pytest.mark.parametrize("flags", ["3", "true", '"--jobs=1"'])
+def test_flags_that_are_no_list_are_a_fault_on_an_axis_as_well(tmp_path: Path, flags: str) -> None:
+    text = AXES.replace('["--repo_env=HERMETIC_PYTHON_VERSION=3.12", "--jobs=1"]', flags)
+    make_file(tmp_path / "linux-r2.20.toml", text)
+    with fails(RecipeError, "compile.flags"):
+        recipes.read(str(tmp_path / "linux-r2.20-py313.toml"))
+
+
 def test_a_recipe_of_an_axis_has_no_text_that_could_be_changed(tmp_path: Path) -> None:
     make_file(tmp_path / "linux-r2.20.toml", AXES)
     path = tmp_path / "linux-r2.20-py313.toml"

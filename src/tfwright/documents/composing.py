@@ -64,16 +64,27 @@ def choose(values: dict[str, Any], path: Path) -> None:
     python = f"{digits[0]}.{digits[1:]}"
     del values["axes"]
     values["summary"] = f"{values.get('summary')} (Python {python})"
-    host, compiled = values.get("host"), values.get("compile", {})
+    set_python(values, python)
+
+
+def set_python(values: dict[str, Any], python: str) -> None:
+    """Put another Python into the values of a recipe, in Bazel's flags as well."""
     # Anything else is a fault, which the model describes.
-    if isinstance(host, dict) and isinstance(compiled, dict):
+    if isinstance(host := values.get("host"), dict):
         for name in HERMETIC_PYTHON_NAMES:
-            before = f"{name}={host.get('python')}"
-            compiled["flags"] = [
-                flag.replace(before, f"{name}={python}") if isinstance(flag, str) else flag
-                for flag in compiled.get("flags", ())
-            ]
+            set_flag(values, name, str(host.get("python")), python)
         host["python"] = python
+
+
+def set_flag(values: dict[str, Any], name: str, before: str, now: str) -> None:
+    """Change a setting in Bazel's flags too, where a recipe repeats it there."""
+    table = values.get("compile")
+    flags = table.get("flags") if isinstance(table, dict) else None
+    if isinstance(table, dict) and isinstance(flags, list | tuple):
+        table["flags"] = [
+            flag.replace(f"{name}={before}", f"{name}={now}") if isinstance(flag, str) else flag
+            for flag in flags
+        ]
 
 
 def on_axes(path: Path) -> list[str]:

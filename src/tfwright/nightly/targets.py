@@ -16,10 +16,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from tfwright import __version__
-from tfwright.documents import faults, nightly, recipe
+from tfwright.documents import composing, faults, nightly, recipe
 from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, TfwrightError
@@ -65,9 +64,7 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     content = base.model_dump()
     content["name"] = target.name
     if target.python:
-        for name in HERMETIC_PYTHON_NAMES:
-            _set_flag(content, name, content["host"]["python"], target.python)
-        content["host"]["python"] = target.python
+        composing.set_python(content, target.python)
     if target.capabilities:
         _set_capabilities(content, target.capabilities)
     if followed:
@@ -90,7 +87,7 @@ def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
     """Put other compute capabilities into the answers, the flags and the checks of a recipe."""
     answers = content["configure"]["answers"]
     name = next((known for known in CAPABILITIES if known in answers), CAPABILITIES[-1])
-    _set_flag(content, name, str(answers.get(name, "")), capabilities)
+    composing.set_flag(content, name, str(answers.get(name, "")), capabilities)
     answers[name] = capabilities
     found = []
     for text in capabilities.split(","):
@@ -103,14 +100,6 @@ def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
     if ptx == [True, False]:
         found.append(found[-1].replace("sm_", "compute_"))
     content["verify"]["architectures"] = tuple(found)
-
-
-def _set_flag(content: dict[str, Any], name: str, before: str, now: str) -> None:
-    """Change a setting in Bazel's flags too, where a recipe repeats it there."""
-    table = content["compile"]
-    table["flags"] = tuple(
-        flag.replace(f"{name}={before}", f"{name}={now}") for flag in table["flags"]
-    )
 
 
 def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
