@@ -19,7 +19,7 @@ from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.git.work_tree import WorkTree
 
 if TYPE_CHECKING:
@@ -97,9 +97,7 @@ def _keep(job: Job, key: str, made: Configured, tree: Path) -> None:
     files.remove(kept)
     if not made.others and not WorkTree(tree).changed():
         for artefact in (made.bazelrc, *made.written):
-            copy = kept / artefact.path.relative_to(tree)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(artefact.path, copy)
+            _copy(artefact.path, kept / artefact.path.relative_to(tree))
         files.write(kept / _RECORD, _Kept(key=key, made=made).model_dump_json())
 
 
@@ -109,21 +107,29 @@ _RECORD = "configured.json"
 def _repeated(job: Job, key: str, tree: Path) -> Configured | None:
     """Bring back what ./configure wrote when all that it reads was the same; None if it was not."""
     kept = job.places.configured
+    known = json_text.kept(kept / _RECORD, _Kept)
+    if known is None or known.key != key:
+        return None
+    made = known.made
     try:
-        known = _Kept.model_validate_json(files.content(kept / _RECORD))
-        written = {each.path: each.sha256 for each in (known.made.bazelrc, *known.made.written)}
-        copies = {path: kept / path.relative_to(tree) for path in written}
-        sound = all(files.sha256(copies[path]) == sha256 for path, sha256 in written.items())
+        copies = {
+            artefact: kept / artefact.path.relative_to(tree)
+            for artefact in (made.bazelrc, *made.written)
+        }
+        sound = all(files.sha256(copy) == artefact.sha256 for artefact, copy in copies.items())
     except (OSError, ValueError):
         return None
-    programs = known.made.programs
-    if known.key != key or not sound or not programs or programs.changed():
+    if not sound or not made.programs or made.programs.changed():
         return None
     WorkTree(tree).restore()
-    for path, copy in copies.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(copy, path)
-    return known.made
+    for artefact, copy in copies.items():
+        _copy(copy, artefact.path)
+    return made
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
 
 
 def prepared(
