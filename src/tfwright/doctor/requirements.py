@@ -46,10 +46,9 @@ def forecast(recipe: Recipe) -> str:
     cost = compatibility.build_cost(source.release, cuda=cuda)
     processors = capacity.cores()
     more = "; a later release takes more" if source.release > cost.release else ""
-    return (
-        f"{cost}: about {cost.hours / processors:.1f} hours of compiling with {processors} "
-        f"processors{more}"
-    )
+    unit = "processor" if processors == 1 else "processors"
+    hours = cost.hours / processors
+    return f"{cost}: about {hours:.1f} hours of compiling with {processors} {unit}{more}"
 
 
 class Requirements(HostComparison):

@@ -213,6 +213,8 @@ def _stage(
     folder: Path, pages: Mapping[str, list[IndexedProject]], batch: FileBatch, wheels: str
 ) -> None:
     """Add every page to the batch; a list of projects comes after the pages that it links."""
+    from tfwright.index import matching
+
     for place, projects in pages.items():
         # The way from a project's page up to the folder of the wheels.
         packages = "../" * (place.count("/") + 2) + wheels
@@ -229,8 +231,6 @@ def _stage(
         values = {"title": "Simple index", "project": None, "names": names}
         _stage_page(folder / place, batch, root, values)
     everything = [wheel for project in pages[SIMPLE] for wheel in project.wheels]
-    from tfwright.index import matching
-
     batch.add(folder / matching.FILE, matching.document(everything, wheels))
 
 

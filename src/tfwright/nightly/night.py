@@ -380,11 +380,14 @@ class Night:
         )
         left, orders, begun = self.host.nightly.hours * 3600, [], False
         for item in ordered:
-            if begun and item.seconds > left if fleet is None else not item.within_budget:
-                took = "it took" if item.why != "never built" else "a first build counts as"
-                last = " last time" if item.why != "never built" else ""
+            fits = item.within_budget if fleet else not begun or item.seconds <= left
+            if not fits:
+                hours = f"{item.seconds / 3600:.1f} h"
+                first = item.why == "never built"
+                detail = (
+                    f"a first build counts as {hours}" if first else f"it took {hours} last time"
+                )
                 # A verdict all the same: a target that never fits has to become stale on the page.
-                detail = f"{took} {item.seconds / 3600:.1f} h{last}"
                 self.state.judge(item.target.name, self.number, "skipped", detail=detail)
                 self.host.note(f"{item.target.name}: out of tonight's budget")
             elif order := self._ready(item):

@@ -28,8 +28,6 @@ STEPS = "tfwright-steps.json"
 """The file, in the tree's repository, that says which content each step made."""
 REQUIREMENTS = re.compile(r"requirements_lock_(\d+)_(\d+)\.txt")
 """The files in which a tree pins the packages that its build installs, one for each Python."""
-
-
 WORKSPACE, MODULES, LOCK, BAZELRC = ("WORKSPACE", "MODULE.bazel", "MODULE.bazel.lock", ".bazelrc")
 """The files with which Bazel begins; the last one says which of the first two it reads."""
 

@@ -58,7 +58,6 @@ def run(
     bazel = Invocation.of(job, table, pinned.version, inputs, tree, configured)
     client = bazel.client
     _prepare(job, bazel, host)
-
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
     if not caching.is_believed(job):
         _start_over(job, client)

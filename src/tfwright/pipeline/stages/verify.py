@@ -49,7 +49,6 @@ def run(
     wheel, venv = sealed.wheel.path, _venv(job)
     # Made before anything runs: an unknown smoke program is refused at once.
     trials = _trials(job, table, str(wheel))
-
     # Reading takes seconds, so it goes before the venv and the programs.
     checks = list(_read(job, sealed.wheel, table, wanted, host))
     files.remove(venv.place)
@@ -80,11 +79,11 @@ def inputs(table: VerifyTable) -> Mapping[str, str]:
 
 def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step]:
     """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
+    from tfwright.tools.python import venv
+
     trials = _trials(job, table, "@WHEEL@")
     # Python 2 needs virtualenv, so the version decides the command.
     version = host.python if host else ""
-    from tfwright.tools.python import venv
-
     creation = venv.creation("@PYTHON@", version, _venv(job).place, job.places.home)
     return creation, *(trial.command for trial in trials)
 

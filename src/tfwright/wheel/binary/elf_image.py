@@ -106,7 +106,7 @@ class Symbols:
 
 MAGIC = b"\x7fELF"
 PROGRAM, SHARED = 2, 3
-"""ET_DYN: the only type of file that can be loaded as a library."""
+"""ET_EXEC and ET_DYN; only the second can be loaded as a library."""
 UNCOUNTED = 0xFFFF
 """PN_XNUM: the number of program headers stands in a section, where the loader does not look."""
 PAGE = 4096
