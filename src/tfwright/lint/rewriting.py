@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, TOOLKITS, pins_text
@@ -82,13 +83,21 @@ def rewrite(name: str) -> list[Path]:
         for file, content in made.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             files.write(file, content)
-        if recipes.read(name).model_dump() != old.model_dump():
+        if _meaning(recipes.read(name)) != _meaning(old):
             raise RecipeError(
                 f"{path} cannot be rewritten: it would mean something else",
                 remedy="Leave it as it is; the long form stays valid.",
             )
         undo.pop_all()
     return [file for file, content in made.items() if content != before[file]]
+
+
+def _meaning(recipe: Recipe) -> dict[str, Any]:
+    """Return what a recipe says; packages mean the same in any order."""
+    values = recipe.model_dump()
+    for name in ("host", "verify"):
+        values[name]["requirements"] = sorted(values[name]["requirements"])
+    return values
 
 
 def _packages(path: Path, parts: Sequence[_Section], made: dict[Path, str]) -> list[_Section]:
@@ -143,9 +152,11 @@ def _toolkit(
     stem = "-".join(filter(None, (f"cuda-{old.host.cuda}" if old.host.cuda else "cuda", system)))
     text = "".join(part.body() for part in moved)
     name = _kept(folder / TOOLKITS, [stem, f"{stem}-{old.name}"], text, old.toolkit, made)
+    given = ", ".join(part for part, _ in old.toolkit.parts())
     top, *rest = _replaced(parts, moved, None)
     # A key of the top has to stand above all tables.
-    return [_Section("", f'{top.text.rstrip()}\ntoolkit = "{name}"\n'), *rest]
+    line = f'toolkit = "{name}"  # {given}, by checksum'
+    return [_Section("", f"{top.text.rstrip()}\n{line}\n"), *rest]
 
 
 def _replaced(
