@@ -14,8 +14,9 @@ from itertools import groupby
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
-from tfwright.nightly import pages, retention, timer
-from tfwright.nightly.builds import Verdict, failure
+from tfwright.nightly import notices, pages, retention, timer
+from tfwright.nightly.builds import Verdict
+from tfwright.nightly.notices import Notice
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.views import RECIPES, TargetView, views
 from tfwright.nightly.state import NightVerdict, PastNight, State, WaitingBuild, stamp
@@ -345,50 +346,17 @@ def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
 
 
 def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes:
-    """Return the Atom feed: each notice that was raised, newest first."""
-    events = []
-    for thread, target, opened, closed in state.database.execute(
-        "select thread, target, opened, closed from thread"
-    ):
-        # A thread is named after its target and its kind; the build host's own has no target.
-        kind = thread.removeprefix(target or "build-host").split()[0]
-        # Its builds say it below, also where no notice is sent for them.
-        if kind == "wheel":
-            continue
-        events.append((opened, thread, target, kind))
-        if closed:
-            events.append((closed, thread, target, "fixed"))
+    """Return the Atom feed: notices and wheels, newest first."""
+    events = notices.newest(state, ENTRIES)
     for build in state.builds():
         if build.listed and build.good:
             at = stamp(build.started + dt.timedelta(seconds=build.seconds))
-            events.append((at, build.id, build.target, "wheel"))
-    newest = sorted(events, reverse=True)[:ENTRIES]
+            subject, text = f"{build.target}: new wheel", f"{build.wheel}, sha256 {build.sha256}"
+            page = f"{common['url']}builds/{build.id}/"
+            events.append((at, Notice(build.id, build.target, "wheel", subject, text, page)))
+    events.sort(key=lambda event: (event[0], event[1].thread), reverse=True)
     # The time of the last event: a night without an event leaves the feed unchanged.
-    updated = newest[0][0] if newest else stamp(now)
-    told = [(*event, *_about(state, event)) for event in newest]
-    text = renderer("nightly_feed.xml.j2")({**common, "events": told, "updated": updated})
+    updated = events[0][0] if events else stamp(now)
+    values = {**common, "events": events[:ENTRIES], "updated": updated}
+    text = renderer("nightly_feed.xml.j2")(values)
     return ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode()
-
-
-def _about(state: State, event: tuple[str, str, str, str]) -> tuple[str, str]:
-    """Return what an event was about, and the build that it came from; empty where none is."""
-    at, thread, target, kind = event
-    if kind == "wheel" and (wheel := state.build(thread)):
-        return f"{wheel.wheel}, sha256 {wheel.sha256}", wheel.id
-    if kind == "links":
-        found = state.checks("links").get(target)
-        return found.detail if found else "", ""
-    row = state.database.execute(
-        "select detail, build from verdict join night on night.number = verdict.night"
-        " where target = ? and started <= ? order by night desc limit 1",
-        (target, at),
-    ).fetchone()
-    detail, identifier = row or ("", "")
-    build = state.build(identifier or "")
-    said = [detail or ""]
-    if build and build.broken and kind != "fixed":
-        said += [build.broken.cause, build.broken.remedy]
-        culprit = state.culprits().get(target)
-        if culprit and culprit.thread == failure(detail):
-            said.insert(1, culprit.said)
-    return "\n".join(dict.fromkeys(filter(None, said))), identifier or ""
