@@ -81,10 +81,10 @@ class Subject:
         return composing.file_of(self.path).read_text("utf-8")
 
     def finding(
-        self, rule: str, place: int | str | Sequence[str], what: str, remedy: str
+        self, rule: str, place: int | str | tuple[int | str, ...], what: str, remedy: str
     ) -> LintFinding:
         """Return a finding in the recipe's own file, at a line, a dotted key or its parts."""
-        key = place.split(".") if isinstance(place, str) else place
+        key = tuple(place.split(".")) if isinstance(place, str) else place
         line = key if isinstance(key, int) else line_of(self.text, key)
         return LintFinding(composing.file_of(self.path), line, what, remedy, rule)
 
