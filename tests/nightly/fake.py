@@ -95,7 +95,7 @@ class FakeBuilder:
         }
         if fault:
             result = "blocked" if name in self.blocks else "failed"
-            return order.build(**common, result=result, broken=fault)
+            return order.outcome(**common, result=result, broken=fault)
         digest = hashlib.sha256(repr(sorted(order.fingerprint.items())).encode()).hexdigest()
         wheel = write_wheel(
             order.work,
@@ -109,7 +109,7 @@ class FakeBuilder:
             if order.target.smoke
             else ()
         )
-        return order.build(
+        return order.outcome(
             **common,
             result="built",
             wheel=wheel.name,

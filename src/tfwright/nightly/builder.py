@@ -134,7 +134,7 @@ class PipelineBuilder:
         until = broken.stage if isinstance(broken, Breakage) else ""
         found |= _kept_logs(job, order.work, until)
         found["stages"] = _stage_times(job, until, at)
-        return order.build(**found, seconds=time.monotonic() - begun)
+        return order.outcome(**found, seconds=time.monotonic() - begun)
 
     def _since_last_good(self, order: BuildOrder, job: RecipeJob) -> dict[str, object]:
         """Return what changed since the last good build."""

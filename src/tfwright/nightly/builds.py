@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe
@@ -222,7 +223,7 @@ class FollowedCommit:
 
 
 class BuildOrder(BaseModel):
-    """One build that is asked for: of the builder here, or as a document of a worker."""
+    """An order for one build: the builder here gets it, a worker reads it as a document."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -243,10 +244,10 @@ class BuildOrder(BaseModel):
     """The last good wheel, to compare with: a path, or a name in the order's own folder."""
     again: bool = False
     """Whether that wheel is to be built again from nothing, and compared."""
-    work: Path = Field(Path(), exclude=True)
+    work: SkipJsonSchema[Path] = Field(Path(), exclude=True)
     """An empty directory that the builder fills; each machine has its own."""
 
-    def build(self, **found: object) -> NightlyBuild:
+    def outcome(self, **found: object) -> NightlyBuild:
         """Return the build that was ordered, with what was found of it.
 
         One that ended before its stages, or on no machine, is compared with the last good one too.

@@ -348,7 +348,7 @@ class NightFleet:
                     remedy=given.remedy or remedy,
                 )
                 # The recipe is not to blame, so nothing about it counts as broken.
-                build = order.build(result="blocked", seconds=given.seconds, broken=broken)
+                build = order.outcome(result="blocked", seconds=given.seconds, broken=broken)
             # A worker is not asked for its name: what the build host calls it is the name.
             return build.model_copy(update={"worker": given.worker, "lost": given.lost})
 

@@ -499,7 +499,7 @@ class Night:
         seconds = (self.host.clock() - order.started).total_seconds()
         result = "blocked" if blocked else "failed"
         # The clock may have been set back meanwhile.
-        return order.build(result=result, seconds=max(0.0, seconds), broken=broken).redacted()
+        return order.outcome(result=result, seconds=max(0.0, seconds), broken=broken).redacted()
 
     def find_culprits(self, begun: dt.datetime) -> dict[str, str]:
         """Bisect what fails for a new reason, the quickest first, while the budget lasts.

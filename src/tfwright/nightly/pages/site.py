@@ -8,7 +8,7 @@ import heapq
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -56,19 +56,6 @@ class NightLine:
         """Whether the night before gave something else; good and unchanged are the same."""
         fine = {"good", "unchanged"}
         return self.before != self.night.verdict and {self.before, self.night.verdict} != fine
-
-
-@dataclass(frozen=True)
-class NightPage:
-    """A night with what it gave."""
-
-    past: PastNight
-    lines: Sequence[NightLine]
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """How many targets have each verdict."""
-        return Counter(line.night.verdict for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -203,7 +190,7 @@ def _add_recipes(
             "recipe",
             view=view,
             builds=builds[::-1],
-            nights=[*runs(state.history_of(name, BUILDS_SHOWN)[::-1])],
+            nights=runs(state.history_of(name, BUILDS_SHOWN)[::-1]),
             deletion={build.id: build.hidden + days for build in builds if build.hidden},
             known={build.id for build in view.builds},
             kept=retention.kept_by_file(builds, nightly.site),
@@ -221,33 +208,20 @@ def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen
         for night in view.nights:
             lines[night.night].append(NightLine(view, night, before))
             before = night.verdict
-    found = [NightPage(night, lines[night.number]) for night in past]
-    for number, page in enumerate(found):
-        later = found[number - 1].past if number else None
-        earlier = found[number + 1].past if number + 1 < len(found) else None
-        place = f"{NIGHTS}/{page.past.number}.html"
-        pen.add(place, "night", night=page, later=later, earlier=earlier)
-    pen.add(f"{NIGHTS}/index.html", "nights", nights=found)
+    nights = []
+    for later, night, earlier in zip([None, *past], past, [*past[1:], None], strict=False):
+        own = lines[night.number]
+        counts = Counter(line.night.verdict for line in own)
+        nights.append((night, counts))
+        known = {"night": night, "lines": own, "counts": counts}
+        pen.add(f"{NIGHTS}/{night.number}.html", "night", **known, later=later, earlier=earlier)
+    pen.add(f"{NIGHTS}/index.html", "nights", nights=nights)
 
 
-@dataclass(frozen=True)
-class NightRun:
-    """Nights in a row that gave the same for one target, without a build in between."""
-
-    first: NightVerdict
-    last: NightVerdict
-    count: int
-
-
-def runs(nights: Sequence[NightVerdict]) -> Iterator[NightRun]:
-    """Yield runs of equal nights, newest first, as the nights are."""
-
-    def same(night: NightVerdict) -> tuple[str, ...]:
-        return night.verdict, night.detail, night.build
-
-    for _, own in groupby(nights, same):
-        together = list(own)
-        yield NightRun(together[-1], together[0], len(together))
+def runs(nights: Sequence[NightVerdict]) -> list[list[NightVerdict]]:
+    """Return nights in a row that gave the same, without a build in between, as the nights come."""
+    alike = groupby(nights, lambda night: (night.verdict, night.detail, night.build))
+    return [list(own) for _, own in alike]
 
 
 def groups(listed: Sequence[TargetView]) -> list[tuple[str, list[TargetView]]]:
