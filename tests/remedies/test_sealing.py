@@ -162,12 +162,13 @@ def test_the_platform_is_corrected_to_what_is_named(linux: Path, wanted: str, pa
         assert "correct [package] platform" in fault.remedy
     named = re.search(pattern, f"{fault.what}\n{fault.remedy}", re.MULTILINE)
     assert named
+    said = ""
     try:
         platform_tag.insist(linux, named[1])
     except WheelError as other:
-        # The example is one that auditwheel knows; a library may need more.
-        assert "2_5" not in wanted
-        assert "cannot judge" not in other.what
+        said = other.what
+    # The example is one that auditwheel knows; a library may need more.
+    assert not said or ("2_5" not in wanted and "cannot judge" not in said)
 
 
 def test_a_wheel_without_libraries_has_no_platform(make_wheel: Maker) -> None:
