@@ -1,14 +1,11 @@
 """A wheel under its nightly version: the same files, with a local version that says what it is for.
 
 Two wheels of TensorFlow 1.8.0 for different GPUs would have one name. The version is changed in the
-name, in METADATA and in the bill of materials; compressed members are copied as they are, so that
-half a gigabyte takes seconds.
+name, in METADATA and in the bill of materials.
 """
 
 import json
-import stat
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +14,8 @@ from packaging.version import Version
 from tfwright.documents import filesystem
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files, json_text
-from tfwright.wheel import archive, record
+from tfwright.wheel import archive, rewriting
 from tfwright.wheel.seal import build_record
-from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
 
 def nightly_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
@@ -55,40 +51,15 @@ def with_version(source: Path, folder: Path, version: str) -> Path:
         temporary.open("wb") as stream,
     ):
         info = archive.metadata_directory(wheel)
-        listing = f"{info}/RECORD"
         before = info.removesuffix(".dist-info")
         now = f"{before.rpartition('-')[0]}-{version}"
-        changed = dict(_changed(wheel, info, old, version))
 
         def renamed(name: str) -> str:
             """Put the new version into the two folders whose names hold one."""
             in_them = name.startswith((f"{before}.dist-info/", f"{before}.data/"))
             return name.replace(before, now, 1) if in_them else name
 
-        lines = []
-        for line in record.read(wheel):
-            name = renamed(line.path)
-            if line.path in changed:
-                lines.append(record.entry(name, changed[line.path]))
-            elif line.path != listing:
-                lines.append(line._replace(path=name))
-        # It cannot hold its own checksum.
-        lines.append(record.RecordEntry(renamed(listing), "", ""))
-        changed[listing] = record.render(lines).encode()
-        # The time of the old members: the same wheel gives the same bytes again.
-        writer = ZipWriter(stream, wheel.infolist()[0].date_time)
-        # RECORD comes last, as in every wheel.
-        for member in sorted(archive.files(wheel), key=lambda member: member.filename == listing):
-            content = changed.get(member.filename)
-            # The upper half holds the Unix mode; 0 where another system made the archive.
-            mode = member.external_attr >> 16 or stat.S_IFREG | 0o644
-            packing = (member.compress_type, member.CRC, member.compress_size, member.file_size)
-            if content is not None:
-                # Uncompressed: it is small.
-                packing = (zipfile.ZIP_STORED, zlib.crc32(content), len(content), len(content))
-            parts = _packed(wheel, member) if content is None else [content]
-            writer.add(ZipMember(renamed(member.filename), *packing, mode), parts)
-        writer.finish()
+        rewriting.rewrite(wheel, stream, dict(_changed(wheel, info, old, version)), renamed)
     return target
 
 
@@ -120,13 +91,3 @@ def _changed(
             quoted = version.replace("+", "%2B")
             subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
         yield bill, (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
-
-
-def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    stream = archive.packed(wheel, member)
-    left = member.compress_size
-    for part in files.pieces(stream.read, left):
-        left -= len(part)
-        yield part
-    if left:
-        raise EOFError(f"{member.filename} is cut off")

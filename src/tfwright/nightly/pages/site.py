@@ -205,9 +205,9 @@ def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen
     lines: dict[int, list[NightLine]] = defaultdict(list)
     for view in everything:
         before: Verdict | None = None
-        for night in view.nights:
-            lines[night.night].append(NightLine(view, night, before))
-            before = night.verdict
+        for given in view.nights:
+            lines[given.night].append(NightLine(view, given, before))
+            before = given.verdict
     nights = []
     for later, night, earlier in zip([None, *past], past, [*past[1:], None], strict=False):
         own = lines[night.number]
