@@ -60,6 +60,10 @@ class FaultKind(Enum):
     """No host has that name."""
 
 
+SILENT = frozenset({FaultKind.UNREACHABLE, FaultKind.NO_SUCH_HOST})
+"""What no server answered, so that it says nothing about the file."""
+
+
 class RequestError(Exception):
     """A request that did not bring what was asked for."""
 
