@@ -135,7 +135,6 @@ def download(
     url: str,
     to: Path,
     *,
-    report: Callable[[Progress], None] = SILENCE.progress,
     pauses: tuple[float, ...] = PAUSES,
     alternatives: bool = False,
 ) -> str:
@@ -150,7 +149,7 @@ def download(
         arrived = Path(folder, "file")
         limits = Limits(pauses=pauses)
         wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
-        (outcome,) = _Run([_Transfer.of(wanted, arrived)], limits).complete(report)
+        (outcome,) = _Run([_Transfer.of(wanted, arrived)], limits).complete(SILENCE.progress)
         if not outcome.obtained:
             failure = outcome.failures[0]
             kind = SilentServerError if failure.silent else SupplyError
@@ -278,6 +277,48 @@ class _Host:
         """Why it is not asked again."""
 
 
+class _Visit:
+    """A url that is asked for a file, until it gives that or is given up."""
+
+    def __init__(self, url: str, host: _Host, limits: Limits, another: bool) -> None:  # noqa: FBT001
+        self.url, self.host = url, host
+        self.another = another
+        """Whether a url is left that was not asked yet."""
+        self._limits, self._pauses = limits, iter(limits.pauses)
+        # Later than any moment: nothing was asked yet, and no attempt has failed to connect.
+        self._begun = self._grown_at = self._missed_at = math.inf
+        self._furthest = 0
+
+    def pace(self, *, alternatives: bool) -> _Pace:
+        """Begin an attempt, and return how fast the server has to be."""
+        now, limits = time.monotonic(), self._limits
+        self._begun, self._grown_at = min(self._begun, now), min(self._grown_at, now)
+        if self.another or alternatives:
+            end = self._begun + limits.deadline
+            return _Pace(limits.least_speed, limits.slow_seconds, end)
+        return _Pace(limits.least_speed, limits.last_seconds)
+
+    def next_pause(self, arrived: int) -> float | None:
+        """Return how long to wait before it is asked again; None if it was asked often enough."""
+        now = time.monotonic()
+        # A server that cuts each answer still gives a large file, a piece at a time; with a byte an
+        # answer it would never end.
+        if arrived - self._furthest > self._limits.least_speed * (now - self._grown_at):
+            self._furthest, self._grown_at = arrived, now
+            self._pauses = iter(self._limits.pauses)
+        return next(self._pauses, None)
+
+    def note_silence(self, fault: RequestError) -> None:
+        """Give the server up that did not answer this file twice, nor any other one in between.
+
+        One without an address is not asked a second time.
+        """
+        missed_twice = self.host.heard_at <= self._missed_at < math.inf
+        if fault.kind is FaultKind.NO_SUCH_HOST or missed_twice:
+            self.host.gone = str(fault)
+        self._missed_at = time.monotonic()
+
+
 class _StoppedError(Exception):
     """The run is over, and nobody waits for this file any more."""
 
@@ -382,7 +423,8 @@ class _Run:
                 # A url that was deferred offers nothing new: it gets the patience of the last one.
                 another = any(each not in deferred for each in urls)
                 try:
-                    self._ask(asked, transfer, partial, another=another)
+                    host = self.hosts[_host_of(asked)]
+                    self._ask(_Visit(asked, host, self.limits, another), transfer, partial)
                     url = asked
                 except RequestError as fault:
                     # A slow one may be the only one that has the file.
@@ -406,73 +448,60 @@ class _Run:
             except BusyError:
                 self._pause(TICK)
 
-    def _ask(self, url: str, transfer: _Transfer, partial: Partial, *, another: bool) -> None:
+    def _ask(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> None:
         """Bring what is missing of a file from one url, asked again where that may help.
 
-        `another` says whether a url is left that was not asked yet. Raises RequestError.
+        Raises RequestError.
         """
-        limits, host = self.limits, self.hosts[_host_of(url)]
-        pauses, furthest = iter(limits.pauses), 0
-        # Later than any moment: no attempt at this url has failed to connect yet.
-        begun = grown_at = missed_at = math.inf
-        while True:
-            with host.slots:
-                self._pause(host.rests_until - time.monotonic())
-                with self.slots:
-                    if host.gone:
-                        raise RequestError(FaultKind.UNREACHABLE, host.gone)
-                    now = time.monotonic()
-                    begun, grown_at = min(begun, now), min(grown_at, now)
-                    pace = _Pace(limits.least_speed, limits.last_seconds)
-                    if another or transfer.wanted.alternatives:
-                        end = begun + limits.deadline
-                        pace = _Pace(limits.least_speed, limits.slow_seconds, end)
-                    try:
-                        self._receive(url, transfer, partial, pace)
-                        return
-                    except RequestError as failed:
-                        fault = failed
-            final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
-            # A server that announces more than it has ends every answer with a cut, also the
-            # complete one, and another one does not hang up.
-            if not final and partial.whole():
-                return
-            if fault.kind in {FaultKind.OVERSIZE, FaultKind.RESTART}:
-                partial.restart()
-            if final or fault.kind is FaultKind.SLOW:
-                raise fault
+        limits, host = self.limits, visit.host
+        while fault := self._attempt(visit, transfer, partial):
             # No pause: the server answered, and only the question was wrong.
             if fault.kind is FaultKind.RESTART:
                 continue
-            now = time.monotonic()
-            # A server that cuts each answer still gives a large file, a piece at a time; with a
-            # byte an answer it would never end.
-            if transfer.arrived - furthest > limits.least_speed * (now - grown_at):
-                furthest, grown_at, pauses = transfer.arrived, now, iter(limits.pauses)
-            pause = next(pauses, None)
+            pause, now = visit.next_pause(transfer.arrived), time.monotonic()
             if fault.kind in client.SILENT:
-                # It did not answer this file twice, nor any other one in between; one without an
-                # address is not asked a second time.
-                missed_twice = host.heard_at <= missed_at < math.inf
-                if fault.kind is FaultKind.NO_SUCH_HOST or missed_twice:
-                    host.gone = str(fault)
-                missed_at = now
+                visit.note_silence(fault)
             if host.gone or pause is None or fault.after > limits.patience:
                 raise fault
             host.rests_until = max(host.rests_until, now + fault.after)
-            if fault.after > limits.short_patience and another:
+            if fault.after > limits.short_patience and visit.another:
                 # The file returns to this server when no other has it.
                 raise RequestError(FaultKind.SLOW, str(fault))
             self._pause(pause)
 
-    def _receive(self, url: str, transfer: _Transfer, partial: Partial, pace: _Pace) -> None:
+    def _attempt(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> RequestError | None:
+        """Ask a url once, as soon as its server may be asked.
+
+        Returns why it has to be asked again; raises RequestError where that would not help.
+        """
+        with visit.host.slots:
+            self._pause(visit.host.rests_until - time.monotonic())
+            with self.slots:
+                if visit.host.gone:
+                    raise RequestError(FaultKind.UNREACHABLE, visit.host.gone)
+                try:
+                    self._receive(visit, transfer, partial)
+                except RequestError as fault:
+                    final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
+                    # A server that announces more than it has ends every answer with a cut, also
+                    # the complete one, and another one does not hang up.
+                    if not final and partial.whole():
+                        return None
+                    if fault.kind in {FaultKind.OVERSIZE, FaultKind.RESTART}:
+                        partial.restart()
+                    if final or fault.kind is FaultKind.SLOW:
+                        raise
+                    return fault
+        return None
+
+    def _receive(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> None:
         """Bring what is missing of a file; it is complete and right unless an error is raised.
 
         A server may send all of the file where only the rest was asked for. No validator goes with
         the range: mirrors give different ones for the same bytes, and the digest of the whole
         decides in the end.
         """
-        wanted, host = transfer.wanted, self.hosts[_host_of(url)]
+        wanted, pace = transfer.wanted, visit.pace(alternatives=transfer.wanted.alternatives)
         if not wanted.sha256:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
@@ -480,7 +509,7 @@ class _Run:
         space = start + partial.free()
         headers = client.PLAIN | ({"Range": f"bytes={start}-"} if start else {})
         try:
-            response = client.get(self.session, url, headers)
+            response = client.get(self.session, visit.url, headers)
         except Exception as fault:
             # Libraries raise what they like for an answer that makes no sense: ValueError,
             # UnicodeError, …
@@ -508,7 +537,7 @@ class _Run:
                         raise RequestError(FaultKind.OVERSIZE, why)
                     partial.append(piece)
                     transfer.arrived = partial.size
-                    host.heard_at = time.monotonic()
+                    visit.host.heard_at = time.monotonic()
         _verify(wanted, partial, begun, total)
 
     @contextmanager
