@@ -132,11 +132,7 @@ def fetch(
 
 
 def download(
-    url: str,
-    to: Path,
-    *,
-    pauses: tuple[float, ...] = PAUSES,
-    alternatives: bool = False,
+    url: str, to: Path, *, pauses: tuple[float, ...] = PAUSES, alternatives: bool = False
 ) -> str:
     """Download one file to `to`, whatever comes, and return its SHA-256.
 
