@@ -3,7 +3,6 @@
 An archive may hold rules that declare more: they are read once the archive is there.
 """
 
-import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -319,33 +318,16 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     found: dict[str, str] = {}
     left = MOST_RULES
     with suppress(SupplyError), unpacking.reading(archive.name):
-        for member, content in _members(archive):
+        for member, size, opened in unpacking.contents(archive):
             path = member.removeprefix("./")
             inner = path.removeprefix(beginning)
-            if path.startswith(beginning) and relevant(inner):
-                found[inner] = content().decode("utf-8", "replace")
+            # A file of rules is small: larger members are not even unpacked.
+            if size <= LONGEST_FILE and path.startswith(beginning) and relevant(inner):
+                with opened() as stream:
+                    found[inner] = stream.read().decode("utf-8", "replace")
                 left -= len(found[inner])
             # A small archive may unpack to more than the memory.
             if left < 0:
                 return {}
         return found
     return {}
-
-
-def _members(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the files of a tar or zip file that may hold rules, with a way to read each.
-
-    A file of rules is small: larger members are not even unpacked.
-    """
-    # The content decides: the vault keeps every file under its checksum, without an ending.
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped:
-            for entry in zipped.infolist():
-                if entry.file_size <= LONGEST_FILE:
-                    yield entry.filename, partial(zipped.read, entry)
-        return
-    with unpacking.open_tar(archive) as packed:
-        for member in unpacking.members(packed):
-            small = member.isfile() and member.size <= LONGEST_FILE
-            if small and (stream := packed.extractfile(member)):
-                yield member.name, stream.read
