@@ -51,11 +51,6 @@ class VaultEntry:
     """What the digest, which is the directory's name, belongs to."""
 
     @property
-    def parts(self) -> list[Path]:
-        """Its files."""
-        return [path for path, _ in trees.files_below(self.path)]
-
-    @property
     def size(self) -> int:
         """Bytes of its files."""
         return sum(state.st_size for _, state in trees.files_below(self.path))
