@@ -276,7 +276,7 @@ class _Host:
 class _Visit:
     """A url that is asked for a file, until it gives that or is given up."""
 
-    def __init__(self, url: str, host: _Host, limits: Limits, another: bool) -> None:  # noqa: FBT001
+    def __init__(self, url: str, host: _Host, limits: Limits, *, another: bool) -> None:
         self.url, self.host = url, host
         self.another = another
         """Whether a url is left that was not asked yet."""
@@ -420,7 +420,7 @@ class _Run:
                 another = any(each not in deferred for each in urls)
                 try:
                     host = self.hosts[_host_of(asked)]
-                    self._ask(_Visit(asked, host, self.limits, another), transfer, partial)
+                    self._ask(_Visit(asked, host, self.limits, another=another), transfer, partial)
                     url = asked
                 except RequestError as fault:
                     # A slow one may be the only one that has the file.
