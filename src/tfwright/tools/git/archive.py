@@ -1,6 +1,7 @@
 """Archives made from a git mirror: those of forges, bit for bit, and packed commits."""
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from tfwright.tools.git import mirror as mirrors
 from tfwright.tools.git import program
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
+from tfwright.tools.process.command import SYSTEM_PATH
 
 CALIFORNIA, UTC = "America/Los_Angeles", "UTC"
 """The time zones in which GitHub, and other forges, write the file times of a zip."""
@@ -223,6 +225,9 @@ def pack_ref(
         )
     # Another git would compress by its own zlib.
     compressor = COMPRESSORS.get(layout.form)
+    name = (compressor or "").partition(" ")[0]
+    if name and not shutil.which(name, path=":".join(SYSTEM_PATH)):
+        raise SupplyError(f"{name} is not installed", remedy=f"Install {name}.")
     settings = ("-c", f"tar.{layout.form}.command={compressor}") if compressor else ()
     options = (f"--format={layout.form}", f"--prefix={layout.prefix}")
     stored = ("-0",) if layout.stored else ()
