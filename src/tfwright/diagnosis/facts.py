@@ -39,6 +39,8 @@ class Facts:
     """Whether a driver shows a GPU."""
     musl: bool = False
     """Whether the log is of a system with another C library than glibc."""
+    rocm: bool = False
+    """Whether a TensorFlow for GPUs of AMD runs."""
     modules: bool = False
     """Whether what runs is of a stack of environment modules."""
 
@@ -68,7 +70,7 @@ class Facts:
             except ValueError:
                 return None
         # Without a comparison it is a yes or no, or the name of a system.
-        if need in {"cuda", "gpu", "musl", "modules"}:
+        if need in {"cuda", "gpu", "musl", "modules", "rocm"}:
             known_or_not: bool | None = getattr(self, need)
             return known_or_not
         return self.system == need if self.system else None
@@ -98,6 +100,5 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
         system=found.system or system,
         cuda=cuda,
         gpu=gpu,
-        musl=bool(rule("musl").search(text)),
-        modules=bool(rule("modules").search(text)),
+        **{name: bool(rule(name).search(text)) for name in ("musl", "modules", "rocm")},
     )
