@@ -150,7 +150,7 @@ def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
         if not any(literal in line for literal in family.literals):
             continue
         parameters = family.match(line)
-        if parameters is None or (family.sample and not shown.allow(family)):
+        if parameters is None or not shown.allow(family):
             continue
         reading = Recognition(family, parameters)
         if family.sample:
@@ -162,5 +162,4 @@ def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
             break
     # What any program may say adds nothing to what this tool says.
     family_reading = general or (None if refinement else weak)
-    readings = (refinement, family_reading)
-    return tuple(reading for reading in readings if reading and shown.allow(reading.family))
+    return tuple(filter(None, (refinement, family_reading)))

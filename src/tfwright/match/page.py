@@ -1,5 +1,6 @@
 """The page of match: what to install or build for a machine."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -137,6 +138,12 @@ def _nearest(found: "Sequence[Differing]") -> "list[Differing]":
 def _show_official(official: "Sequence[OfficialMatch]") -> None:
     fitting = [found for found in official if not found.differs]
     shown = fitting[:NEAREST] or _nearest(official)
+    # Of the releases that were not asked for, one that can be installed is worth a line.
+    other = [
+        found for found in official if re.fullmatch(r"TensorFlow [^;]*", ";".join(found.differs))
+    ]
+    if not fitting and other and other[0] not in shown:
+        shown[-1] = other[0]
     if fitting:
         text.heading("These official wheels fit; nothing need be built", text.GOOD)
     else:
