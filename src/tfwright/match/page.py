@@ -92,7 +92,7 @@ def show_matches(answer: MatchAnswer) -> None:
         for reason in answer.excluded:
             text.paragraph("  - ", reason, indent=4)
         return
-    text.heading("A new recipe would pin")
+    text.heading("A new recipe would pin (by 'invoke new')")
     # The sources stand below, each once and whole.
     named = [need.source for need in answer.new if need.source]
     sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}

@@ -134,15 +134,13 @@ def readings(
     # Before the floors: a library that cannot be read keeps none of them.
     if found.libraries:
         yield Reading("libraries", unreadable(found.libraries), f"{len(found.libraries)} read")
-    if table.glibc:
-        faults = glibc_faults(found.libraries, table.glibc)
-        yield Reading("glibc", faults, f"{table.glibc} is enough")
-    if table.cpu:
-        faults = cpu_faults(found.libraries, table.cpu)
-        yield Reading("cpu", faults, f"{table.cpu} is enough")
-    if table.macos:
-        faults = macos_faults(found.libraries, table.macos)
-        yield Reading("macos", faults, f"{table.macos} is enough")
+    for name, floor, beyond in (
+        ("glibc", table.glibc, glibc_faults),
+        ("cpu", table.cpu, cpu_faults),
+        ("macos", table.macos, macos_faults),
+    ):
+        if floor:
+            yield Reading(name, beyond(found.libraries, floor), f"{floor} is enough")
     if table.architectures:
         faults = architecture_faults(found.libraries, table.architectures)
         yield Reading("architectures", faults, ", ".join(table.architectures))
