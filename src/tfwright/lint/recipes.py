@@ -405,7 +405,7 @@ def names_a_bazel_of_the_release(subject: Subject) -> Iterator[LintFinding]:
     if wanted:
         yield subject.finding(
             "bazel",
-            subject.at("bazel", "version"),
+            "bazel.version",
             f"Bazel {version} is pinned, and TensorFlow {release} takes {wanted}",
             f"Pin such a Bazel; see {source}.",
         )
