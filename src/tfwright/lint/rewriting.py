@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, TOOLKITS, pins_text
@@ -80,13 +81,21 @@ def rewrite(name: str) -> list[Path]:
         for file, content in made.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             files.write(file, content)
-        if recipes.read(name).model_dump() != old.model_dump():
+        if _meaning(recipes.read(name)) != _meaning(old):
             raise RecipeError(
                 f"{path} cannot be rewritten: it would mean something else",
                 remedy="Leave it as it is; the long form stays valid.",
             )
         undo.pop_all()
     return [file for file, content in made.items() if content != before[file]]
+
+
+def _meaning(recipe: Recipe) -> dict[str, Any]:
+    """Return what a recipe says; packages mean the same in any order."""
+    values = recipe.model_dump()
+    for name in ("host", "verify"):
+        values[name]["requirements"] = sorted(values[name]["requirements"])
+    return values
 
 
 @dataclass
@@ -145,7 +154,9 @@ class _Rewriting:
         name = self._kept(TOOLKITS, [stem, f"{stem}-{self.old.name}"], moved, self.old.toolkit)
         # A key of the top has to stand above all tables.
         top, *rest = [part for part in self.parts if part not in moved]
-        self.parts = [_Section("", f'{top.text.rstrip()}\ntoolkit = "{name}"\n'), *rest]
+        given = ", ".join(part for part, _ in self.old.toolkit.parts())
+        line = f'toolkit = "{name}"  # {given}, by checksum'
+        self.parts = [_Section("", f"{top.text.rstrip()}\n{line}\n"), *rest]
 
     def _kept(
         self, kind: str, names: Sequence[str], moved: Sequence[_Section], table: Table
