@@ -70,6 +70,8 @@ COLUMNS = (
     Column("GPU code", cut="end", least=12),
 )
 LABEL = 14
+LONGEST_SYMBOL = 60
+"""Characters of a name that a compiler made of a C++ function."""
 """Characters in front of a fact."""
 
 
@@ -121,8 +123,8 @@ def _ways(report: "Inspection") -> Iterator[str]:
 def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
     """Return what the libraries need together, and what their users have to know."""
     for name, need in summary.needs.items():
-        # A version, and which library and function need it.
-        parts = [part for part in (need.symbol, need.decided) if part]
+        # A version, and which library and function need it; --json has the whole of a name of C++.
+        parts = [part for part in (printable(need.symbol, LONGEST_SYMBOL), need.decided) if part]
         why = f": {'; '.join(parts)}" if parts else ""
         shown = f"{need.version:<8} {_short(need.library)}{why}"
         yield (f"needs {name}" if name == "CPU" else name), shown
