@@ -70,9 +70,9 @@ COLUMNS = (
     Column("GPU code", cut="end", least=12),
 )
 LABEL = 14
-LONGEST_SYMBOL = 60
-"""Characters of a name that a compiler made of a C++ function."""
 """Characters in front of a fact."""
+LONGEST_SYMBOL = 60
+"""Characters of the name that a compiler gives to a C++ function."""
 
 
 def show_report(report: "Inspection") -> None:
