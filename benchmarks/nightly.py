@@ -21,8 +21,8 @@ from tfwright.documents.nightly import NightlyFile, targets
 from tfwright.nightly import night
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.night import BuildHost, BuildOrder, LostArchives
+from tfwright.nightly.builds import BuildOrder, NightlyBuild
+from tfwright.nightly.night import BuildHost, LostArchives
 from tfwright.nightly.pages import site as site_pages
 
 

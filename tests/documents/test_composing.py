@@ -86,6 +86,29 @@ def test_a_rewritten_recipe_means_the_same_and_keeps_the_comments(path: Path) ->
     assert not rewriting.rewrite(str(path))
 
 
+def test_packages_that_move_may_stand_in_any_order(path: Path) -> None:
+    unsorted = LONG.replace('"package10==1.10",', '"package9-plugin==1", "package9==1",')
+    path.write_text(unsorted, "utf-8")
+    rewriting.rewrite(str(path))
+    requirements = recipes.read(str(path)).verify.requirements
+    assert requirements[:2] == ("package11==1.11", "package12==1.12")
+    assert requirements[-2:] == ("package9==1", "package9-plugin==1")
+    assert "# cuda, by checksum" in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("release", "test"), [("2.7", "matmul_op_test.py"), ("2.8", "math_ops/matmul_op_test.py")]
+)
+def test_kernel_tests_lie_where_the_release_has_them(path: Path, release: str, test: str) -> None:
+    text = (
+        RECIPE.replace("r1.8", f"r{release}") + '\n[verify]\ntests = ["kernels", "own_test.py"]\n'
+    )
+    path.write_text(text, "utf-8")
+    tests = recipes.read(str(path)).verify.tests
+    assert tests[0] == f"tensorflow/python/kernel_tests/{test}"
+    assert tests[7:] == ("own_test.py",)
+
+
 def test_a_second_recipe_names_the_toolkit_that_is_there(path: Path) -> None:
     path.write_text(LONG, "utf-8")
     rewriting.rewrite(str(path))

@@ -24,7 +24,15 @@ PYTHON_3_10 = "tensorflow/python/_a.cpython-310-x86_64-linux-gnu.so"
 
 def library(path: str) -> Library:
     return Library(
-        path, 10, Elf("x86_64", "", (), (), {"GLIBC": VersionRequirement("2.17", "a")}, ())
+        path,
+        10,
+        Elf(
+            machine="x86_64",
+            soname="",
+            needed=(),
+            search=(),
+            requires={"GLIBC": VersionRequirement("2.17", "a")},
+        ),
     )
 
 

@@ -11,8 +11,8 @@ from tests.nightly.wheels import write_wheel
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, SupplyError
 from tfwright.nightly import night
-from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildHost, BuildOrder, FreeSpace, LostArchives
+from tfwright.nightly.builds import Breakage, BuildOrder, CommitLine, NightlyBuild, SmokeLine
+from tfwright.nightly.night import BuildHost, FreeSpace, LostArchives
 
 
 @dataclass
@@ -87,21 +87,15 @@ class FakeBuilder:
         if name in self.blocks:
             fault = Breakage(stage="check", line=self.blocks[name], remedy="Install it.")
         (order.work / "compile.log").write_text(f"INFO: building\n{fault.line if fault else ''}\n")
-        common = {
-            "id": order.id,
-            "target": name,
-            "recipe": order.target.recipe,
-            "started": order.started,
+        common: dict[str, object] = {
             "seconds": self.seconds,
-            "fingerprint": dict(order.fingerprint),
             "logs": ("compile.log",),
-            "against": order.last_good.id if order.last_good else "",
             "stages": {"fetch": 12.0, "compile": self.seconds - 12},
             "commits": (CommitLine(commit="a" * 40, subject="A commit <b>with</b> markup"),),
         }
         if fault:
             result = "blocked" if name in self.blocks else "failed"
-            return NightlyBuild(**common, result=result, broken=fault)
+            return order.outcome(**common, result=result, broken=fault)
         digest = hashlib.sha256(repr(sorted(order.fingerprint.items())).encode()).hexdigest()
         wheel = write_wheel(
             order.work,
@@ -115,7 +109,7 @@ class FakeBuilder:
             if order.target.smoke
             else ()
         )
-        return NightlyBuild(
+        return order.outcome(
             **common,
             result="built",
             wheel=wheel.name,

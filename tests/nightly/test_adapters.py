@@ -11,6 +11,7 @@ from tests.failing import fails
 
 from tfwright.errors import RecipeError
 from tfwright.nightly import adapters, fleets
+from tfwright.nightly.builds import BuildOrder
 from tfwright.progress import SILENCE
 
 IMAGE = "registry.example/tfwright@sha256:0"
@@ -64,7 +65,7 @@ def test_the_schemas_name_every_file_of_the_protocol() -> None:
 
 def test_an_order_of_a_recipe_is_written_once(tmp_path: Path) -> None:
     fleets.write_own(tmp_path, "demo")
-    order = fleets.OrderDocument.model_validate_json((tmp_path / "order.json").read_bytes())
+    order = BuildOrder.model_validate_json((tmp_path / "order.json").read_bytes())
     assert (order.format, order.target.name) == (1, "demo")
     assert order.fingerprint["the commit"]
     with fails(RecipeError, "an order already"):

@@ -22,8 +22,8 @@ from tfwright.errors import HostError, SupplyError
 from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import Breakage, NightlyBuild
-from tfwright.nightly.night import BuildHost, BuildOrder, Settle
+from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
+from tfwright.nightly.night import BuildHost, Settle
 from tfwright.nightly.pages import views
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
@@ -67,7 +67,7 @@ class FakeFleet:
         assert order.again
         assert order.last_wheel
         self.asked.append(f"{order.target.name} again")
-        return self.builder.reproduce(order.target, order.last_wheel)
+        return self.builder.reproduce(order.target, Path(order.last_wheel))
 
 
 def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
@@ -116,7 +116,13 @@ def slurm_fleet(tmp_path: Path, **keys: object) -> fleets.NightFleet:
 def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
     target = Target(name="demo", recipe="demo")
     moment = host_with(tmp_path).clock()
-    return BuildOrder("id", target, fingerprint, tmp_path / "work", moment, None, None)
+    return BuildOrder(
+        id="id", target=target, fingerprint=fingerprint, started=moment, work=tmp_path / "work"
+    )
+
+
+def changed(order: BuildOrder, **values: object) -> BuildOrder:
+    return order.model_copy(update=values)
 
 
 def test_an_order_whose_inputs_were_sent_is_built_offline(
@@ -133,7 +139,7 @@ def test_an_order_whose_inputs_were_sent_is_built_offline(
     for offline in (False, True):
         builder = pipeline_builder(tmp_path)
         order = order_of(tmp_path, {})
-        order = replace(order, fingerprint=builder.decides(order.target))
+        order = changed(order, fingerprint=builder.decides(order.target))
         folder = make_folder(tmp_path / f"order{offline}")
         fleets.write(folder, order, builder, carry=True, offline=offline)
         fleets.carry_out(folder, SILENCE)
@@ -245,7 +251,7 @@ def order_again(tmp_path: Path, worker: str) -> BuildOrder:
     last = built(tmp_path / "last", worker=worker)
     wheel = tmp_path / "last" / fleets.RESULT / last.wheel
     order = order_of(tmp_path, {})
-    return replace(order, again=True, last_good=last, last_wheel=wheel)
+    return changed(order, again=True, last_good=last, last_wheel=str(wheel))
 
 
 def rebuilding(
@@ -312,7 +318,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     monkeypatch.setattr(PipelineBuilder, "reproduce", rebuild)
     builder = pipeline_builder(tmp_path)
     order = order_again(tmp_path, "one")
-    order = replace(order, fingerprint=builder.decides(order.target))
+    order = changed(order, fingerprint=builder.decides(order.target))
     folder = make_folder(tmp_path / "order")
     fleets.write(folder, order, builder, carry=True)
     fleets.carry_out(folder, SILENCE)
@@ -326,7 +332,7 @@ def test_what_a_cut_off_night_left_is_adopted_once_if_it_is_complete(tmp_path: P
     for name in ("2026-01-01-cut", "2026-01-01-placed", "2026-01-01-done"):
         folder = tmp_path / "orders" / name
         folder.mkdir(parents=True)
-        fleets.write(folder, replace(order, id=name), fleet.builder, carry=False)
+        fleets.write(folder, changed(order, id=name), fleet.builder, carry=False)
         if name != "2026-01-01-cut":
             built(folder, id=name, wheel="", sha256="")
     (tmp_path / "site/builds/2026-01-01-placed").mkdir(parents=True)
@@ -458,7 +464,7 @@ def test_an_order_goes_to_a_worker_with_a_disk_of_its_own_and_its_wheel_comes_ba
     ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
     heard: list[str] = []
     fleet = with_own_disk(tmp_path, heard, a_worker(checkout))
-    order = replace(order_of(tmp_path, {}), work=tmp_path / "id")
+    order = changed(order_of(tmp_path, {}), work=tmp_path / "id")
     build = settled_by(fleet, order)
     assert (build.result, build.worker) == ("built", "one")
     assert (order.work / build.wheel).read_bytes() == b"wheel"
@@ -531,7 +537,7 @@ def test_slurm_carries_out_the_orders_of_a_night(
         order = order_again(tmp_path, "n1")
         assert fleet.reproduce(order) == "1 difference"
         return
-    build = settled_by(fleet, replace(order_of(tmp_path, {}), work=tmp_path / "id"))
+    build = settled_by(fleet, changed(order_of(tmp_path, {}), work=tmp_path / "id"))
     assert (build.result, build.worker) == ("built", "n1")
 
 
@@ -545,7 +551,7 @@ def test_the_lock_file_of_an_axis_goes_with_its_order(
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(tmp_path / "nightly.toml"))
     target = Target(name="demo-py3.12", recipe="demo", python="3.12")
     make_file(targets.lock_of(target), "pins")
-    order = replace(order_of(tmp_path, {}), target=target)
+    order = changed(order_of(tmp_path, {}), target=target)
     folder = make_folder(tmp_path / "order")
     fleets.write(folder, order, pipeline_builder(tmp_path), carry=True)
     # The worker looks for it next to a nightly.toml of the order's folder.
@@ -563,7 +569,7 @@ def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
     monkeypatch.setattr(PipelineBuilder, "build", lambda *_: blocked)
     builder = pipeline_builder(tmp_path)
     order = order_of(tmp_path, {})
-    order = replace(order, fingerprint=builder.decides(order.target))
+    order = changed(order, fingerprint=builder.decides(order.target))
     folder = make_folder(tmp_path / "order")
     fleets.write(folder, order, builder, carry=False)
     with fails(HostError, "no gcc", "Install gcc."):

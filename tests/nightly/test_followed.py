@@ -12,8 +12,7 @@ from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.nightly import night, targets, versions
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.night import BuildOrder
+from tfwright.nightly.builds import BuildOrder, NightlyBuild
 from tfwright.nightly.pages import build as page
 
 REWRITTEN = "the history: no path leads from the last good commit to this one"
@@ -61,7 +60,9 @@ def since(builder: PipelineBuilder, last: str) -> NightlyBuild:
     (target,) = targets_of(builder.nightly)
     fingerprint = builder.fingerprint(target)
     good = a_build(target, last, {**fingerprint, "the commit": last})
-    order = BuildOrder("now", target, fingerprint, Path("work"), good.started, good, None)
+    order = BuildOrder(
+        id="now", target=target, fingerprint=fingerprint, started=good.started, last_good=good
+    )
     found = builder._since_last_good(order, builder.job(target))
     build = a_build(target, fingerprint["the commit"], fingerprint)
     return NightlyBuild.model_validate({**build.model_dump(), **found})

@@ -534,7 +534,7 @@ def test_a_night_that_is_cut_off_is_noticed_until_one_ends(tmp_path: Path) -> No
         assert watched(host) == 0
     assert [watched(host) for _ in range(2)] == [1, 0]
     assert heard.kinds == ["cut off"]
-    assert "the build host: cut-off" in (
+    assert "the build host: a night did not come to its end" in (
         (host.site / "feed.xml").read_text() if pass_night(host) else ""
     )
     assert heard.kinds == ["cut off", "fixed"]

@@ -229,7 +229,7 @@ def test_the_feed_is_sound_xml_whatever_a_build_said(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "bad \x00\x08\ufffe &<>")
     feed = ET.fromstring((host.site / "feed.xml").read_bytes())  # noqa: S314 our own file
     titles = {entry.text for entry in feed.iter("{http://www.w3.org/2005/Atom}title")}
-    assert titles == {"Nightly wheels", "a: failing", "a: new wheel"}
+    assert titles == {"Nightly wheels", "a: newly failing since 2026-01-02", "a: new wheel"}
 
 
 def test_a_badge_says_since_when(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
 from tfwright.nightly import builds, night, site
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildHost, BuildOrder
+from tfwright.nightly.builds import Breakage, BuildOrder, CommitLine, NightlyBuild, SmokeLine
+from tfwright.nightly.night import BuildHost
 from tfwright.nightly.notices import Channel, Notice
 from tfwright.nightly.pages import build as pages
 from tfwright.nightly.state import Culprit

@@ -18,7 +18,7 @@ from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, T
 from tfwright.host import probes, toolchain
 from tfwright.host.place import Seen
 from tfwright.host.probes import Host
-from tfwright.nightly import builder, plan, targets
+from tfwright.nightly import builder, builds, targets
 from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
 from tfwright.pipeline.job import RecipeJob
@@ -78,7 +78,7 @@ def test_a_recipe_with_an_image_depends_on_its_digest_and_not_on_the_hosts_compi
     monkeypatch.setattr(probes, "here", Host)
     monkeypatch.setattr(toolchain, "compiler", lambda _: Seen("gcc 99", "c++"))
     assert parts("1") == before
-    assert plan.differing(before, parts("2")) == ("the recipe's [host]",)
+    assert builds.differing(before, parts("2")) == ("the recipe's [host]",)
     # What the host file names is visible in the image.
     (tmp_path / "version.txt").write_text("CUDA Version 11.8.0")
     assert parts("1", cuda=tmp_path)["CUDA"] == "11.8.0"
@@ -197,5 +197,5 @@ def test_a_changed_lock_file_and_a_python_that_is_gone_start_a_build(
     change_text(recipe_file, 'python = "any"', 'python = "2.4"')
     after = targets.fingerprint(targets.job_of(given, settings))
     assert after["the target Python"] == "none"
-    changed = plan.differing(before, after)
+    changed = builds.differing(before, after)
     assert {"the lock", "the target Python"} <= {*changed}

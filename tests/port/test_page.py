@@ -8,7 +8,8 @@ import pytest
 from tfwright.configure.catalogue import Prompt
 from tfwright.lock.packages import Pinned
 from tfwright.port import page
-from tfwright.port.porting import Port, PortedPin
+from tfwright.port.porting import Port
+from tfwright.port.target import PortedPin
 from tfwright.recipes.writing import NewRecipe
 
 NEW = Path("new.toml")

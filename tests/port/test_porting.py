@@ -11,7 +11,6 @@ from tfwright.patch import writing as patching
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives
 from tfwright.port import porting as port
-from tfwright.port.porting import PortedPin
 from tfwright.progress import Silence
 
 
@@ -23,11 +22,6 @@ class Notes(Silence):
 
     def note(self, text: str) -> None:
         self.heard.append(text)
-
-
-def test_what_must_change_comes_first() -> None:
-    pins = [PortedPin("patch", name, name, "") for name in ("fits", "change", "look")]
-    assert [pin.state for pin in port.worst_first(pins)] == ["change", "look", "fits"]
 
 
 RECIPE = """\

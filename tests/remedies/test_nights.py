@@ -41,7 +41,7 @@ def test_a_worker_is_brought_to_the_recipe_of_the_order(
     fault = failing(lambda: fleets.carry_out(folder, SILENCE), RecipeError)
     assert commands(fault.remedy) == ["invoke nightly"]
     # What the command writes.
-    fleets.write(folder, replace(order, fingerprint=newer), builder, carry=False)
+    fleets.write(folder, test_fleet.changed(order, fingerprint=newer), builder, carry=False)
     fault = failing(lambda: fleets.carry_out(folder, SILENCE), HostError, "checkout")
     monkeypatch.setattr(PipelineBuilder, "decides", lambda *_: newer)
     assert fleets.carry_out(folder, SILENCE) == built

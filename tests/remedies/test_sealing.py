@@ -162,10 +162,13 @@ def test_the_platform_is_corrected_to_what_is_named(linux: Path, wanted: str, pa
         assert "correct [package] platform" in fault.remedy
     named = re.search(pattern, f"{fault.what}\n{fault.remedy}", re.MULTILINE)
     assert named
-    # The example is one that auditwheel knows; a library may need more.
-    assert platform_tag.prove(linux, named[1])
-    if "2_5" in wanted:
+    said = ""
+    try:
         platform_tag.insist(linux, named[1])
+    except WheelError as other:
+        said = other.what
+    # The example is one that auditwheel knows; a library may need more.
+    assert not said or ("2_5" not in wanted and "cannot judge" not in said)
 
 
 def test_a_wheel_without_libraries_has_no_platform(make_wheel: Maker) -> None:

@@ -8,7 +8,7 @@ from tests.failing import fails
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import RecipeError
 from tfwright.workers import dispatch as builds
-from tfwright.workers.dispatch import Place, RemoteOptions
+from tfwright.workers.dispatch import Place
 
 WORKER = WorkerTable(name="one", address="one", directory="/srv/tfwright")
 SLURM = SlurmTable(directory=Path("/srv/tfwright"))
@@ -43,8 +43,8 @@ def test_only_several_recipes_leave_this_host_unasked(
 
 def test_a_worker_is_started_with_the_options_that_were_typed() -> None:
     given = {"jobs": "3", "fresh": True, "cache": False, "offline": True}
-    options = RemoteOptions.of({**DEFAULTS, **given})
-    assert options.program("demo") == (
+    options = {**DEFAULTS, **given}
+    assert builds.program_of("demo", options, supplied=True) == (
         "build",
         "--recipe",
         "demo",
@@ -55,6 +55,6 @@ def test_a_worker_is_started_with_the_options_that_were_typed() -> None:
         "--offline",
         "--no-cache",
     )
-    assert options.supplied() == options, "it is offline already"
     with fails(RecipeError, "--verified-by"):
-        RemoteOptions.of({**DEFAULTS, "verified_by": "Ada"})
+        options = {**DEFAULTS, "verified_by": "Ada"}
+        builds.elsewhere(HostFile(), "workers", ["demo"], options, lambda _: None, print)

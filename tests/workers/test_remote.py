@@ -25,7 +25,6 @@ from tfwright.wheel.seal import statement
 from tfwright.workers import dispatch as builds
 from tfwright.workers import hand_out, supply
 from tfwright.workers import page as workers_page
-from tfwright.workers.dispatch import RemoteOptions
 from tfwright.workers.schedule import Assignment, WorkSchedule
 
 
@@ -38,11 +37,24 @@ def a_host(name: str, address: str, directory: str, **keys: object) -> WorkerTab
 HOST = a_host("one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml")
 
 
-OPTIONS = RemoteOptions(("--until=source",))
+OPTIONS = {
+    "until": "source",
+    "again": "",
+    "jobs": "",
+    "fresh": False,
+    "offline": False,
+    "cache": True,
+    "verified_by": "",
+}
+
+
+def program(recipe: str) -> tuple[str, ...]:
+    """Return the command that builds a recipe up to its source."""
+    return builds.program_of(recipe, OPTIONS, supplied=False)
 
 
 def remote(recipe: str) -> tuple[str, ...]:
-    return ssh.command(HOST, OPTIONS.program(recipe)).argv
+    return ssh.command(HOST, program(recipe)).argv
 
 
 def test_a_build_asks_nothing_and_ends_with_the_connection() -> None:
@@ -63,7 +75,7 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
 ) -> None:
     (tmp_path / "tasks.py").write_text("import sys; print(sys.argv)\n", "utf-8")
     host = HOST.changed(directory=str(tmp_path), python=sys.executable)
-    script = ssh.command(host, OPTIONS.program(name)).argv[-1]
+    script = ssh.command(host, program(name)).argv[-1]
     said = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=True)
     words = ["tasks.py", "build", "--recipe", name, "--wait", "--until=source"]
     printed = f"{ssh.PRINTED}{words}\n{ssh.PRINTED_END}"
@@ -178,7 +190,7 @@ def test_a_lost_machine_is_named_with_the_reason_and_how_to_try_it(
     said = "ssh: connect to host one.example port 22: Connection refused"
     ssh_that(tmp_path, f"echo '{said}' >&2; exit 255", monkeypatch)
     host = HOST.changed(config=Path("/etc/builders"))
-    done = ssh.run(host, OPTIONS.program("demo"), tmp_path / "log")
+    done = ssh.run(host, program("demo"), tmp_path / "log")
     assert (done.lost, done.failure) == (True, said)
     assert "one" in done.remedy
     assert done.remedy.endswith("ssh -F /etc/builders build@one.example true")
@@ -204,7 +216,7 @@ def test_what_a_build_printed_ends_before_what_ssh_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: tuple[str, ...], printed: str
 ) -> None:
     ssh_that(tmp_path, ended_by_ssh(*said), monkeypatch)
-    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
+    done = ssh.run(HOST, program("demo"), tmp_path / "log")
     assert (done.printed, done.failure) == (printed, "")
 
 
@@ -228,7 +240,7 @@ def test_what_failed_there_is_told_by_its_own_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, status: int, failure: str
 ) -> None:
     ssh_that(tmp_path, script, monkeypatch)
-    done = ssh.run(HOST, OPTIONS.program("demo"), tmp_path / "log")
+    done = ssh.run(HOST, program("demo"), tmp_path / "log")
     assert (done.lost, done.status, done.failure) == (False, status, failure)
     assert done.refused == (status != 5)
     assert done.log
@@ -281,8 +293,8 @@ def worker_that_asks(tmp_path: Path, *, inputs: bool = True) -> HostFile:
 
 def built_by(settings: HostFile, until: str = "source") -> Assignment:
     """Build the demo on the workers of a host file; return what became of it."""
-    options = RemoteOptions((f"--until={until}",))
-    (given,) = builds.on_workers(settings, ["demo"], options, lambda _: None)
+    options = {**OPTIONS, "until": until}
+    (given,) = builds.elsewhere(settings, "workers", ["demo"], options, lambda _: None, print)
     return given
 
 
@@ -326,7 +338,7 @@ def table_of(tmp_path: Path, **keys: object) -> SlurmTable:
 
 def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(tmp_path: Path) -> None:
     given, room = table_of(tmp_path), tmp_path / "room"
-    second = OPTIONS.program("second $x")
+    second = program("second $x")
     (room / "1.program").write_text(shlex.join(second) + "\n", "utf-8")
     script = make_file(room / "job.sh", slurm.script_of(given, room))
     env = {"SLURM_ARRAY_TASK_ID": "1", "SLURMD_NODENAME": "n1", "PATH": "/usr/bin:/bin"}
@@ -393,7 +405,7 @@ def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(slurm, "_queued", interrupt)
     with pytest.raises(KeyboardInterrupt), slurm.run_folder(room, print) as folder:
-        slurm.run(given, folder, [[OPTIONS.program("a")]], lambda _: None, print)
+        slurm.run(given, folder, [[program("a")]], lambda _: None, print)
     assert (tmp_path / "ended").read_text("utf-8") == f"--name={folder.name}\n"
 
 
@@ -471,7 +483,7 @@ def test_a_recipe_that_cannot_be_read_loses_no_worker(
     bad = make_file(tmp_path / "bad.toml", "[source]\nurl = 1\n")
     settings = worker_that_asks(tmp_path)
     recipes = [str(bad), "demo"]
-    first, second = builds.on_workers(settings, recipes, OPTIONS, lambda _: None)
+    first, second = builds.elsewhere(settings, "workers", recipes, OPTIONS, lambda _: None, print)
     assert (first.state, first.status, first.lost) == ("failed", 2, ())
     assert second.state == "built"
 
@@ -505,7 +517,7 @@ def slurm_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **programs: str)
 def run_by_slurm(tmp_path: Path, *batches: str, **keys: object) -> list[SlurmResult]:
     """Run a task for each letter; return the results in the order of their end."""
     ended: list[SlurmResult] = []
-    tasks = [[OPTIONS.program(name) for name in batch] for batch in batches]
+    tasks = [[program(name) for name in batch] for batch in batches]
     slurm.run(table_of(tmp_path, **keys), tmp_path / "room", tasks, ended.append, print)
     return ended
 
@@ -555,7 +567,7 @@ fi
 """
     slurm_that(tmp_path, monkeypatch, sbatch="echo 17", squeue=queue)
     said: list[str] = []
-    tasks = [OPTIONS.program(name) for name in ("a", "b")]
+    tasks = [program(name) for name in ("a", "b")]
     slurm.run(given, room, [tasks], lambda _: None, said.append)
     assert said == ["Slurm: waiting tasks: 2 (PartitionTimeLimit)"]
 
@@ -587,7 +599,7 @@ echo 17
     slurm_that(tmp_path, monkeypatch, sbatch=ends, squeue="true")
     recipes = ["demo", "demo-cuda", "linux-custom-op"]
     said: list[str] = []
-    done = builds.by_slurm(settings, recipes, OPTIONS, lambda _: None, said.append)
+    done = builds.elsewhere(settings, "slurm", recipes, OPTIONS, lambda _: None, said.append)
     assert fetched == recipes
     assert [line.partition(":")[0] for line in said] == recipes
     (room,) = (tmp_path / "out/workers/slurm").iterdir()
@@ -663,7 +675,7 @@ def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     settings = HostFile(build_out=tmp_path, slurm=table_of(tmp_path))
     heard: list[Assignment] = []
     done = WorkSchedule(["a"], (), {})
-    hand_out.by_slurm(settings, done, OPTIONS.program, heard.append, print)
+    hand_out.by_slurm(settings, done, program, heard.append, print)
     assert done.assignments["a"].state == "lost"
     assert "each time before it left a result" in done.assignments["a"].detail
     (submitted,) = (tmp_path / "workers/slurm").glob("*/submitted")

@@ -15,7 +15,7 @@ from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError
-from tfwright.nightly import builds, plan, targets
+from tfwright.nightly import builds, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
 from tfwright.nightly.state import Culprit, State
@@ -118,7 +118,7 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     before, after = first.fingerprint, last.fingerprint
     of_host = {
         part: (before.get(part, ""), after.get(part, ""))
-        for part in plan.differing(before, after)
+        for part in builds.differing(before, after)
         if part in targets.OF_HOST
     }
     if not steps and not of_host:

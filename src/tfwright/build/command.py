@@ -126,12 +126,8 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
 
     if place == "here":
         done = builds.here(settings, names, build_here, on_assignment)
-    elif place == "workers":
-        done = builds.on_workers(settings, names, builds.RemoteOptions.of(options), on_assignment)
     else:
-        done = builds.by_slurm(
-            settings, names, builds.RemoteOptions.of(options), on_assignment, tell
-        )
+        done = builds.elsewhere(settings, place, names, options, on_assignment, tell)
     # A build on this host has said why it failed.
     show = partial(page.show_assignments, explain=place != "here")
     return Answer(done, show, status=builds.exit_status(done))

@@ -5,15 +5,17 @@ import functools
 import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     PrivateAttr,
     StringConstraints,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -565,26 +567,26 @@ class PackageTable(Table):
 
 
 KERNELS = "kernels"
-"""Stands for these tests in a recipe."""
-KERNEL_TESTS = tuple(
-    f"tensorflow/python/kernel_tests/{name}_test.py"
-    for name in (
-        "matmul_op",
-        "conv_ops",
-        "reduction_ops",
-        "array_ops",
-        "concat_op",
-        "relu_op",
-        "softmax_op",
-    )
+"""Stands for one test of each family of kernels; some minutes in all."""
+_KERNEL_TESTS = (
+    "math_ops/matmul_op",
+    "nn_ops/conv_ops",
+    "math_ops/reduction_ops",
+    "array_ops/array_ops",
+    "array_ops/concat_op",
+    "nn_ops/relu_op",
+    "nn_ops/softmax_op",
 )
-"""One test of each family of kernels, where TensorFlow up to 2.3 has them; some minutes in all."""
+_FAMILIES_SINCE = Release(2, 8)
+"""The first release whose kernel tests lie in a folder for each family."""
 
 
-def _with_kernel_tests(names: object) -> object:
-    if not isinstance(names, list):
-        return names
-    return [test for name in names for test in (KERNEL_TESTS if name == KERNELS else (name,))]
+def kernel_tests(release: Release) -> tuple[str, ...]:
+    """Return the paths of the tests that `KERNELS` stands for."""
+    names = (
+        name if release >= _FAMILIES_SINCE else name.partition("/")[2] for name in _KERNEL_TESTS
+    )
+    return tuple(f"tensorflow/python/kernel_tests/{name}_test.py" for name in names)
 
 
 class VerifyTable(Table):
@@ -603,7 +605,7 @@ class VerifyTable(Table):
     smoke: tuple[InnerPath, ...] = SMOKE
     """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. On a
     machine without a GPU, the report names the parts that were skipped."""
-    tests: Annotated[tuple[InnerPath, ...], BeforeValidator(_with_kernel_tests)] = ()
+    tests: tuple[InnerPath, ...] = ()
     """Tests of the source tree itself that must pass with the installed wheel; ``kernels`` stands
     for one test of each family of kernels."""
     env: dict[Variable, Line] = {}
@@ -699,6 +701,15 @@ class Recipe(Table):
         host, package = self.host, self.package
         own = (host.python, host.system, host.machine, package.project_name or "", *package.flags)
         return (self.source.commit, *own)
+
+    @field_validator("verify")
+    @classmethod
+    def _with_kernel_tests(cls, table: VerifyTable, info: ValidationInfo) -> VerifyTable:
+        if KERNELS not in table.tests or "source" not in info.data:
+            return table
+        kernels = kernel_tests(info.data["source"].release)
+        tests = (kernels if name == KERNELS else (name,) for name in table.tests)
+        return table.changed(tests=tuple(chain.from_iterable(tests)))
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

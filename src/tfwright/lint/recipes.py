@@ -80,12 +80,12 @@ class Subject:
         """The recipe's file."""
         return composing.file_of(self.path).read_text("utf-8")
 
-    def at(self, *key: str) -> int:
-        """Return the line of a key."""
-        return line_of(self.text, key)
-
-    def finding(self, rule: str, line: int, what: str, remedy: str) -> LintFinding:
-        """Return a finding in the recipe's own file."""
+    def finding(
+        self, rule: str, place: int | str | tuple[int | str, ...], what: str, remedy: str
+    ) -> LintFinding:
+        """Return a finding in the recipe's own file, at a line, a dotted key or its parts."""
+        key = tuple(place.split(".")) if isinstance(place, str) else place
+        line = key if isinstance(key, int) else line_of(self.text, key)
         return LintFinding(composing.file_of(self.path), line, what, remedy, rule)
 
 
@@ -223,7 +223,7 @@ def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]
             continue
         yield subject.finding(
             "numpy",
-            subject.at("verify", "requirements"),
+            "verify.requirements",
             f"the wheel is built with {pin} and verified without it",
             f'Add "{pin}" to verify.requirements.',
         )
@@ -237,7 +237,7 @@ def pins_no_nightly_package(subject: Subject) -> Iterator[LintFinding]:
         if name.endswith(tree_files.NIGHTLY) and name not in comments:
             yield subject.finding(
                 "nightly",
-                subject.at("verify", "requirements"),
+                "verify.requirements",
                 f"{pin} is the package of one night, which the index will remove",
                 f"Patch setup.py to require a release, or say in a comment why {name} will do.",
             )
@@ -251,7 +251,7 @@ def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
     if not recipe.configure.bazelrc.lines:
         yield subject.finding(
             "own",
-            subject.at("configure"),
+            "configure",
             "configure.bazelrc.lines is not stated, so that no build compares what is written",
             f"Run 'invoke record --recipe {recipe.argument}', which writes them.",
         )
@@ -264,7 +264,7 @@ def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
             name = "package" if key == "program" else "verify"
             yield subject.finding(
                 "own",
-                subject.at(name),
+                name,
                 f"{name}.{key} is not stated, and the default is for TensorFlow",
                 remedy,
             )
@@ -274,7 +274,7 @@ def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
         if re.match(r"tensorflow(-cpu|-gpu)?$", name) and name not in names:
             yield subject.finding(
                 "verify",
-                subject.at("verify"),
+                "verify",
                 f"the wheel is built with {pin} and verified without it; verify installs no "
                 "dependencies by itself",
                 f"Run 'invoke pin --recipe {recipe.argument} --verify {pin.partition(' ')[0]}'.",
@@ -285,11 +285,10 @@ def answers_configure(subject: Subject) -> Iterator[LintFinding]:
     """Find questions of the release without an answer, and answers that it cannot mean."""
     interview = expected.interview(subject.recipe, HostFile())
     for fault in validation.faults(interview):
-        line = subject.at("configure", "answers", fault.variable)
-        yield subject.finding("answer", line, str(fault), fault.remedy)
+        place = ("configure", "answers", fault.variable)
+        yield subject.finding("answer", place, str(fault), fault.remedy)
     if missing := expected.lacking(interview):
-        line = subject.at("configure", "answers")
-        yield subject.finding("unanswered", line, missing.what, missing.remedy)
+        yield subject.finding("unanswered", "configure.answers", missing.what, missing.remedy)
 
 
 def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
@@ -298,17 +297,17 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
     answers = recipe.configure.answers
     needs = answers.get("TF_NEED_CUDA")
     # Some releases do not ask; then no answer has to agree.
-    line = subject.at("configure", "answers", "TF_NEED_CUDA")
     if needs is not None and (needs is True) != bool(recipe.host.cuda):
         what = "TF_NEED_CUDA is true, but [host] names no cuda"
         if recipe.host.cuda:
             what = "TF_NEED_CUDA is not true, but [host] names a cuda"
-        yield subject.finding("cuda", line, what, "Make the two agree.")
+        key = "configure.answers.TF_NEED_CUDA"
+        yield subject.finding("cuda", key, what, "Make the two agree.")
     version = str(answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or "")
     if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
         yield subject.finding(
             "cuda",
-            subject.at("configure", "answers", "TF_CUDA_VERSION"),
+            "configure.answers.TF_CUDA_VERSION",
             f"the answers name CUDA {version}, [host] names {recipe.host.cuda}",
             "Make the two agree.",
         )
@@ -317,7 +316,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
 def states_one_cuda(subject: Subject) -> Iterator[LintFinding]:
     """Find answers, flags and floors about CUDA that cannot hold together."""
     for found in hermetic.contradictions(subject.recipe):
-        yield subject.finding("cuda", subject.at(*found.key), found.what, found.remedy)
+        yield subject.finding("cuda", found.key, found.what, found.remedy)
 
 
 def applies_its_cpu_flags(subject: Subject) -> Iterator[LintFinding]:
@@ -329,7 +328,7 @@ def applies_its_cpu_flags(subject: Subject) -> Iterator[LintFinding]:
     if not applied and recipe.compile.target.startswith("//tensorflow"):
         yield subject.finding(
             "opt",
-            subject.at("configure", "answers", "CC_OPT_FLAGS"),
+            "configure.answers.CC_OPT_FLAGS",
             "CC_OPT_FLAGS has no effect, since ./configure writes it for --config=opt only",
             'Add "--config=opt" to compile.flags.',
         )
@@ -343,7 +342,7 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
         if toolchain.is_native(flag):
             yield subject.finding(
                 "native",
-                _line_with(subject, flag) or 1,
+                _line_with(subject.text, flag),
                 f"{flag!r} ties the wheel to the processor of the building machine",
                 "Name the instruction set instead, such as -march=haswell or -mavx.",
             )
@@ -358,8 +357,7 @@ def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
     try:
         recipes.insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     except RecipeError as fault:
-        line = subject.at("compile", "target")
-        yield subject.finding("wheel", line, fault.what, fault.remedy)
+        yield subject.finding("wheel", "compile.target", fault.what, fault.remedy)
 
 
 def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
@@ -370,8 +368,7 @@ def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
     try:
         pips.insist_on_reader(recipe.package.platform, recipe.host.python, pins)
     except RecipeError as fault:
-        line = subject.at("verify", "requirements")
-        yield subject.finding("pip", line, fault.what, fault.remedy)
+        yield subject.finding("pip", "verify.requirements", fault.what, fault.remedy)
 
 
 def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
@@ -388,7 +385,7 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     if not any(re.search(f"{named}$", flag) for flag in recipe.compile.flags):
         yield subject.finding(
             "python",
-            subject.at("compile", "flags"),
+            "compile.flags",
             f"compile.flags does not name Python {python}, and Bazel downloads its own",
             f'Add "--repo_env={names[0]}={python}"; 2.14 reads {names[1]} instead.',
         )
@@ -400,14 +397,14 @@ def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
         if table.replaces is None:
             yield subject.finding(
                 "replaces",
-                subject.at("fetch", "substitutes", name),
+                ("fetch", "substitutes", name),
                 f"the substitute {name} does not state which archive it replaces",
                 f"Run 'invoke fetch --recipe {subject.recipe.argument}': it shows the line.",
             )
         elif table.replaces == table.sha256:
             yield subject.finding(
                 "replaces",
-                subject.at("fetch", "substitutes", name, "replaces"),
+                ("fetch", "substitutes", name, "replaces"),
                 f"the substitute {name} replaces an archive by the same archive",
                 "Write as 'replaces' the checksum of the rule in the tree. The same file from "
                 "another place is a [[fetch.sources]].",
@@ -420,19 +417,17 @@ def was_verified_on_a_day(subject: Subject) -> Iterator[LintFinding]:
     if said and (reason := verified.impossible(said)):
         yield subject.finding(
             "verified",
-            subject.at("verified", "on"),
+            "verified.on",
             reason,
             f"Let 'invoke build --recipe {subject.recipe.argument} --verified-by NAME' "
             "write the table.",
         )
 
 
-def _line_with(subject: Subject, text: str, first: int = 1) -> int:
-    """Return the line, from `first` on, that holds a text; 0 if there is none."""
-    for number, line in enumerate(subject.text.splitlines(), 1):
-        if number >= first and text in line:
-            return number
-    return 0
+def _line_with(text: str, part: str) -> int:
+    """Return the first line of a text that holds a part of it; 1 if there is none."""
+    lines = enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if part in line), 1)
 
 
 # Its patches and its lock file
@@ -447,19 +442,11 @@ def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
             try:
                 read(patch)
             except RecipeError as fault:
-                yield _of_patch(patch, fault)
-
-
-def _of_patch(patch: Path, fault: RecipeError) -> LintFinding:
-    """Make a finding of what is wrong with a patch."""
-    what = _without_place(patch, fault.what).removeprefix(f"{patch}: ")
-    return LintFinding(patch, _line_in(fault), what, fault.remedy, "patch")
-
-
-def _line_in(fault: RecipeError) -> int:
-    # An error about the whole file names no line.
-    line = fault.evidence.where.rpartition(":")[2]
-    return int(line) if line.isdigit() else 1
+                # An error about the whole file names no line.
+                line = fault.evidence.where.rpartition(":")[2]
+                number = int(line) if line.isdigit() else 1
+                what = _without_place(patch, fault.what).removeprefix(f"{patch}: ")
+                yield LintFinding(patch, number, what, fault.remedy, "patch")
 
 
 def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
@@ -476,14 +463,14 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
         if verdict.answer == "due":
             yield subject.finding(
                 "patch-due",
-                _line_with(subject, name) or 1,
+                _line_with(subject.text, name),
                 f"{name} is to be dropped: its header says 'Drop when: {verdict.condition}'",
                 "Remove it from source.patches; correct its header if the build still needs it.",
             )
         elif unknown := dropping.unknown_upstream(drop_when, facts):
             yield replace(_unchecked(subject, name, unknown), harmless=True)
         if condition := dropping.misspelt(drop_when):
-            line = _line_of_field(patch, "Drop when:")
+            line = _line_with(patch.read_text("utf-8", "surrogateescape"), "Drop when:")
             what = f"'{condition}' cannot be read as a condition"
             remedy = "Write release >= 1.9, upstream COMMIT, or a sentence; docs/new-recipe.md."
             yield LintFinding(patch, line, what, remedy, "drop-when")
@@ -498,13 +485,7 @@ def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
         why = f"{subject.history} lacks one of the two commits, or the history between them"
         remedy = "Fetch the missing history into that repository."
     what = f"{patch}: 'Drop when: {condition}' cannot be checked here: {why}"
-    line = _line_with(subject, patch) or 1
-    return subject.finding("patch-unchecked", line, what, remedy)
-
-
-def _line_of_field(patch: Path, field: str) -> int:
-    lines = patch.read_text("utf-8", "surrogateescape").splitlines()
-    return next((number for number, line in enumerate(lines, 1) if line.startswith(field)), 1)
+    return subject.finding("patch-unchecked", _line_with(subject.text, patch), what, remedy)
 
 
 def has_current_pins(subject: Subject) -> Iterator[LintFinding]:
@@ -562,38 +543,26 @@ def among(names: Sequence[str]) -> list[LintFinding]:
     # With a few recipes only, each patch of the others would look unused.
     if set(names) != set(recipes.names()):
         return []
-    named: set[str] = set()
-    for name in names:
-        try:
-            source = recipes.read(name).source
-        except RecipeError:
-            # Its own findings say why it does not load; which patches it names is unknown.
-            return []
-        named.update(source.named_files)
+    try:
+        read = [recipes.read(name) for name in names]
+    except RecipeError:
+        # Its own findings say why it does not load; which patches it names is unknown.
+        return []
+    named = {name for recipe in read for name in recipe.source.named_files}
     remedy = "Name it in a recipe, or delete it."
-    files = {}
-    for path in recipes.PATCHES.glob("*/*"):
-        files[str(path.relative_to(recipes.PATCHES))] = path
+    files = {str(path.relative_to(recipes.PATCHES)): path for path in recipes.PATCHES.glob("*/*")}
     unused = [files[name] for name in sorted(files.keys() - named)]
     what = "belongs to no recipe"
-    rule = "unused-patch"
-    patches = [LintFinding(path, 1, what, remedy, rule) for path in unused]
-    return [*patches, *_same_file_names([recipes.read(name) for name in names])]
-
-
-def _same_file_names(read: Sequence[Recipe]) -> Iterator[LintFinding]:
-    """Find recipes whose wheels would have the file name of another recipe's."""
+    found = [LintFinding(path, 1, what, remedy, "unused-patch") for path in unused]
     first: dict[tuple[str, ...], str] = {}
     for recipe in read:
         other = first.setdefault(recipe.wheel_identity, recipe.name)
         if other != recipe.name:
-            yield LintFinding(
-                composing.file_of(recipes.find(recipe.name)),
-                1,
-                f"its wheel would have the same file name as the one of {other}",
-                "Set package.project_name in one of them.",
-                "same-wheel",
-            )
+            file = composing.file_of(recipes.find(recipe.name))
+            what = f"its wheel would have the same file name as the one of {other}"
+            remedy = "Set package.project_name in one of them."
+            found.append(LintFinding(file, 1, what, remedy, "same-wheel"))
+    return found
 
 
 # A change
@@ -690,11 +659,6 @@ def planned(job: RecipeJob) -> PlannedRecipe:
     return PlannedRecipe(job.recipe.name, tuple(runs), tuple(keeps), hindered)
 
 
-def _repository() -> Path:
-    """Return git's own directory of this checkout, which may be one of several worktrees."""
-    return Path(_git("rev-parse", "--absolute-git-dir").strip())
-
-
 _FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")
 """Where what decides about recipes lies."""
 
@@ -714,7 +678,8 @@ def _git(*arguments: str) -> str:
 
 def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
     """Yield the keys and the resolved packages of a recipe that differ; comments do not count."""
-    repository = GitRepository(_repository())
+    # Git's own directory of this checkout, which may be one of several worktrees.
+    repository = GitRepository(Path(_git("rev-parse", "--absolute-git-dir").strip()))
     own = composing.file_of(ROOT / "recipes" / f"{name}.toml")
     # A recipe of an axis that is new, or gone, has the keys of another one.
     keys = _differing(repository, tree, own, _flat)

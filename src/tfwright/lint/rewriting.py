@@ -6,15 +6,15 @@ Text moves with its comments. A recipe that would mean anything else afterwards 
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import ARCHIVES, PINS, PINS_HEAD, TOOLKITS, pins_text
 from tfwright.documents.filesystem import INSTALLED, ROOT
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load, values_of
-from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import RecipeError
 from tfwright.facts import compatibility
 from tfwright.tools import files
@@ -64,15 +64,14 @@ def rewrite(name: str) -> list[Path]:
     if not path.is_file():
         return []
     old, text = recipes.read(name), path.read_text("utf-8")
-    folder = ROOT if path.parent.resolve() == recipes.RECIPES.resolve() else path.parent
-    parts = sections(text)
-    made: dict[Path, str] = {}
-    parts = _packages(path, parts, made)
-    parts = _archives(old, folder, parts, made)
-    parts = _toolkit(old, folder, parts, made)
-    if not made and "".join(part.text for part in parts) == text:
+    rewriting = _Rewriting(path, old, sections(text))
+    rewriting.move_packages()
+    rewriting.move_archives()
+    rewriting.move_toolkit()
+    made, now = rewriting.made, "".join(part.text for part in rewriting.parts)
+    if not made and now == text:
         return []
-    made[path] = re.sub(r"\n{3,}", "\n\n", "".join(part.text for part in parts))
+    made[path] = re.sub(r"\n{3,}", "\n\n", now)
     before = {file: file.read_text("utf-8") if file.is_file() else None for file in made}
     with ExitStack() as undo:
         for file, content in before.items():
@@ -82,7 +81,7 @@ def rewrite(name: str) -> list[Path]:
         for file, content in made.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             files.write(file, content)
-        if recipes.read(name).model_dump() != old.model_dump():
+        if _meaning(recipes.read(name)) != _meaning(old):
             raise RecipeError(
                 f"{path} cannot be rewritten: it would mean something else",
                 remedy="Leave it as it is; the long form stays valid.",
@@ -91,86 +90,90 @@ def rewrite(name: str) -> list[Path]:
     return [file for file, content in made.items() if content != before[file]]
 
 
-def _packages(path: Path, parts: Sequence[_Section], made: dict[Path, str]) -> list[_Section]:
-    """Move lists of packages that are longer than a person decides."""
-    place = path.with_suffix(PINS)
-    values = values_of(path)
-    long = {
-        name: values[name]["requirements"]
-        for name in ("host", "verify")
-        if len(values.get(name, {}).get("requirements", ())) > MOST_PACKAGES
-    }
-    for name in long:
-        del values[name]["requirements"]
-    if not long or place.is_file():
-        return list(parts)
-    comments, kept = [], list[_Section]()
-    for part in parts:
-        found = _LIST.search(part.text) if part.name in long else None
-        if found:
-            comments.append(found[1])
-            text = part.text[: found.start()] + part.text[found.end() :]
-            part = _Section(part.name, text)  # noqa: PLW2901 shorter
-        kept.append(part)
-    head = "".join([PINS_HEAD.format(recipe=path.name), *dict.fromkeys(comments)])
-    text = pins_text(head, values, long.get("host", []), long.get("verify", []))
-    made[place] = text
-    return kept
+def _meaning(recipe: Recipe) -> dict[str, Any]:
+    """Return what a recipe says; packages mean the same in any order."""
+    values = recipe.model_dump()
+    for name in ("host", "verify"):
+        values[name]["requirements"] = sorted(values[name]["requirements"])
+    return values
 
 
-def _archives(
-    old: Recipe, folder: Path, parts: Sequence[_Section], made: dict[Path, str]
-) -> list[_Section]:
-    moved = [part for part in parts if part.name.startswith("fetch.")]
-    if not moved or any(part.name == "fetch" for part in parts):
-        return list(parts)
-    branch = old.name.split("-")[1] if "-" in old.name else old.name
-    text = "".join(part.body() for part in moved)
-    name = _kept(folder / ARCHIVES, [branch, old.name], text, old.fetch, made)
-    count = len(old.fetch.substitutes)
-    why = f"  # other sources of {count} archives whose servers are gone" if count else ""
-    return _replaced(parts, moved, _Section("fetch", f'\n[fetch]\narchives = "{name}"{why}\n'))
+@dataclass
+class _Rewriting:
+    """A recipe's text in parts, of which some move into documents of their own."""
 
+    path: Path
+    old: Recipe
+    parts: list[_Section]
+    made: dict[Path, str] = field(default_factory=dict)
+    """The documents that are written, by their places."""
 
-def _toolkit(
-    old: Recipe, folder: Path, parts: Sequence[_Section], made: dict[Path, str]
-) -> list[_Section]:
-    moved = [part for part in parts if part.name.partition(".")[0] == "toolkit"]
-    if not moved:
-        return list(parts)
-    suite = old.toolkit.cuda.debian.suite if old.toolkit.cuda and old.toolkit.cuda.debian else ""
-    system = compatibility.debian_name(suite)
-    stem = "-".join(filter(None, (f"cuda-{old.host.cuda}" if old.host.cuda else "cuda", system)))
-    text = "".join(part.body() for part in moved)
-    name = _kept(folder / TOOLKITS, [stem, f"{stem}-{old.name}"], text, old.toolkit, made)
-    top, *rest = _replaced(parts, moved, None)
-    # A key of the top has to stand above all tables.
-    return [_Section("", f'{top.text.rstrip()}\ntoolkit = "{name}"\n'), *rest]
+    def move_packages(self) -> None:
+        """Move lists of packages that are longer than a person decides."""
+        place = self.path.with_suffix(PINS)
+        values = values_of(self.path)
+        long = {
+            name: values[name]["requirements"]
+            for name in ("host", "verify")
+            if len(values.get(name, {}).get("requirements", ())) > MOST_PACKAGES
+        }
+        for name in long:
+            del values[name]["requirements"]
+        if not long or place.is_file():
+            return
+        comments = []
+        for part in self.parts:
+            if part.name in long and (found := _LIST.search(part.text)):
+                comments.append(found[1])
+                part.text = part.text[: found.start()] + part.text[found.end() :]
+        head = "".join([PINS_HEAD.format(recipe=self.path.name), *dict.fromkeys(comments)])
+        self.made[place] = pins_text(head, values, long.get("host", []), long.get("verify", []))
 
+    def move_archives(self) -> None:
+        """Move substitutes and further sources."""
+        moved = [part for part in self.parts if part.name.startswith("fetch.")]
+        if not moved or any(part.name == "fetch" for part in self.parts):
+            return
+        old = self.old
+        branch = old.name.split("-")[1] if "-" in old.name else old.name
+        name = self._kept(ARCHIVES, [branch, old.name], moved, old.fetch)
+        count = len(old.fetch.substitutes)
+        why = f"  # other sources of {count} archives whose servers are gone" if count else ""
+        section = _Section("fetch", f'\n[fetch]\narchives = "{name}"{why}\n')
+        self.parts.insert(self.parts.index(moved[0]), section)
+        self.parts = [part for part in self.parts if part not in moved]
 
-def _replaced(
-    parts: Sequence[_Section], moved: Sequence[_Section], by: _Section | None
-) -> list[_Section]:
-    kept = list[_Section]()
-    for part in parts:
-        if part not in moved:
-            kept.append(part)
-        elif by and part is moved[0]:
-            kept.append(by)
-    return kept
+    def move_toolkit(self) -> None:
+        """Move the packages of CUDA and its compiler."""
+        moved = [part for part in self.parts if part.name.partition(".")[0] == "toolkit"]
+        if not moved:
+            return
+        cuda, version = self.old.toolkit.cuda, self.old.host.cuda
+        system = compatibility.debian_name(cuda.debian.suite if cuda and cuda.debian else "")
+        stem = "-".join(filter(None, (f"cuda-{version}" if version else "cuda", system)))
+        name = self._kept(TOOLKITS, [stem, f"{stem}-{self.old.name}"], moved, self.old.toolkit)
+        # A key of the top has to stand above all tables.
+        top, *rest = [part for part in self.parts if part not in moved]
+        given = ", ".join(part for part, _ in self.old.toolkit.parts())
+        line = f'toolkit = "{name}"  # {given}, by checksum'
+        self.parts = [_Section("", f"{top.text.rstrip()}\n{line}\n"), *rest]
 
-
-def _kept(
-    folder: Path, names: Sequence[str], text: str, table: Table, made: dict[Path, str]
-) -> str:
-    """Return the name of a document that says the same, or of a new one."""
-    for path in sorted(folder.glob("*.toml")):
-        if load(path, type(table)) == table:
-            return path.stem
-    name = next(name for name in names if not (folder / f"{name}.toml").exists())
-    kind = "toolkit" if isinstance(table, ToolkitTable) else "archives"
-    head = (
-        "" if INSTALLED or folder.parent != ROOT else f"#:schema ../recipes/schema/{kind}.json\n\n"
-    )
-    made[folder / f"{name}.toml"] = head + text.lstrip("\n")
-    return name
+    def _kept(
+        self, kind: str, names: Sequence[str], moved: Sequence[_Section], table: Table
+    ) -> str:
+        """Return the name of a document that says the same, or of a new one."""
+        own = self.path.parent.resolve() == recipes.RECIPES.resolve()
+        folder = (ROOT if own else self.path.parent) / kind
+        for path in sorted(folder.glob("*.toml")):
+            if load(path, type(table)) == table:
+                return path.stem
+        name = next(name for name in names if not (folder / f"{name}.toml").exists())
+        schema = "toolkit" if kind == TOOLKITS else "archives"
+        head = (
+            f"#:schema ../recipes/schema/{schema}.json\n\n"
+            if folder.parent == ROOT and not INSTALLED
+            else ""
+        )
+        text = "".join(part.body() for part in moved)
+        self.made[folder / f"{name}.toml"] = head + text.lstrip("\n")
+        return name

@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
-from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.fleets import OrderDocument, Rebuilt
+from tfwright.nightly.builds import BuildOrder, NightlyBuild
+from tfwright.nightly.fleets import Rebuilt
 from tfwright.tools.render import render
 
 ENGINES = ("kubernetes", "gitlab", "github", "buildkite")
@@ -25,7 +25,7 @@ def adapter(engine: str, recipe: str, image: str) -> str:
     """Return the job of an engine that builds a recipe, or the JSON schemas of an order."""
     if engine == SCHEMA:
         models: dict[str, type[BaseModel]] = {
-            "order.json": OrderDocument,
+            "order.json": BuildOrder,
             "built.json": NightlyBuild,
             "rebuilt.json": Rebuilt,
         }

@@ -22,10 +22,17 @@ from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import probes
 from tfwright.lock import inputs as lock_inputs
-from tfwright.nightly import builds, plan, targets, versions
-from tfwright.nightly.builds import Breakage, CommitLine, KeptInputs, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildOrder, FreeSpace, LostArchives
-from tfwright.nightly.targets import FollowedCommit
+from tfwright.nightly import builds, targets, versions
+from tfwright.nightly.builds import (
+    Breakage,
+    BuildOrder,
+    CommitLine,
+    FollowedCommit,
+    KeptInputs,
+    NightlyBuild,
+    SmokeLine,
+)
+from tfwright.nightly.night import FreeSpace, LostArchives
 from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Published, Tree, Verdict
@@ -112,41 +119,33 @@ class PipelineBuilder:
         job = self.job(order.target)
         # First of all: `invoke bisect` needs them most where a build fails.
         builds.keep_inputs(KeptInputs(job.recipe, job.locked), order.work)
-        build = NightlyBuild(
-            id=order.id,
-            target=order.target.name,
-            recipe=order.target.recipe,
-            started=order.started,
-            seconds=0.0,
-            result="built",
-            commit=job.recipe.source.commit,
-            source=job.recipe.source.url,
-            fingerprint=dict(order.fingerprint),
-            host=targets.host_lines(),
+        found: dict[str, object] = {
+            "commit": job.recipe.source.commit,
+            "source": job.recipe.source.url,
+            "host": targets.host_lines(),
             **self._since_last_good(order, job),
-        )
+        }
         # Any expected failure is a result of the night, and the next target is built.
         try:
-            update = self._attempt(order, job)
+            found |= self._attempt(order, job)
         except TfwrightError as fault:
-            update = _failure(fault, order.work)
-        broken = update.get("broken")
+            found |= _failure(fault, order.work)
+        broken = found.get("broken")
         until = broken.stage if isinstance(broken, Breakage) else ""
-        update |= _kept_logs(job, order.work, until)
-        update["stages"] = _stage_times(job, until, at)
-        update["seconds"] = time.monotonic() - begun
-        return NightlyBuild.model_validate({**build.model_dump(), **update})
+        found |= _kept_logs(job, order.work, until)
+        found["stages"] = _stage_times(job, until, at)
+        return order.outcome(**found, seconds=time.monotonic() - begun)
 
     def _since_last_good(self, order: BuildOrder, job: RecipeJob) -> dict[str, object]:
         """Return what changed since the last good build."""
         last, source = order.last_good, job.recipe.source
         if last is None:
             return {}
-        changed = plan.differing(last.fingerprint, order.fingerprint)
+        changed = builds.differing(last.fingerprint, order.fingerprint)
         # A driver or a kernel decides no wheel, and may still be what broke the build.
-        of_host = plan.differing(last.host, targets.host_lines())
+        of_host = builds.differing(last.host, targets.host_lines())
         changed += tuple(f"host: {name}" for name in of_host)
-        found: dict[str, object] = {"against": last.id, "changed": changed}
+        found: dict[str, object] = {"changed": changed}
         if last.commit and last.commit != source.commit:
             # The mirror that this host names, as for the build.
             address = targets.origin_of(source.url, self.host_file)
@@ -184,6 +183,7 @@ class PipelineBuilder:
                 # Where programs find it without unpacking.
                 files.write(_next_to(wheel, ".cdx.json"), bill)
         return {
+            "result": "built",
             "wheel": wheel.name,
             "version": wheel.name.split("-")[1],
             "sha256": files.sha256(wheel),
@@ -191,7 +191,7 @@ class PipelineBuilder:
             "needs": needs.of_machine(report),
             "sizes": {member.filename: member.file_size for member in largest},
             "architectures": report.summary.gpu_bytes if report.summary else {},
-            "differences": tuple(_differences(order.last_wheel, wheel)),
+            "differences": tuple(_differences(Path(order.last_wheel), wheel)),
             **self._smoke(order, job, wheel),
         }
 
@@ -319,9 +319,9 @@ def _next_to(wheel: Path, suffix: str) -> Path:
     return wheel.with_name(wheel.name + suffix)
 
 
-def _differences(before: Path | None, now: Path) -> Iterator[str]:
-    """Say in what a wheel differs from the last good one."""
-    if before is None or not before.is_file():
+def _differences(before: Path, now: Path) -> Iterator[str]:
+    """Say in what a wheel differs from the last good one, if there is one."""
+    if not before.is_file():
         return
     try:
         found = comparison.compare(before, now)

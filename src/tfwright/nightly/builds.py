@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
+from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe
 from tfwright.printable import printable_lines
 from tfwright.tools import files, redaction
@@ -209,6 +211,65 @@ class NightlyBuild(_Frozen):
             if line.status == "skipped":
                 found.setdefault(line.detail, []).append(line)
         return found
+
+
+@dataclass(frozen=True)
+class FollowedCommit:
+    """What a followed branch or tag pattern names now."""
+
+    commit: str
+    name: str
+    """The branch, or the tag."""
+
+
+class BuildOrder(BaseModel):
+    """An order for one build: the builder here gets it, a worker reads it as a document."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal[1] = 1
+    """Of the protocol: docs/cluster.md."""
+    id: str
+    target: Target
+    fingerprint: Mapping[str, str]
+    started: dt.datetime
+    followed: FollowedCommit | None = None
+    """The commit and the name that the target follows, for a worker."""
+    last_good: NightlyBuild | None = None
+    reproduce: bool = True
+    """Whether the night reproduces wheels; otherwise every build runs without the cache."""
+    offline: bool = False
+    """Whether the build host has sent all inputs, so that the worker asks no server."""
+    last_wheel: str = ""
+    """The last good wheel, to compare with: a path, or a name in the order's own folder."""
+    again: bool = False
+    """Whether that wheel is to be built again from nothing, and compared."""
+    work: SkipJsonSchema[Path] = Field(Path(), exclude=True)
+    """An empty directory that the builder fills; each machine has its own."""
+
+    def outcome(self, **found: object) -> NightlyBuild:
+        """Return the build that was ordered, with what was found of it.
+
+        One that ended before its stages, or on no machine, is compared with the last good one too.
+        """
+        known = {
+            "id": self.id,
+            "target": self.target.name,
+            "recipe": self.target.recipe,
+            "started": self.started,
+            "fingerprint": self.fingerprint,
+        }
+        if last := self.last_good:
+            changed = differing(last.fingerprint, self.fingerprint)
+            known |= {"against": last.id, "changed": changed}
+        return NightlyBuild.model_validate({**known, **found})
+
+
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the parts of two fingerprints that differ."""
+    # A dictionary keeps the order of the recipe's tables, which a set would lose.
+    names = dict.fromkeys((*now, *before))
+    return tuple(name for name in names if before.get(name) != now.get(name))
 
 
 @dataclass(frozen=True)

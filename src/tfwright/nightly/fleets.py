@@ -6,7 +6,6 @@ last. If the order asks for the last good wheel once more, it compares the two a
 ``rebuilt.json``.
 """
 
-import dataclasses
 import datetime as dt
 import os
 import shutil
@@ -15,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -25,11 +23,10 @@ from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, RecipeError, ToolError
-from tfwright.nightly import builds, night, notices, plan, targets
+from tfwright.nightly import builds, notices, targets
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import Breakage, NightlyBuild
-from tfwright.nightly.night import BuildHost, BuildOrder, Fleet, Settle
-from tfwright.nightly.targets import FollowedCommit
+from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
+from tfwright.nightly.night import BuildHost, Fleet, Settle
 from tfwright.printable import printable_lines
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
@@ -50,30 +47,6 @@ CAUSES = {
     "failed": "the workers died while they built it, or tfwright failed there",
 }
 """Why there is no build, by the state of an assignment."""
-
-
-class OrderDocument(BaseModel):
-    """What a worker must know."""
-
-    model_config = ConfigDict(frozen=True)
-
-    format: Literal[1] = 1
-    """Of the protocol: docs/cluster.md."""
-    id: str
-    target: Target
-    fingerprint: Mapping[str, str]
-    started: dt.datetime
-    followed: dict[str, str] | None = None
-    """The commit and the name that the target follows."""
-    last_good: NightlyBuild | None = None
-    reproduce: bool = True
-    """Whether the night reproduces wheels; otherwise every build runs without the cache."""
-    offline: bool = False
-    """Whether the build host has sent all inputs, so that the worker asks no server."""
-    last_wheel: str = ""
-    """A path, or a name in the order's own folder LAST."""
-    again: bool = False
-    """Whether that wheel is to be built again from nothing, and compared."""
 
 
 class Rebuilt(BaseModel):
@@ -116,28 +89,24 @@ def write(
 ) -> None:
     """Write an order of a night's builder into an empty folder of its own.
 
-    With `carry`, the last good wheel goes with it.
-
-    `offline` says that the worker was given all inputs.
+    With `carry`, the last good wheel goes with it. `offline` says that the worker was given all
+    inputs.
     """
-    followed = builder.followed(order.target)
-    last = order.last_wheel if order.last_wheel and order.last_wheel.is_file() else None
-    document = OrderDocument(
-        id=order.id,
-        target=order.target,
-        fingerprint=dict(order.fingerprint),
-        started=order.started,
-        followed=dataclasses.asdict(followed) if followed else None,
-        last_good=order.last_good,
-        reproduce=builder.nightly.reproduce,
-        offline=offline,
-        last_wheel=(last.name if carry else str(last)) if last else "",
-        again=order.again,
-    )
+    last = Path(order.last_wheel)
+    known: dict[str, object] = {
+        "followed": builder.followed(order.target),
+        "reproduce": builder.nightly.reproduce,
+        "offline": offline,
+    }
+    copies = []
+    if not last.is_file():
+        known["last_wheel"] = ""
+    elif carry:
+        known["last_wheel"] = last.name
+        copies.append((last, LAST))
     # A lost worker may have left a part of its result there.
     files.remove(folder)
-    files.write(folder / ORDER, document.model_dump_json(indent=1))
-    copies = [(last, LAST)] if last and carry else []
+    files.write(folder / ORDER, order.model_copy(update=known).model_dump_json(indent=1))
     lock = targets.lock_of(order.target)
     # Locks of recipes are in the worker's checkout; those of axes are the build host's own.
     if lock.parent.name == targets.LOCKS and lock.is_file():
@@ -158,8 +127,8 @@ def write_own(folder: Path, recipe: str) -> None:
     builder = PipelineBuilder(NightlyFile(directory=folder), host_file.read())
     started, decides = dt.datetime.now(dt.UTC), builder.decides(target)
     name = builds.identifier(started, target.name, decides)
-    document = OrderDocument(id=name, target=target, fingerprint=dict(decides), started=started)
-    files.write(folder / ORDER, document.model_dump_json(indent=1))
+    order = BuildOrder(id=name, target=target, fingerprint=decides, started=started)
+    files.write(folder / ORDER, order.model_dump_json(indent=1))
 
 
 def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
@@ -171,7 +140,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     folder = folder.absolute()
     # Only data: a worker builds with the recipes and the code of its own checkout.
     try:
-        document = OrderDocument.model_validate_json(files.content(folder / ORDER))
+        order = BuildOrder.model_validate_json(files.content(folder / ORDER))
     except (OSError, ValidationError) as fault:
         raise RecipeError(
             f"{folder} holds no build order that this tfwright can read",
@@ -183,22 +152,22 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
         files.remove_old(folder.parent, supply.LEFT_DAYS)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.
     os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")
-    nightly = NightlyFile(directory=folder, reproduce=document.reproduce)
-    builder = PipelineBuilder(nightly, host_file.read(), listener, offline=document.offline)
-    target = document.target
-    builder.follow(target, FollowedCommit(**document.followed) if document.followed else None)
-    differing = plan.differing(document.fingerprint, builder.decides(target))
+    nightly = NightlyFile(directory=folder, reproduce=order.reproduce)
+    builder = PipelineBuilder(nightly, host_file.read(), listener, offline=order.offline)
+    target = order.target
+    builder.follow(target, order.followed)
+    differing = builds.differing(order.fingerprint, builder.decides(target))
     if differing:
         raise HostError(
             f"This machine would build another wheel: it differs in {', '.join(differing)}",
             remedy="Update its checkout of tfwright; build in a container if systems differ.",
         )
     # A path from the build host is absolute, and joining it leaves it as it is.
-    last = folder / LAST / document.last_wheel if document.last_wheel else None
-    if document.again:
+    last = folder / LAST / order.last_wheel
+    if order.again:
         # Offline it is built from this machine's vault, which may have none of its inputs yet.
         bundle.fetched(builder.job(target))
-        difference = builder.reproduce(target, last or folder)
+        difference = builder.reproduce(target, last)
         found = Rebuilt(target=target.name, difference=difference)
         files.write(folder / REBUILT, found.model_dump_json())
         return found
@@ -206,16 +175,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     # A lost worker may have left a part of it in a shared directory.
     files.remove(result)
     result.mkdir(parents=True)
-    order = BuildOrder(
-        document.id,
-        target,
-        document.fingerprint,
-        result,
-        document.started,
-        document.last_good,
-        last,
-    )
-    build = builder.build(order)
+    build = builder.build(order.model_copy(update={"work": result, "last_wheel": str(last)}))
     files.write(folder / BUILT, build.model_dump_json(indent=1))
     if build.result == "blocked" and build.broken:
         raise HostError(build.broken.cause or build.broken.line, remedy=build.broken.remedy)
@@ -342,17 +302,10 @@ class NightFleet:
                 continue
             # A document that cannot be read is of no use to anyone.
             with suppress(OSError, ValidationError):
-                document = OrderDocument.model_validate_json(files.content(built.with_name(ORDER)))
-                order = BuildOrder(
-                    document.id,
-                    document.target,
-                    document.fingerprint,
-                    self.builder.nightly.directory / builds.WORK / document.id,
-                    document.started,
-                    document.last_good,
-                    Path(document.last_wheel) if document.last_wheel else None,
-                )
-                settle(order, partial(take, built.parent, order.work))
+                order = BuildOrder.model_validate_json(files.content(built.with_name(ORDER)))
+                work = self.builder.nightly.directory / builds.WORK / order.id
+                adopted = order.model_copy(update={"work": work})
+                settle(adopted, partial(take, built.parent, work))
         files.remove(folder)
 
     def reproduce(self, order: BuildOrder) -> str:
@@ -395,7 +348,7 @@ class NightFleet:
                     remedy=given.remedy or remedy,
                 )
                 # The recipe is not to blame, so nothing about it counts as broken.
-                build = night.unbuilt(order, broken, blocked=True, seconds=given.seconds)
+                build = order.outcome(result="blocked", seconds=given.seconds, broken=broken)
             # A worker is not asked for its name: what the build host calls it is the name.
             return build.model_copy(update={"worker": given.worker, "lost": given.lost})
 

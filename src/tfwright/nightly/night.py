@@ -22,7 +22,7 @@ from tfwright.errors import HostError, TfwrightError, said
 from tfwright.nightly import builds, notices, retention, site, status
 from tfwright.nightly import plan as plans
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import Breakage, NightlyBuild, Verdict
+from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild, Verdict
 from tfwright.nightly.plan import PlannedTarget
 from tfwright.nightly.state import Culprit, State, WaitingBuild
 from tfwright.tools import files
@@ -52,7 +52,7 @@ class Builder(Protocol):
     def obstacle(self, target: Target) -> str:
         """Say in a few words what keeps this host from building a target; empty if nothing does."""
 
-    def build(self, order: "BuildOrder") -> NightlyBuild:
+    def build(self, order: BuildOrder) -> NightlyBuild:
         """Build a target into the order's directory; a failure is part of the result."""
 
     def reproduce(self, target: Target, wheel: Path) -> str:
@@ -101,23 +101,6 @@ class FreeSpace:
     """Where finished builds are kept."""
     work: int
     """Where recipes are built."""
-
-
-@dataclass(frozen=True)
-class BuildOrder:
-    """One build that the builder is asked for."""
-
-    id: str
-    target: Target
-    fingerprint: Mapping[str, str]
-    work: Path
-    """An empty directory that the builder fills."""
-    started: dt.datetime
-    last_good: NightlyBuild | None
-    last_wheel: Path | None
-    """The last good wheel, to compare with."""
-    again: bool = False
-    """Whether that wheel is to be built again, from nothing."""
 
 
 Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], object]
@@ -330,15 +313,13 @@ class Night:
         if last and cut_off and abs(moment - last.started) > RESUMED_WITHIN:
             state.end_night(last.number, last.started)
             last = None
-        known = state.known_builds()
+        whole = next((night.ended for night in state.nights(2) if night.ended), None)
         self.number = last.number if last and cut_off else state.begin_night(moment)
-        for build in builds.all_below(host.builds, known):
+        for build in builds.all_below(host.builds, state.known_builds()):
             host.note(f"{build.target}: found the finished build {build.id} of a cut-off night")
-            state.add_build(build)
-        for kept in state.unjudged():
-            found = state.build(kept.id)
-            if found:
-                self._judge_build(found)
+            # What a person brought back is of an earlier night.
+            earlier = whole is not None and build.started < whole
+            state.add_build(build, None if earlier else self.number)
         if cut_off:
             # What a killed night built is offered before anything else is tried.
             self._publish()
@@ -451,14 +432,20 @@ class Night:
         identifier = builds.identifier(started, item.target.name, item.fingerprint)
         work = self.host.directory / builds.WORK / identifier
         last = self.state.build(item.last_good)
-        wheel = self.host.builds / last.id / last.wheel if last else None
-        return BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
+        return BuildOrder(
+            id=identifier,
+            target=item.target,
+            fingerprint=item.fingerprint,
+            started=started,
+            last_good=last,
+            last_wheel=str(self.host.builds / last.id / last.wheel) if last else "",
+            work=work,
+        )
 
     def conclude(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
         """Put a build into its place, and keep the verdict; return it."""
         build = self._placed(order, made)
-        self.state.add_build(build)
-        self._judge_build(build)
+        self.state.add_build(build, self.number)
         # At once, not at the end of the night: a wheel that exists is one that users can have.
         self._publish(pages=False)
         where = f" on {build.worker}" if build.worker else ""
@@ -473,7 +460,7 @@ class Night:
             # Inside the try: a disk that is full already fails here.
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
-            build = site.unless_taken(host.site, _compared(made(), order)).redacted()
+            build = site.unless_taken(host.site, made()).redacted()
             past = next(iter(self.state.history_of(build.target, 1)), None)
             if build.result == "blocked" and past and past.verdict == "blocked":
                 before = self.state.build(past.build) if past.detail == build.detail else None
@@ -510,9 +497,9 @@ class Night:
         """Return a build that ended in the middle; its files go, so that others have room."""
         files.remove(order.work)
         seconds = (self.host.clock() - order.started).total_seconds()
+        result = "blocked" if blocked else "failed"
         # The clock may have been set back meanwhile.
-        build = unbuilt(order, broken, blocked=blocked, seconds=max(0.0, seconds))
-        return _compared(build, order).redacted()
+        return order.outcome(result=result, seconds=max(0.0, seconds), broken=broken).redacted()
 
     def find_culprits(self, begun: dt.datetime) -> dict[str, str]:
         """Bisect what fails for a new reason, the quickest first, while the budget lasts.
@@ -566,18 +553,17 @@ class Night:
         checks, moment = self.state.checks("reproduced"), self.host.clock()
         target = plans.in_turn(list(candidates), checks, moment)
         order = self._order(candidates[target]) if target else None
-        if order is None or order.last_good is None or order.last_wheel is None:
+        if order is None or order.last_good is None:
             return "", ""
-        again, wheel = replace(order, again=True), order.last_wheel
-        why = "built again from nothing, to compare"
-        self._queue([WaitingBuild(order.target.name, why, candidates[order.target].seconds)])
-        self._begin(order.target.name)
         fleet, name = self.host.fleet, order.target.name
+        why = "built again from nothing, to compare"
+        self._queue([WaitingBuild(name, why, candidates[order.target].seconds)])
+        self._begin(name)
         try:
             if fleet:
-                why = fleet.reproduce(again)
+                why = fleet.reproduce(order.model_copy(update={"again": True}))
             else:
-                why = self.host.builder.reproduce(again.target, wheel)
+                why = self.host.builder.reproduce(order.target, Path(order.last_wheel))
         except Exception as fault:  # noqa: BLE001 a flaw in a check must not cost the night
             why = said(fault)
         # By target for the turn, by build for the index: a later build is not reproduced yet.
@@ -635,9 +621,6 @@ class Night:
         """Return this night's verdicts so far."""
         return {name: own[-1].verdict for name, own in self.state.history(self.number).items()}
 
-    def _judge_build(self, build: NightlyBuild) -> None:
-        self.state.judge(build.target, self.number, build.verdict, build.id, build.detail)
-
     def _publish(self, *, pages: bool = True, ended: bool = False) -> None:
         """Bring the site up to date; say which files it does not list."""
         host = self.host
@@ -654,29 +637,3 @@ class Night:
         """Remove the files of deleted builds, while no process makes the site from them."""
         with site.publishing(self.host.directory):
             retention.sweep(self.state, self.host.site)
-
-
-def unbuilt(order: BuildOrder, broken: Breakage, *, blocked: bool, seconds: float) -> NightlyBuild:
-    """Return the record of an order that gave no result."""
-    return NightlyBuild(
-        id=order.id,
-        target=order.target.name,
-        recipe=order.target.recipe,
-        started=order.started,
-        seconds=seconds,
-        result="blocked" if blocked else "failed",
-        fingerprint=dict(order.fingerprint),
-        broken=broken,
-    )
-
-
-def _compared(build: NightlyBuild, order: BuildOrder) -> NightlyBuild:
-    """Return the build with what changed since the last good one, if nothing was compared yet.
-
-    A build that ended before its stages, or on no machine, compares nothing itself.
-    """
-    last = order.last_good
-    if build.against or last is None:
-        return build
-    changed = plans.differing(last.fingerprint, order.fingerprint)
-    return build.model_copy(update={"against": last.id, "changed": changed})

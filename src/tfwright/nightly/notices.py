@@ -10,7 +10,7 @@ import html
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -25,12 +25,12 @@ from tfwright.documents.nightly import (
     ProgramTable,
     Target,
     WebhookTable,
-    targets,
 )
 from tfwright.errors import HostError, RecipeError, said
 from tfwright.nightly import builds
-from tfwright.nightly.state import CheckedOn, NightVerdict, PastNight, State, sound_rows
-from tfwright.nightly.status import GOOD, Status, status_of
+from tfwright.nightly.pages.views import TargetView, views
+from tfwright.nightly.state import CheckedOn, PastNight, State, sound_rows
+from tfwright.nightly.status import GOOD, Status
 from tfwright.printable import shell_word
 from tfwright.tools import json_text, mail
 from tfwright.tools.http.client import post_json
@@ -41,6 +41,8 @@ MOST_ATTEMPTS = 50
 """After so many nights a notice is given up; the page still shows what it was about."""
 PATIENCE = 3
 """Failures in a row after which a channel counts as down."""
+FEED = "feed"
+"""Stands for a channel: the site's feed shows every notice, whoever else gets it."""
 CUT_OFF = "build-host cut-off"
 """The thread of nights that do not come to their end."""
 LINKS = "links"
@@ -86,71 +88,64 @@ class Book:
 
     def raise_all(self, nightly: NightlyFile) -> None:
         """Write a notice for every transition since the last call."""
-        history = self.state.history()
-        stale_nights = nightly.notices.stale_nights
-        links, culprits = self.state.checks("links"), self.state.culprits()
-        changes: list[Notice] = self._of_wheels(nightly, history)
-        for target in targets(nightly):
-            name, nights = target.name, history.get(target.name, [])
-            status = status_of(nights, self.now, stale_nights)
-            if not nights:
-                status = self._waiting(name, stale_nights)
-            known = self._open_threads(name)
-            if asked := links.get(name):
-                changes += _of_links(target, asked, known, _page(nightly, f"recipes/{name}.html"))
-                known = [thread for thread in known if thread != f"{name} {LINKS}"]
-            if status.fine:
-                text = "The last night was good.\n"
-                page = _page(nightly, f"recipes/{name}.html")
-                fixed = Notice("", name, "fixed", f"{name}: fixed", text, page)
-                changes += [replace(fixed, thread=one) for one in known]
-                continue
-            late = status.word == "stale" or status.nights_bad >= stale_nights
-            kind = ("blocked" if status.word == "blocked" else "stale") if late else ""
-            # One blocked night says little; many of them leave users without a new wheel.
-            thread = f"{name} {kind}"
-            if status.word in {"newly failing", "still failing"}:
-                kind = "failing"
-                thread = f"{name} {kind} {builds.failure(status.detail)}"
-            culprit = culprits.get(name)
-            if culprit and (culprit.told or culprit.thread != builds.failure(status.detail)):
-                culprit = None
-            # An open thread was announced: one notice for each cause, and one for its culprit.
-            if not kind or (thread in known and not culprit):
-                continue
-            good = f"{status.last_good:%Y-%m-%d}" if status.last_good else "never"
-            text = f"{status.detail or status.word}\nLast good: {good}.\n"
-            build = next((night.build for night in reversed(nights) if night.build), "")
-            if culprit:
-                text += f"{culprit.said}.\n"
-                self.state.keep_culprit(name, replace(culprit, told=True), self.now)
-            found = self.state.build(build)
-            if found and found.broken and found.detail == status.detail:
-                broken = found.broken
-                text += f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
-                text += f"What helps: {broken.remedy}\n" if broken.remedy else ""
-            page = _page(nightly, f"builds/{build}/") if build else ""
-            changes.append(Notice(thread, name, kind, f"{name}: {status.said}", text, page))
+        changes: list[Notice] = []
+        # Whether a wheel is withdrawn, the pages say: whoever yanked it knows.
+        for view in views(nightly, self.state, {}, self.now):
+            if view.listed:
+                changes += self._of_wheel(nightly, view) if nightly.notices.wheels else ()
+                changes += self._of_status(nightly, view)
         self._record(changes)
 
-    def _of_wheels(
-        self, nightly: NightlyFile, history: Mapping[str, Sequence[NightVerdict]]
-    ) -> list[Notice]:
-        """Return a notice for each wheel that the last night gave, where they are asked for."""
-        found = []
-        told = self.state.checks("wheel")
-        for target in targets(nightly) if nightly.notices.wheels else ():
-            name = target.name
-            last = history[name][-1] if name in history else None
-            build = self.state.build(last.build) if last and last.verdict in GOOD else None
-            if build is None or (name in told and told[name].detail == build.id):
-                continue
+    def _of_status(self, nightly: NightlyFile, view: TargetView) -> Iterator[Notice]:
+        """Yield what changed of a target: it broke, was fixed, or lost archives."""
+        name, status = view.target.name, view.status
+        if not view.nights:
+            status = self._waiting(name, nightly.notices.stale_nights)
+        known, page = self._open_threads(name), _page(nightly, f"recipes/{name}.html")
+        if view.links:
+            yield from _of_links(view.target, view.links, known, page)
+            known = [thread for thread in known if thread != f"{name} {LINKS}"]
+        if status.fine:
+            for thread in known:
+                text = "The last night was good.\n"
+                yield Notice(thread, name, "fixed", f"{name}: fixed", text, page)
+            return
+        late = status.word == "stale" or status.nights_bad >= nightly.notices.stale_nights
+        kind = ("blocked" if status.word == "blocked" else "stale") if late else ""
+        # One blocked night says little; many of them leave users without a new wheel.
+        thread = f"{name} {kind}"
+        if status.word in {"newly failing", "still failing"}:
+            kind = "failing"
+            thread = f"{name} {kind} {builds.failure(status.detail)}"
+        culprit = view.culprit if view.culprit and not view.culprit.told else None
+        # An open thread was announced: one notice for each cause, and one for its culprit.
+        if not kind or (thread in known and not culprit):
+            return
+        good = f"{status.last_good:%Y-%m-%d}" if status.last_good else "never"
+        text = f"{status.detail or status.word}\nLast good: {good}.\n"
+        if culprit:
+            text += f"{culprit.said}.\n"
+            self.state.keep_culprit(name, replace(culprit, told=True), self.now)
+        failed = view.failed
+        if failed and failed.broken and failed.detail == status.detail:
+            broken = failed.broken
+            text += f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
+            text += f"What helps: {broken.remedy}\n" if broken.remedy else ""
+        page = _page(nightly, f"builds/{failed.id}/") if failed else ""
+        yield Notice(thread, name, kind, f"{name}: {status.said}", text, page)
+
+    def _of_wheel(self, nightly: NightlyFile, view: TargetView) -> Iterator[Notice]:
+        """Yield a notice of the wheel that the last night gave."""
+        name = view.target.name
+        last = view.nights[-1] if view.nights else None
+        build = self.state.build(last.build) if last and last.verdict in GOOD else None
+        told = self.state.checks("wheel").get(name)
+        if build and not (told and told.detail == build.id):
             self.state.check(name, "wheel", self.now, passed=True, detail=build.id)
             text = f"{build.wheel}\nsha256 {build.sha256}\n"
             page = _page(nightly, f"builds/{build.id}/")
             subject = f"{name}: new wheel {build.version}"
-            found.append(Notice(f"{name} wheel", name, "wheel", subject, text, page))
-        return found
+            yield Notice(f"{name} wheel", name, "wheel", subject, text, page)
 
     def raise_cut_off(self, last: PastNight) -> None:
         """Write a notice that the last night was cut off, once.
@@ -201,10 +196,10 @@ class Book:
                 )
                 subject, text = redacted(notice.subject), redacted(notice.text)
                 body = json.dumps(asdict(replace(notice, subject=subject, text=text)))
-                for channel in self.channels:
+                for name in (FEED, *(channel.name for channel in self.channels)):
                     transaction.execute(
                         "insert into notice (thread, body, created, channel) values (?, ?, ?, ?)",
-                        (notice.thread, body, now, channel.name),
+                        (notice.thread, body, now, name),
                     )
 
     def send(self) -> int:
@@ -222,9 +217,7 @@ class Book:
             ).fetchall()
             failures = 0
             for number, body in rows:
-                with sound_rows():
-                    notice = Notice(**json_text.parsed(body))
-                problem = ""
+                notice, problem = read(body), ""
                 try:
                     channel.send(notice)
                 except Exception as fault:  # noqa: BLE001 a flaw in a channel must not cost the night
@@ -243,6 +236,20 @@ class Book:
                 if failures == PATIENCE:
                     break
         return sent
+
+
+@sound_rows()
+def read(body: str) -> Notice:
+    """Return a notice as it was kept."""
+    return Notice(**json_text.parsed(body))
+
+
+def newest(state: State, count: int) -> list[tuple[str, Notice]]:
+    """Return the last notices, each with its time; of those about wheels the builds say more."""
+    query = """
+        select created, body from notice where json_extract(body, '$.kind') != 'wheel'
+        group by thread, created order by created desc limit ?"""
+    return [(at, read(body)) for at, body in state.database.execute(query, (count,))]
 
 
 def _page(nightly: NightlyFile, path: str) -> str:

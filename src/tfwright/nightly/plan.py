@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tfwright.documents.nightly import Target
-from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.builds import NightlyBuild, differing
 from tfwright.nightly.state import CheckedOn, NightVerdict, State
 
 UNKNOWN_SECONDS = 3600.0
@@ -123,13 +123,6 @@ def planned(
         last_good=good.id if good else "",
         detail=last.unpublished if last else "",
     )
-
-
-def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Name the parts of two fingerprints that differ."""
-    # A dictionary keeps the order of the recipe's tables, which a set would lose.
-    names = dict.fromkeys((*now, *before))
-    return tuple(name for name in names if before.get(name) != now.get(name))
 
 
 def ordered(found: Sequence[PlannedTarget], past: Mapping[str, Past]) -> list[PlannedTarget]:

@@ -228,8 +228,9 @@ class State:
         if verdict not in get_args(Verdict):
             raise ValueError(f"{verdict!r} is not a verdict")
         values = (target, night, verdict, build, printable_lines(redacted(detail)))
-        self.write("insert or replace into verdict values (?, ?, ?, ?, ?)", *values)
-        self.write("delete from waiting where target = ?", target)
+        with self.database as transaction:
+            transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
+            transaction.execute("delete from waiting where target = ?", (target,))
 
     def judge_unchanged(self, names: Sequence[str], night: int) -> None:
         """Record that some targets were up to date, in one transaction."""
@@ -240,12 +241,10 @@ class State:
                 [(name, night) for name in names],
             )
 
-    def add_build(self, build: NightlyBuild) -> None:
-        """Keep a build; one that is known already stays as it is."""
+    def add_build(self, build: NightlyBuild, night: int | None = None) -> None:
+        """Keep a build, with its verdict on a night; one that is known already stays as it is."""
         needs = json.dumps(sorted(build.needs.items()))
-        self.write(
-            "insert or ignore into build values"
-            " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?)",
+        values = (
             build.id,
             build.target,
             stamp(build.started),
@@ -260,6 +259,16 @@ class State:
             needs,
             build.model_dump_json(),
         )
+        # Not a transaction of its own: a kill must leave no build without its verdict.
+        self.database.execute(
+            "insert or ignore into build values"
+            " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?)",
+            values,
+        )
+        if night is None:
+            self.database.commit()
+        else:
+            self.judge(build.target, night, build.verdict, build.id, build.detail)
 
     def mark_build(self, build: str, *, hidden: dt.date | None, deleted: dt.date | None) -> None:
         """Keep what retention did with a build."""
@@ -280,21 +289,6 @@ class State:
         row = self.database.execute(query, (identifier,)).fetchone()
         with sound_rows():
             return NightlyBuild.model_validate_json(row[0]) if row else None
-
-    def unjudged(self) -> list[KeptBuild]:
-        """Return the builds without a verdict: a kill came between build and verdict.
-
-        A night has one verdict for each target. A build whose verdict was replaced, by a later
-        build or without one, is not among them, nor is any build of before the last whole night.
-        """
-        query = f"""{KEPT}
-            where started >= coalesce((select finished from night
-                where finished is not null order by number desc limit 1), '')
-            and not exists (select 1 from build as later
-                join verdict on verdict.target = later.target and verdict.build = later.id
-                where later.target = build.target and later.rowid >= build.rowid)
-            order by rowid"""  # noqa: S608 our own names
-        return [_kept_build(*row) for row in self.database.execute(query)]
 
     def deleted(self) -> list[tuple[str, str]]:
         """Return identifier and wheel of each build that retention deleted.

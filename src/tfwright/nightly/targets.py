@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.place import NOTHING
+from tfwright.nightly.builds import FollowedCommit
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
@@ -43,15 +43,6 @@ OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwri
 # Name and summary describe; [verified] is written
 # after a build, and would start the next.
 UNHASHED = {"name", "verified", "summary"}
-
-
-@dataclass(frozen=True)
-class FollowedCommit:
-    """What a followed branch or tag pattern names now."""
-
-    commit: str
-    name: str
-    """The branch, or the tag."""
 
 
 def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:

@@ -1,14 +1,11 @@
 """A wheel under its nightly version: the same files, with a local version that says what it is for.
 
 Two wheels of TensorFlow 1.8.0 for different GPUs would have one name. The version is changed in the
-name, in METADATA and in the bill of materials; compressed members are copied as they are, so that
-half a gigabyte takes seconds.
+name, in METADATA and in the bill of materials.
 """
 
 import json
-import stat
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +14,8 @@ from packaging.version import Version
 from tfwright.documents import filesystem
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files, json_text
-from tfwright.wheel import archive, record
+from tfwright.wheel import archive, rewriting
 from tfwright.wheel.seal import build_record
-from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
 
 def nightly_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
@@ -54,60 +50,17 @@ def with_version(source: Path, folder: Path, version: str) -> Path:
         files.replacing(target) as temporary,
         temporary.open("wb") as stream,
     ):
-        # The time of the old members: the same wheel gives the same bytes again.
-        _write(wheel, ZipWriter(stream, wheel.infolist()[0].date_time), old, version)
+        info = archive.metadata_directory(wheel)
+        before = info.removesuffix(".dist-info")
+        now = f"{before.rpartition('-')[0]}-{version}"
+
+        def renamed(name: str) -> str:
+            """Put the new version into the two folders whose names hold one."""
+            in_them = name.startswith((f"{before}.dist-info/", f"{before}.data/"))
+            return name.replace(before, now, 1) if in_them else name
+
+        rewriting.rewrite(wheel, stream, dict(_changed(wheel, info, old, version)), renamed)
     return target
-
-
-def _write(wheel: zipfile.ZipFile, writer: ZipWriter, old: str, version: str) -> None:
-    """Copy every member, under its new name where that holds the version."""
-    info = archive.metadata_directory(wheel)
-    renamed = _Renaming(info, version)
-    changed = dict(_changed(wheel, info, old, version))
-    for member in archive.files(wheel):
-        name = renamed(member.filename)
-        if member.filename in changed:
-            _add(writer, name, changed[member.filename], member)
-        elif member.filename != f"{info}/RECORD":
-            old_member = ZipMember(
-                name,
-                member.compress_type,
-                member.CRC,
-                member.compress_size,
-                member.file_size,
-                _mode(member),
-            )
-            writer.add(old_member, _packed(wheel, member))
-    lines = []
-    for line in record.read(wheel):
-        name = renamed(line.path)
-        if line.path in changed:
-            lines.append(record.entry(name, changed[line.path]))
-        elif line.path != f"{info}/RECORD":
-            lines.append(line._replace(path=name))
-    # RECORD comes last, as in every wheel. It cannot hold its own checksum.
-    lines.append(record.RecordEntry(f"{renamed.info}/RECORD", "", ""))
-    _add(
-        writer,
-        f"{renamed.info}/RECORD",
-        record.render(lines).encode(),
-        wheel.getinfo(f"{info}/RECORD"),
-    )
-    writer.finish()
-
-
-class _Renaming:
-    """Puts the new version into the two folders whose names hold one."""
-
-    def __init__(self, info: str, version: str) -> None:
-        stem = info.removesuffix(".dist-info")
-        renamed = f"{stem.rpartition('-')[0]}-{version}"
-        self.info = f"{renamed}.dist-info"
-        self._folders = {info: self.info, f"{stem}.data": f"{renamed}.data"}
-
-    def __call__(self, name: str) -> str:
-        top, slash, rest = name.partition("/")
-        return self._folders.get(top, top) + slash + rest
 
 
 def _changed(
@@ -138,26 +91,3 @@ def _changed(
             quoted = version.replace("+", "%2B")
             subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
         yield bill, (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
-
-
-def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:
-    """Write a member that has new content, uncompressed: it is small."""
-    checksum = zlib.crc32(content)
-    size = len(content)
-    member = ZipMember(name, zipfile.ZIP_STORED, checksum, size, size, _mode(like))
-    writer.add(member, [content])
-
-
-def _mode(member: zipfile.ZipInfo) -> int:
-    # The upper half holds the Unix mode; 0 where another system made the archive.
-    return member.external_attr >> 16 or stat.S_IFREG | 0o644
-
-
-def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    stream = archive.packed(wheel, member)
-    left = member.compress_size
-    for part in files.pieces(stream.read, left):
-        left -= len(part)
-        yield part
-    if left:
-        raise EOFError(f"{member.filename} is cut off")

@@ -15,15 +15,13 @@ if TYPE_CHECKING:
     from tfwright.recipes.writing import NewRecipe
 
 ANSWERS = {"true": "yes", "false": "no"}
-COLOURS: dict[str, Style] = {"fits": text.GOOD, "look": text.WARNING, "change": text.BAD}
+COLOURS: dict[str, Style] = {"change": text.BAD, "look": text.WARNING, "fits": text.GOOD}
 
 
 def show_port(port: "Port") -> None:
     """Print the verdict about each pin, what must change first; the new file on stdout."""
-    from tfwright.port.porting import worst_first
-
     # What must change comes first: it is the maintainer's list of work.
-    for pin in worst_first(port.pins):
+    for pin in sorted(port.pins, key=lambda pin: [*COLOURS].index(pin.state)):
         text.line(
             # Filled up, so that the names stand below each other.
             Styled(f"  {pin.state:<7}", COLOURS[pin.state]),

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from tfwright.configure import expected, validation
 from tfwright.develop import schemas
@@ -30,6 +29,7 @@ from tfwright.pipeline.stages import check, configure, fetch
 from tfwright.pipeline.stages import source as sources
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
+from tfwright.port.target import PortedPin, State
 from tfwright.printable import shell_word
 from tfwright.recipes import bazel
 from tfwright.rules import tree_files
@@ -40,22 +40,6 @@ from tfwright.tools import files, toml_editing
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import lock
-
-Kind = Literal[
-    "source", "exclude", "patch", "substitute", "answer", "archive", "tool", "requirement", "test"
-]
-State = Literal["fits", "look", "change"]
-"""``look``: a person should compare. ``change``: the new recipe cannot stay as it is."""
-
-
-@dataclass(frozen=True)
-class PortedPin:
-    """One thing that the old recipe pins, in the new release."""
-
-    kind: Kind
-    name: str
-    state: State
-    says: str
 
 
 @dataclass(frozen=True)
@@ -83,12 +67,7 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     porting = _Porting(old, place)
     try:
         porting.copy_documents(path, wanted.branch)
-        settled = list(target.enter(wanted, old.recipe, place))
-        pins = [
-            PortedPin(key.kind, key.name, "look" if key.sure else "change", key.says)
-            for key in settled
-        ]
-        pins += porting.judged()
+        pins = [*target.enter(wanted, old.recipe, place), *porting.judged()]
         porting.settle_archives()
         pins.append(porting.configured(pins))
     except (TfwrightError, KeyboardInterrupt):
@@ -473,9 +452,3 @@ def _archives(
     for name, state, names in found:
         if names:
             yield PortedPin("archive", name, state, ", ".join(names))
-
-
-def worst_first(pins: Sequence[PortedPin]) -> list[PortedPin]:
-    """Return what must change before what a person should look at, and what fits last."""
-    order: list[State] = ["change", "look", "fits"]
-    return sorted(pins, key=lambda pin: order.index(pin.state))

@@ -18,15 +18,21 @@ from tfwright.tools.git.remote import Remote, named_commit
 HEAD = "# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
 
 
-@dataclass(frozen=True)
-class SettledKey:
-    """A key of the new recipe that follows from the target, and is worth a look."""
+Kind = Literal[
+    "source", "exclude", "patch", "substitute", "answer", "archive", "tool", "requirement", "test"
+]
+State = Literal["fits", "look", "change"]
+"""``look``: a person should compare. ``change``: the new recipe cannot stay as it is."""
 
-    kind: Literal["source", "tool"]
+
+@dataclass(frozen=True)
+class PortedPin:
+    """One thing that the old recipe pins, in the new release."""
+
+    kind: Kind
     name: str
+    state: State
     says: str
-    sure: bool = True
-    """Whether it needs no change by a person."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,7 @@ def _found(remote: Remote, name: str) -> tuple[str, str]:
     return branch, remote.commit_of(branch)
 
 
-def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
+def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
     """Write the keys that follow from the target into the new recipe, and yield what was decided.
 
     What was verified is left out. The file is edited and not rewritten: the reasons for its pins
@@ -141,21 +147,21 @@ def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
             says = (
                 f"{release}, as before: the name {target.name} says none, and no file of the tree"
             )
-            yield SettledKey("source", "release", says, sure=False)
+            yield PortedPin("source", "release", "change", says)
     yield from _prose(target, old, path)
     # The recipe would not load, and nothing of it could be judged.
     first, last = SEPARATE_NCCL
     if old.nccl.rebuild and not first <= release <= last:
         toml_editing.without_key(path, ("nccl",))
         says = f"removed; TensorFlow {release} has no separate _nccl_ops.so"
-        yield SettledKey("tool", "nccl.rebuild", says)
+        yield PortedPin("tool", "nccl.rebuild", "look", says)
     if old.package.project_name and release < NAMED_SINCE:
         toml_editing.without_key(path, ("package", "project_name"))
         says = f"removed; build_pip_package of TensorFlow {release} does not take a name"
-        yield SettledKey("tool", "package.project_name", says)
+        yield PortedPin("tool", "package.project_name", "look", says)
 
 
-def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
+def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
     """Put the new release into the summary, and name the comments that speak of the old one."""
     release = old.source.release
     if release == NO_RELEASE:
@@ -179,4 +185,4 @@ def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[SettledKey]:
     ]
     if lines:
         says = f"lines {', '.join(lines)} speak of {release}: see that their reasons still hold"
-        yield SettledKey("source", "comments", says)
+        yield PortedPin("source", "comments", "look", says)

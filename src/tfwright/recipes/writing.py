@@ -7,7 +7,7 @@ recipe is unverified, and the report lists what is still open.
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,9 +30,11 @@ from tfwright.match import releases
 from tfwright.match.wish import Wish
 from tfwright.printable import shell_word
 from tfwright.recipes import bazel
+from tfwright.recipes.bazel import ChosenBazel
 from tfwright.rules import tree_files
 from tfwright.tools import files
 from tfwright.tools.git.remote import Remote, named_commit
+from tfwright.tools.render import render
 
 URL = "https://github.com/tensorflow/tensorflow.git"
 ROUNDS = 8
@@ -139,7 +141,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     Raises RecipeError if the release was never made for what is wished for, its commit is of
     another one, or the file exists; SupplyError if the repository does not name the tag or branch.
     """
-    draft = _Draft(wish, wanted, _toolkit(wish, wanted.line))
+    draft = _Draft(wish, wanted, _toolkit(wish, wanted.line), folder)
     path = folder / f"{draft.name}.toml"
     if path.exists():
         raise RecipeError(
@@ -147,12 +149,10 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
             remedy=f"To go on with it, run 'invoke lint --recipe {shell_word(str(path))}', which "
             "lists what it lacks. To begin again, rename it, or add --folder DIRECTORY.",
         )
-    draft.begin(folder)
-    texts = draft.source(host_file)
-    python = draft.host()
-    draft.packages(tree_files.setup_of(texts), python)
-    draft.bazel(bazel.chosen(wanted.line, texts, bazel_version))
-    draft.compile(python)
+    texts = draft.pin_source(host_file)
+    draft.pin_host()
+    draft.name_packages(tree_files.setup_of(texts))
+    draft.bazel = bazel.chosen(wanted.line, texts, bazel_version)
     try:
         draft.answer(path, ask)
     except KeyboardInterrupt:
@@ -207,13 +207,18 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
 
 @dataclass
 class _Draft:
-    """A recipe's text as it grows."""
+    """What a recipe is to say, as it grows."""
 
     wish: Wish
     wanted: WantedRelease
     toolkit: Toolkit | None
-    lines: list[str] = field(default_factory=list)
+    folder: Path
+    source: dict[str, str] = field(default_factory=dict)
+    host: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The pins of [host], each with the reason for it."""
+    bazel: ChosenBazel | None = None
     answers: dict[str, str] = field(default_factory=dict)
+    """Those of ./configure, as TOML writes them."""
     open: list[str] = field(default_factory=list)
     building: list[str] = field(default_factory=list)
     verifying: list[str] = field(default_factory=list)
@@ -232,27 +237,7 @@ class _Draft:
         suffix += "" if self.machine == "x86_64" else f"-{self.machine}"
         return f"{platform}-r{version.line}{candidate}-{suffix}"
 
-    def table(self, name: str, **pins: tuple[object, str]) -> None:
-        """Begin a table; each pin comes with the reason for it."""
-        self.lines += ["", f"[{name}]"]
-        self.pin(**pins)
-
-    def pin(self, **pins: tuple[object, str]) -> None:
-        self.lines += [f"{key} = {json.dumps(pin)}  # {why}" for key, (pin, why) in pins.items()]
-
-    def begin(self, folder: Path) -> None:
-        system = "macOS" if self.wish.system == "Darwin" else "Linux"
-        kind = f"with CUDA {self.toolkit.row.version} " if self.toolkit else ""
-        summary = f"TensorFlow {self.wanted} {kind}for {system}"
-        self.lines = [
-            schemas.line_in(folder),
-            "",
-            "# Written by 'invoke new'; not run yet.",
-            "",
-            f"summary = {json.dumps(summary)}",
-        ]
-
-    def source(self, host_file: HostFile) -> dict[str, str]:
+    def pin_source(self, host_file: HostFile) -> dict[str, str]:
         """Pin the commit; return the texts of its tree that later pins follow from."""
         wanted = self.wanted
         address = host_file.mirror_of(URL) or URL
@@ -267,16 +252,8 @@ class _Draft:
         elif not commit:
             commit = remote.commit_of(branch)
             reason = f"The branch of release {wanted.line}; the commit is its newest one today."
-        self.table("source")
         # A branch moves; the commit is what makes the recipe build the same next year.
-        self.lines += [
-            f"# {reason}",
-            f'url = "{URL}"',
-            f'branch = "{branch}"',
-            f'commit = "{commit}"',
-        ]
-        if wanted.tag:
-            self.lines.append(f'version = "{wanted.version}"')
+        self.source = {"reason": reason, "url": URL, "branch": branch, "commit": commit}
         paths = (*tree_files.BAZELS, *tree_files.RELEASES, *tree_files.SETUPS)
         texts = remote.texts(commit, paths)
         stated = tree_files.release_of(texts)
@@ -292,8 +269,8 @@ class _Draft:
             )
         return texts
 
-    def host(self) -> str:
-        """Pin what the machine must have; return the target Python."""
+    def pin_host(self) -> None:
+        """Pin what the machine must have."""
         release, wish = self.wanted.line, self.wish
         known = compatibility.python(release)
         if not (known or wish.python):
@@ -306,17 +283,15 @@ class _Draft:
         reason = "what was asked for"
         if known:
             reason = f"TensorFlow {release} takes {known}: {known.source}"
-        self.table(
-            "host",
-            system=(wish.system or "Linux", "what was asked for"),
-            machine=(self.machine, "what was asked for, or else this host's"),
-            python=(python, reason),
-        )
+        self.host = {
+            "system": (wish.system or "Linux", "what was asked for"),
+            "machine": (self.machine, "what was asked for, or else this host's"),
+            "python": (python, reason),
+        }
         if self.toolkit:
-            self._gpu(self.toolkit)
-        return python
+            self._pin_gpu(self.toolkit)
 
-    def _gpu(self, toolkit: Toolkit) -> None:
+    def _pin_gpu(self, toolkit: Toolkit) -> None:
         """Pin CUDA and what goes with it on this system."""
         row, tested = toolkit.row, toolkit.tested
         reason = f"what was asked for; nothing is known of TensorFlow {self.wanted.line} with it"
@@ -324,11 +299,11 @@ class _Draft:
             reason = f"tested with this release: {tested.source}"
             if tested.cuda != row.version:
                 reason = f"this release was tested with {tested.cuda}: {tested.source}"
-        self.pin(cuda=(row.version, reason), cudnn=toolkit.cudnn())
+        self.host |= {"cuda": (row.version, reason), "cudnn": toolkit.cudnn()}
         mac = compatibility.mac(row.version) if self.wish.system == "Darwin" else None
         if mac:
             why = f"for this CUDA: {mac.why}"
-            self.pin(xcode=(mac.xcode, f"the newest {why}"), macos=(mac.macos, why))
+            self.host |= {"xcode": (mac.xcode, f"the newest {why}"), "macos": (mac.macos, why)}
             self.open.append("patches: TensorFlow has not been made for CUDA on macOS since 1.2")
             return
         if gpus.jetson(self.wish.gpu):
@@ -338,13 +313,14 @@ class _Draft:
             )
             return
         drivers = compatibility.drivers(row, self.wish.gpu)
-        self.pin(driver=(drivers.least, f"of {drivers} that run it: {drivers.source}"))
+        self.host["driver"] = (drivers.least, f"of {drivers} that run it: {drivers.source}")
         # Where Bazel downloads CUDA, clang is nvcc's host compiler.
         if not compatibility.hermetic(self.wanted.line):
-            self.pin(gcc=compatibility.gcc(self.wanted.line, row))
+            self.host["gcc"] = compatibility.gcc(self.wanted.line, row)
 
-    def packages(self, setup: str, python: str) -> None:
+    def name_packages(self, setup: str) -> None:
         """Name the packages of build and wheel; `invoke pin` finds versions that go together."""
+        python, _ = self.host["python"]
         required = tree_files.required(setup, python)
         self.verifying = [str(requirement).partition(";")[0].strip() for requirement in required]
         for requirement in tree_files.nightlies(setup, python):
@@ -355,7 +331,6 @@ class _Draft:
                 "comment why a night's will do"
             )
         self.verifying += self.toolkit.of_pip(setup, self.wanted.line) if self.toolkit else []
-        reason = "The packages of the build are those that the tree locks: Bazel downloads them."
         if self.wanted.line <= recipes.LAST_BY_PROGRAM:
             # What TensorFlow's build imports, in the versions that it requires.
             building = dict.fromkeys(BUILDING, "")
@@ -367,43 +342,6 @@ class _Draft:
             # The wheel is tried with the numpy of its build, whatever setup.py says.
             if "numpy" not in {canonicalize_name(requirement.name) for requirement in required}:
                 self.verifying.append("numpy")
-            reason = "What TensorFlow's own build imports."
-        self.lines += [f"# {reason}", f"requirements = {json.dumps(self.building)}"]
-
-    def bazel(self, found: bazel.ChosenBazel) -> None:
-        self.table("bazel", version=(found.version, found.reason))
-
-    def compile(self, python: str) -> None:
-        release = self.wanted.line
-        self.table("compile")
-        if release > recipes.LAST_BY_PROGRAM:
-            self.pin(target=(recipes.WHEEL_TARGET, "Bazel itself makes the wheel since 2.17"))
-        self.lines += [
-            "flags = [",
-            "    # What ./configure writes of CC_OPT_FLAGS holds for this configuration only.",
-            '    "--config=opt",',
-        ]
-        if self.toolkit and (tree := compatibility.hermetic(release)):
-            self.lines += [
-                "    # nvcc compiles the kernels, and the wheel leaves CUDA's libraries to pip.",
-                '    "--config=cuda_nvcc",',
-                '    "--config=cuda_wheel",',
-            ]
-            if tree.clang:
-                clang = (
-                    f"--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-{tree.clang}/bin/clang"
-                )
-                self.lines += [
-                    f"    # clang {tree.clang} compiles the rest, as upstream tests it.",
-                    f"    {json.dumps(clang)},",
-                ]
-        if release >= recipes.HERMETIC_PYTHON:
-            self.lines += [
-                "    # Bazel downloads the Python that it builds for, whatever ./configure got.",
-                "    # 2.14, the first release that does, knows the second name only.",
-                *(f'    "--repo_env={name}={python}",' for name in HERMETIC_PYTHON_NAMES),
-            ]
-        self.lines.append("]")
 
     def answer(self, path: Path, ask: Ask) -> None:
         """Answer every question of ./configure, and those that the answers lead to."""
@@ -467,46 +405,36 @@ class _Draft:
 
     def text(self) -> str:
         """Return the recipe."""
-        lines = [
-            *self.lines,
-            "",
-            "[configure.answers]",
-            (
-                "# The answers about CUDA follow from [host]. The others were given when "
-                "'invoke new' asked,"
-            ),
-            "# or are false, which leaves a feature out.",
-            *(f"{variable} = {value}" for variable, value in self.answers.items()),
-            *self._verify(),
-        ]
-        return "\n".join(lines) + "\n"
+        release, toolkit = self.wanted.line, self.toolkit
+        kind = f"with CUDA {toolkit.row.version} " if toolkit else ""
+        system = "macOS" if self.wish.system == "Darwin" else "Linux"
+        values = {
+            **vars(self),
+            # A JSON string is a TOML string.
+            "toml": json.dumps,
+            "schema": schemas.line_in(self.folder),
+            "summary": f"TensorFlow {self.wanted} {kind}for {system}",
+            "by_program": release <= recipes.LAST_BY_PROGRAM,
+            "wheel_target": recipes.WHEEL_TARGET,
+            "hermetic": compatibility.hermetic(release) if toolkit else None,
+            "python_names": HERMETIC_PYTHON_NAMES if release >= recipes.HERMETIC_PYTHON else (),
+            "floors": self._floors(),
+        }
+        return render("recipe.toml.j2", values)
 
-    def _verify(self) -> Iterator[str]:
-        """Yield the floors that verify checks in the wheel, which follow from the answers."""
-        floors = {}
-        capabilities = next(
-            (self.answers[name] for name in CAPABILITIES if name in self.answers), '""'
-        )
-        made_for = [part for part in capabilities.strip("\"'").split(",") if part]
-        if made_for:
+    def _floors(self) -> dict[str, object]:
+        """Return what verify checks in the wheel, which follows from the answers."""
+        floors: dict[str, object] = {}
+        given = next((self.answers[name] for name in CAPABILITIES if name in self.answers), '""')
+        if made_for := list(filter(None, given.strip("\"'").split(","))):
             # PTX may be in it or not, which nothing is said of here.
             names = [part if "_" in part else f"sm_{part.replace('.', '')}" for part in made_for]
-            floors["architectures"] = json.dumps([name for name in names if "sm_" in name])
+            floors["architectures"] = [name for name in names if "sm_" in name]
         if self.wish.cpu:
-            floors["cpu"] = json.dumps(self.wish.cpu)
+            floors["cpu"] = self.wish.cpu
         if self.wish.glibc and self.wish.system != "Darwin":
-            floors["glibc"] = json.dumps(self.wish.glibc)
-        if floors or self.verifying:
-            yield ""
-            yield "[verify]"
-        if floors:
-            yield "# What was asked for, and the wheel is held to."
-            yield from (f"{name} = {value}" for name, value in floors.items())
-        if self.verifying:
-            yield "# What setup.py of the tree requires, and the numpy of the build."
-            yield "requirements = ["
-            yield from (f"    {json.dumps(line)}," for line in self.verifying)
-            yield "]"
+            floors["glibc"] = self.wish.glibc
+        return floors
 
 
 def wanted_of(text: str) -> WantedRelease:

@@ -5,9 +5,9 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
@@ -31,52 +31,22 @@ BuildHere = Callable[[str], None]
 """Builds one recipe on this host, to its end; raises TfwrightError if that fails."""
 
 
-@dataclass(frozen=True)
-class RemoteOptions:
-    """The options that a worker's build is started with."""
+def program_of(recipe: str, options: Mapping[str, object], *, supplied: bool) -> tuple[str, ...]:
+    """Return the command that builds a recipe on a worker, with the options of `invoke build`.
 
-    arguments: tuple[str, ...]
-    """As they are typed."""
-
-    @classmethod
-    def of(cls, options: Mapping[str, object]) -> Self:
-        """Return what a worker is given of the options of `invoke build`.
-
-        Raises RecipeError for one that writes into this host's recipes.
-        """
-        if options["verified_by"]:
-            raise RecipeError(
-                "--verified-by can be written only by the host that builds",
-                remedy="Leave it out, or build with --on here.",
-            )
-        named = ("until", "again", "jobs")
-        arguments = [f"--{name}={options[name]}" for name in named if options[name]]
-        arguments += [f"--{name}" for name in ("fresh", "offline") if options[name]]
-        return cls((*arguments, *(() if options["cache"] else ("--no-cache",))))
-
-    @property
-    def offline(self) -> bool:
-        """Whether no build may ask a server."""
-        return "--offline" in self.arguments
-
-    def supplied(self) -> Self:
-        """Return the options of a build whose inputs this host has sent."""
-        if self.offline:
-            return self
-        return replace(self, arguments=(*self.arguments, "--offline"))
-
-    @property
-    def publishes(self) -> bool:
-        """Whether a build that ends well has made a wheel."""
-        return "--until=publish" in self.arguments
-
-    def program(self, recipe: str) -> tuple[str, ...]:
-        """Return the command that builds a recipe on a worker.
-
-        A lost worker may hold the recipe's lock in a shared directory for a moment longer, so the
-        next one waits for it.
-        """
-        return ("build", "--recipe", recipe, "--wait", *self.arguments)
+    Without a server where this host has `supplied` all inputs.
+    """
+    arguments = [
+        f"--{name}={options[name]}" for name in ("until", "again", "jobs") if options[name]
+    ]
+    flags = {
+        "--fresh": options["fresh"],
+        "--offline": options["offline"] or supplied,
+        "--no-cache": not options["cache"],
+    }
+    # A lost worker may hold the recipe's lock in a shared directory for a moment longer.
+    named = ("build", "--recipe", recipe, "--wait")
+    return (*named, *arguments, *(flag for flag, given in flags.items() if given))
 
 
 def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
@@ -127,13 +97,39 @@ def exit_status(done: Sequence[Assignment]) -> int:
     return statuses.pop() if statuses else 0
 
 
-def on_workers(
-    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, on_assignment: OnAssignment
+def elsewhere(  # noqa: PLR0913, PLR0917 what is built, and where
+    settings: HostFile,
+    place: Place,
+    recipes: Sequence[str],
+    options: Mapping[str, object],
+    on_assignment: OnAssignment,
+    note: Note,
 ) -> list[Assignment]:
-    """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
+    """Build recipes on the workers of the host file, or by its Slurm; `options` are the command's.
 
-    Raises HostError if the host file names no worker.
+    A lost worker's recipe goes to another one. `note` receives what keeps Slurm's tasks waiting.
+    Raises HostError if the host file names no machine, ToolError if Slurm refuses the job.
     """
+    if options["verified_by"]:
+        raise RecipeError(
+            "--verified-by can be written only by the host that builds",
+            remedy="Leave it out, or build with --on here.",
+        )
+
+    def job_of(recipe: str) -> RecipeJob:
+        return RecipeJob.of(recipe, settings, offline=bool(options["offline"]))
+
+    if place == "slurm":
+
+        def task_of(recipe: str) -> Sequence[str]:
+            supplied = bool(settings.slurm and settings.slurm.inputs)
+            if supplied:
+                supply.bring(recipe, job_of(recipe), note)
+            return program_of(recipe, options, supplied=supplied)
+
+        schedule = WorkSchedule(recipes, (), _took(settings))
+        hand_out.by_slurm(settings, schedule, task_of, on_assignment, note)
+        return _keep(settings, [*schedule.assignments.values()])
     hosts = hand_out.hosts(settings)
     folder = _folder(settings)
     # Another run may build the same recipe on the same worker.
@@ -142,47 +138,22 @@ def on_workers(
 
     def build(given: Assignment) -> RemoteBuild:
         recipe, host = given.recipe, hosts[given.worker]
-        # A recipe may be named by a path, whose slashes would make directories.
-        log = folder / "logs" / run / f"{recipe.replace('/', '_')}-{given.worker}.log"
 
         def bring(done: RemoteBuild) -> None:
-            if not done.failure and host.build_out and options.publishes:
+            if not done.failure and host.build_out and options["until"] == "publish":
                 _collect(host, done, settings, recipe)
 
         return hand_out.on_worker(
             host,
-            (options.supplied() if host.supplied else options).program(recipe),
-            log,
-            job=lambda: RecipeJob.of(recipe, settings, offline=options.offline),
+            program_of(recipe, options, supplied=host.supplied),
+            # A recipe may be named by a path, whose slashes would make directories.
+            folder / "logs" / run / f"{recipe.replace('/', '_')}-{given.worker}.log",
+            job=lambda: job_of(recipe),
             bring=bring,
         )
 
     schedule = WorkSchedule(recipes, tuple(hosts), _took(settings))
     hand_out.run(schedule, build, on_assignment)
-    return _keep(settings, [*schedule.assignments.values()])
-
-
-def by_slurm(
-    settings: HostFile,
-    recipes: Sequence[str],
-    options: RemoteOptions,
-    on_assignment: OnAssignment,
-    note: Note,
-) -> list[Assignment]:
-    """Build recipes by Slurm; `note` receives what keeps tasks waiting.
-
-    Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
-    """
-
-    def program_of(recipe: str) -> Sequence[str]:
-        if not (settings.slurm and settings.slurm.inputs):
-            return options.program(recipe)
-        job = RecipeJob.of(recipe, settings, offline=options.offline)
-        supply.bring(recipe, job, note)
-        return options.supplied().program(recipe)
-
-    schedule = WorkSchedule(recipes, (), _took(settings))
-    hand_out.by_slurm(settings, schedule, program_of, on_assignment, note)
     return _keep(settings, [*schedule.assignments.values()])
 
 

@@ -62,7 +62,18 @@ def library(
     path: str = "a.so",
 ) -> Library:
     needs = {"GLIBC": VersionRequirement(glibc, "memcpy")}
-    return Library(path, 10, Elf(machine, "", (), (), needs, architectures))
+    return Library(
+        path,
+        10,
+        Elf(
+            machine=machine,
+            soname="",
+            needed=(),
+            search=(),
+            requires=needs,
+            architectures=architectures,
+        ),
+    )
 
 
 def mac_library(minimum: str) -> bytes:
@@ -314,7 +325,11 @@ def test_a_description_that_would_fill_the_memory_is_a_fault(
 
 def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     one = library(architectures=("sm_70", "compute_70"))
-    two = Library("b.dylib", 5, macho=(MachO("arm64", "", (), (), "12.0"),))
+    two = Library(
+        "b.dylib",
+        5,
+        macho=(MachO(machine="arm64", install_name="", needed=(), search=(), minimum="12.0"),),
+    )
     report = Inspection(
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
@@ -332,7 +347,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
 ) -> None:
     need = WheelNeed("2.17", "x.data/purelib/tensorflow/a.so", "memcpy")
     unknown = Cpu("sse3", (), (), 9, 9, (Use("avx", "f", "9 of 9"),))
-    asking = Elf("x86_64", "", (), (), {}, (), cpu=unknown)
+    asking = Elf(machine="x86_64", soname="", needed=(), search=(), requires={}, cpu=unknown)
     report = Inspection(
         "small.whl",
         100,

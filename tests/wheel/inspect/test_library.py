@@ -102,7 +102,7 @@ def test_a_library_is_known_to_others_by_its_soname_as_well() -> None:
 
 
 def elf_of(soname: str, *needed: str) -> Elf:
-    return Elf("x86_64", soname, needed, (), {}, ())
+    return Elf(machine="x86_64", soname=soname, needed=needed, search=(), requires={})
 
 
 def test_exports_and_what_registers_operations_are_counted(tmp_path: Path) -> None:

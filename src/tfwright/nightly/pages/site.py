@@ -8,14 +8,15 @@ import heapq
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
-from tfwright.nightly import pages, retention, timer
-from tfwright.nightly.builds import Verdict, failure
+from tfwright.nightly import notices, pages, retention, timer
+from tfwright.nightly.builds import Verdict
+from tfwright.nightly.notices import Notice
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.views import RECIPES, TargetView, views
 from tfwright.nightly.state import NightVerdict, PastNight, State, WaitingBuild, stamp
@@ -55,19 +56,6 @@ class NightLine:
         """Whether the night before gave something else; good and unchanged are the same."""
         fine = {"good", "unchanged"}
         return self.before != self.night.verdict and {self.before, self.night.verdict} != fine
-
-
-@dataclass(frozen=True)
-class NightPage:
-    """A night with what it gave."""
-
-    past: PastNight
-    lines: Sequence[NightLine]
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """How many targets have each verdict."""
-        return Counter(line.night.verdict for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -202,7 +190,7 @@ def _add_recipes(
             "recipe",
             view=view,
             builds=builds[::-1],
-            nights=[*runs(state.history_of(name, BUILDS_SHOWN)[::-1])],
+            nights=runs(state.history_of(name, BUILDS_SHOWN)[::-1]),
             deletion={build.id: build.hidden + days for build in builds if build.hidden},
             known={build.id for build in view.builds},
             kept=retention.kept_by_file(builds, nightly.site),
@@ -217,36 +205,23 @@ def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen
     lines: dict[int, list[NightLine]] = defaultdict(list)
     for view in everything:
         before: Verdict | None = None
-        for night in view.nights:
-            lines[night.night].append(NightLine(view, night, before))
-            before = night.verdict
-    found = [NightPage(night, lines[night.number]) for night in past]
-    for number, page in enumerate(found):
-        later = found[number - 1].past if number else None
-        earlier = found[number + 1].past if number + 1 < len(found) else None
-        place = f"{NIGHTS}/{page.past.number}.html"
-        pen.add(place, "night", night=page, later=later, earlier=earlier)
-    pen.add(f"{NIGHTS}/index.html", "nights", nights=found)
+        for given in view.nights:
+            lines[given.night].append(NightLine(view, given, before))
+            before = given.verdict
+    nights = []
+    for later, night, earlier in zip([None, *past], past, [*past[1:], None], strict=False):
+        own = lines[night.number]
+        counts = Counter(line.night.verdict for line in own)
+        nights.append((night, counts))
+        known = {"night": night, "lines": own, "counts": counts}
+        pen.add(f"{NIGHTS}/{night.number}.html", "night", **known, later=later, earlier=earlier)
+    pen.add(f"{NIGHTS}/index.html", "nights", nights=nights)
 
 
-@dataclass(frozen=True)
-class NightRun:
-    """Nights in a row that gave the same for one target, without a build in between."""
-
-    first: NightVerdict
-    last: NightVerdict
-    count: int
-
-
-def runs(nights: Sequence[NightVerdict]) -> Iterator[NightRun]:
-    """Yield runs of equal nights, newest first, as the nights are."""
-
-    def same(night: NightVerdict) -> tuple[str, ...]:
-        return night.verdict, night.detail, night.build
-
-    for _, own in groupby(nights, same):
-        together = list(own)
-        yield NightRun(together[-1], together[0], len(together))
+def runs(nights: Sequence[NightVerdict]) -> list[list[NightVerdict]]:
+    """Return nights in a row that gave the same, without a build in between, as the nights come."""
+    alike = groupby(nights, lambda night: (night.verdict, night.detail, night.build))
+    return [list(own) for _, own in alike]
 
 
 def groups(listed: Sequence[TargetView]) -> list[tuple[str, list[TargetView]]]:
@@ -345,50 +320,17 @@ def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
 
 
 def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes:
-    """Return the Atom feed: each notice that was raised, newest first."""
-    events = []
-    for thread, target, opened, closed in state.database.execute(
-        "select thread, target, opened, closed from thread"
-    ):
-        # A thread is named after its target and its kind; the build host's own has no target.
-        kind = thread.removeprefix(target or "build-host").split()[0]
-        # Its builds say it below, also where no notice is sent for them.
-        if kind == "wheel":
-            continue
-        events.append((opened, thread, target, kind))
-        if closed:
-            events.append((closed, thread, target, "fixed"))
+    """Return the Atom feed: notices and wheels, newest first."""
+    events = notices.newest(state, ENTRIES)
     for build in state.builds():
         if build.listed and build.good:
             at = stamp(build.started + dt.timedelta(seconds=build.seconds))
-            events.append((at, build.id, build.target, "wheel"))
-    newest = sorted(events, reverse=True)[:ENTRIES]
+            subject, text = f"{build.target}: new wheel", f"{build.wheel}, sha256 {build.sha256}"
+            page = f"{common['url']}builds/{build.id}/"
+            events.append((at, Notice(build.id, build.target, "wheel", subject, text, page)))
+    events.sort(key=lambda event: (event[0], event[1].thread), reverse=True)
     # The time of the last event: a night without an event leaves the feed unchanged.
-    updated = newest[0][0] if newest else stamp(now)
-    told = [(*event, *_about(state, event)) for event in newest]
-    text = renderer("nightly_feed.xml.j2")({**common, "events": told, "updated": updated})
+    updated = events[0][0] if events else stamp(now)
+    values = {**common, "events": events[:ENTRIES], "updated": updated}
+    text = renderer("nightly_feed.xml.j2")(values)
     return ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode()
-
-
-def _about(state: State, event: tuple[str, str, str, str]) -> tuple[str, str]:
-    """Return what an event was about, and the build that it came from; empty where none is."""
-    at, thread, target, kind = event
-    if kind == "wheel" and (wheel := state.build(thread)):
-        return f"{wheel.wheel}, sha256 {wheel.sha256}", wheel.id
-    if kind == "links":
-        found = state.checks("links").get(target)
-        return found.detail if found else "", ""
-    row = state.database.execute(
-        "select detail, build from verdict join night on night.number = verdict.night"
-        " where target = ? and started <= ? order by night desc limit 1",
-        (target, at),
-    ).fetchone()
-    detail, identifier = row or ("", "")
-    build = state.build(identifier or "")
-    said = [detail or ""]
-    if build and build.broken and kind != "fixed":
-        said += [build.broken.cause, build.broken.remedy]
-        culprit = state.culprits().get(target)
-        if culprit and culprit.thread == failure(detail):
-            said.insert(1, culprit.said)
-    return "\n".join(dict.fromkeys(filter(None, said))), identifier or ""

@@ -50,26 +50,32 @@ class VersionRequirement:
     """A symbol that has this version; empty where only the version itself is asked for."""
 
 
-@dataclass(frozen=True)
-class Elf:
-    """What a Linux library says of itself."""
+@dataclass(frozen=True, kw_only=True)
+class LibraryPart:
+    """What a library says of itself, for one machine."""
 
     machine: str
     """As ``uname -m`` says it."""
-    soname: str
     needed: tuple[str, ...]
-    """The libraries that the loader has to find."""
+    """The libraries that the loader has to find; on macOS ``@rpath`` and its kin as they stand."""
     search: tuple[str, ...]
-    """Where it looks for them first: the runpath, or else the rpath."""
-    requires: dict[str, VersionRequirement]
-    """By family, as ``GLIBC``."""
-    architectures: tuple[str, ...]
+    """Where it looks for them first: the runpath, or else the rpath; what ``@rpath`` stands for."""
+    architectures: tuple[str, ...] = ()
     """The GPU code in it: ``sm_70`` (SASS), ``compute_70`` (PTX), ``lto_70`` (LTO-IR)."""
     gpu_bytes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of GPU code by architecture, as they are in the file."""
     symbols: Symbols = field(default_factory=Symbols)
     cpu: Cpu | None = None
     """What it needs of an x86-64 CPU; None for other machines, and where the code was not read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elf(LibraryPart):
+    """A Linux library."""
+
+    soname: str
+    requires: dict[str, VersionRequirement]
+    """By family, as ``GLIBC``."""
 
 
 @dataclass(frozen=True)

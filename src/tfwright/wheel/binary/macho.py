@@ -5,14 +5,14 @@ memory to get at the load commands, a gigabyte for a TensorFlow; lief 1.0 takes 
 """
 
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 from tfwright.wheel.binary import cpu, elf, fatbin
-from tfwright.wheel.binary.cpu import Cpu
+from tfwright.wheel.binary.elf import LibraryPart
 from tfwright.wheel.binary.elf_image import (
     REGISTRY,
     TENSORFLOW,
@@ -96,27 +96,14 @@ class NlistRow(NamedTuple):
     address: int
 
 
-@dataclass(frozen=True)
-class MachO:
-    """What a macOS library says of itself, for one machine."""
+@dataclass(frozen=True, kw_only=True)
+class MachO(LibraryPart):
+    """A macOS library, for one machine."""
 
-    machine: str
-    """As ``uname -m`` says it."""
     install_name: str
     """Where others that are linked with it look for it."""
-    needed: tuple[str, ...]
-    """The libraries that the loader has to find, ``@rpath`` and its kin as they stand."""
-    search: tuple[str, ...]
-    """What ``@rpath`` stands for."""
     minimum: str
     """The oldest macOS that it says it runs on; empty where it says none."""
-    architectures: tuple[str, ...] = ()
-    """The GPU code in it, as `elf.Elf` has it."""
-    gpu_bytes: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of GPU code by architecture, as they are in the file."""
-    symbols: Symbols = field(default_factory=Symbols)
-    cpu: Cpu | None = None
-    """What it needs of an x86-64 CPU; None for other machines."""
 
 
 class Slice:
@@ -207,8 +194,8 @@ class Slice:
                     name = f"{text(segment)},{text(own)}"
                     yield MachOSection(name, address, offset, size, number)
 
-    def facts(self) -> MachO:
-        """Return what the load commands say."""
+    def read(self) -> MachO:
+        """Return what is in it. Raises ValueError where its tables do not agree with each other."""
         minimums = [
             numbers(command.content, f"{self.order}I", _MINIMUM[command.kind], "load command")[0]
             for command in self.commands
@@ -220,12 +207,28 @@ class Slice:
             newest = max(minimums)
             minimum = f"{newest >> 16}.{newest >> 8 & 0xFF}"
             minimum += f".{newest & 0xFF}" if newest & 0xFF else ""
-        return MachO(
+        said = MachO(
             machine=self.machine,
             install_name=next(iter(self._paths({ID})), ""),
             needed=self._paths(LOADS),
             search=self._paths({RPATH}),
             minimum=minimum,
+        )
+        # TensorFlow runs on 64-bit little-endian Macs only.
+        if self.order != "<" or not self.wide or all(kind != SYMBOLS for kind, _ in self.commands):
+            return said
+        rows, names, _ = self.symbols
+        shared = [names.name(row.name) for row in rows if row.shared]
+        code = self.code()
+        gpu = fatbin.architectures(self.content, self.start, self.start + self.size)
+        return replace(
+            said,
+            architectures=elf.ordered(gpu),
+            gpu_bytes=gpu,
+            symbols=Symbols(
+                len(shared), sum(TENSORFLOW in name for name in shared), REGISTRY in names.texts
+            ),
+            cpu=cpu.read(code) if code else None,
         )
 
     def _paths(self, kinds: set[int]) -> tuple[str, ...]:
@@ -328,24 +331,4 @@ def read(content: Content) -> tuple[MachO, ...]:
     Raises ValueError where the file is not a sound Mach-O file, or its tables do not agree with
     each other.
     """
-    return tuple(_read(part) for part in slices(content))
-
-
-def _read(part: Slice) -> MachO:
-    facts = part.facts()
-    # TensorFlow runs on 64-bit little-endian Macs only.
-    if part.order != "<" or not part.wide or all(kind != SYMBOLS for kind, _ in part.commands):
-        return facts
-    rows, names, _ = part.symbols
-    shared = [names.name(row.name) for row in rows if row.shared]
-    code = part.code()
-    gpu = fatbin.architectures(part.content, part.start, part.start + part.size)
-    return replace(
-        facts,
-        architectures=elf.ordered(gpu),
-        gpu_bytes=gpu,
-        symbols=Symbols(
-            len(shared), sum(TENSORFLOW in name for name in shared), REGISTRY in names.texts
-        ),
-        cpu=cpu.read(code) if code else None,
-    )
+    return tuple(part.read() for part in slices(content))

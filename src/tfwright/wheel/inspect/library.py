@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from tfwright.wheel.binary import elf, elf_image, macho
-from tfwright.wheel.binary.elf import Elf, ElfTable
+from tfwright.wheel.binary.elf import Elf, ElfTable, LibraryPart
 from tfwright.wheel.binary.elf_image import KERNELS, REGISTRY, Content, ElfImage
 from tfwright.wheel.binary.macho import MachO
 
@@ -82,7 +82,7 @@ class Library:
     fault: str = ""
 
     @property
-    def parts(self) -> tuple[Elf | MachO, ...]:
+    def parts(self) -> tuple[LibraryPart, ...]:
         """What the library says of itself, once for each machine."""
         return (self.elf,) if self.elf else self.macho
 

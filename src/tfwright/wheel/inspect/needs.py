@@ -132,15 +132,13 @@ def readings(
     # Before the floors: a library that cannot be read keeps none of them.
     if found.libraries:
         yield Reading("libraries", unreadable(found.libraries), f"{len(found.libraries)} read")
-    if table.glibc:
-        faults = glibc_faults(found.libraries, table.glibc)
-        yield Reading("glibc", faults, f"{table.glibc} is enough")
-    if table.cpu:
-        faults = cpu_faults(found.libraries, table.cpu)
-        yield Reading("cpu", faults, f"{table.cpu} is enough")
-    if table.macos:
-        faults = macos_faults(found.libraries, table.macos)
-        yield Reading("macos", faults, f"{table.macos} is enough")
+    for name, floor, faults_of in (
+        ("glibc", table.glibc, glibc_faults),
+        ("cpu", table.cpu, cpu_faults),
+        ("macos", table.macos, macos_faults),
+    ):
+        if floor:
+            yield Reading(name, faults_of(found.libraries, floor), f"{floor} is enough")
     if table.architectures:
         faults = architecture_faults(found.libraries, table.architectures)
         yield Reading("architectures", faults, ", ".join(table.architectures))
@@ -160,16 +158,13 @@ def glibc_faults(libraries: Sequence[Library], floor: str) -> list[str]:
 
     Each with a symbol that only the newer glibc has.
     """
-    beyond = []
-    for library in libraries:
-        # A library that needs no version of glibc at all runs with each.
-        need = library.elf.requires.get("GLIBC") if library.elf else None
-        if need and elf.numbers(need.version) > elf.numbers(floor):
-            beyond.append((library.path, need))
-    beyond.sort(key=lambda pair: elf.numbers(pair[1].version), reverse=True)
+    # A library that needs no version of glibc at all runs with each.
+    needs = [need for name, need in _needs(libraries) if name == "GLIBC"]
     return [
-        f"{path} needs glibc {need.version} ({need.symbol or 'its loader'}), the floor is {floor}"
-        for path, need in beyond
+        f"{need.library} needs glibc {need.version} ({need.symbol or 'its loader'}), "
+        f"the floor is {floor}"
+        for need in sorted(needs, key=lambda need: elf.numbers(need.version), reverse=True)
+        if elf.numbers(need.version) > elf.numbers(floor)
     ]
 
 

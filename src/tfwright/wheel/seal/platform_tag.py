@@ -2,7 +2,6 @@
 
 import tempfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
@@ -16,20 +15,10 @@ SHOWN = 12
 _PURELIB, _PLATLIB = ".data/purelib/", ".data/platlib/"
 
 
-@dataclass(frozen=True)
-class PlatformProof:
-    """What auditwheel finds in a wheel."""
+def insist(wheel: Path, wanted: str) -> None:
+    """Let auditwheel judge a wheel against the platform `wanted`, as ``manylinux_2_31_x86_64``.
 
-    platform: str
-    """The best policy that all libraries keep: ``manylinux_2_31_x86_64``, or ``linux_x86_64``."""
-    reasons: tuple[str, ...]
-    """What keeps the wheel from the policy that was asked for; empty if nothing does."""
-
-
-def prove(wheel: Path, wanted: str) -> PlatformProof:
-    """Let auditwheel judge a wheel against the platform `wanted`.
-
-    Raises WheelError if it cannot.
+    Raises WheelError if it cannot, or with what is in the way if the wheel does not keep it.
     """
     from auditwheel.error import AuditwheelError
     from auditwheel.wheel_abi import analyze_wheel_abi
@@ -57,8 +46,9 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
             f"auditwheel cannot judge {wheel.name} for {wanted}: {fault}",
             remedy="Ask for a platform that auditwheel knows, such as manylinux_2_31_x86_64.",
         ) from fault
-    if not found.overall_policy < policy:
-        return PlatformProof(found.overall_policy.name, ())
+    kept = found.overall_policy
+    if not kept < policy:
+        return
     external = found.external_refs[policy.name].libs
     libraries = [f"{name}, which {wanted} does not have" for name in sorted(external)]
     # Families that the policy does not list are not the platform's.
@@ -69,10 +59,14 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
         for name in sorted(names)
         if (version := name.partition("_"))[0] in known and version[2] not in known[version[0]]
     ]
-    kept = found.overall_policy.name
     # auditwheel also judges what it does not list, as extensions of the instruction set.
-    against = [*libraries, *symbols] or [f"it keeps {kept} only"]
-    return PlatformProof(kept, tuple(against))
+    against = [*libraries, *symbols] or [f"it keeps {kept.name} only"]
+    raise WheelError(
+        f"{wheel.name} does not run on every {wanted}; its libraries prove {kept.name}",
+        remedy="Build in an image of an older system ([host] image), or correct "
+        "[package] platform in the recipe.",
+        evidence=Evidence(where=str(wheel), lines=first_few(against, SHOWN)),
+    )
 
 
 def _with_platlib(wheel: Path, scratch: Path) -> Path:
@@ -93,19 +87,6 @@ def _with_platlib(wheel: Path, scratch: Path) -> Path:
                     content = content.replace(_PURELIB.encode(), _PLATLIB.encode())
                 made.writestr(name.replace(_PURELIB, _PLATLIB), content)
         return copy
-
-
-def insist(wheel: Path, wanted: str) -> None:
-    """Raise WheelError with what is in the way unless a wheel keeps a platform."""
-    proof = prove(wheel, wanted)
-    if proof.reasons:
-        lines = first_few(proof.reasons, SHOWN)
-        raise WheelError(
-            f"{wheel.name} does not run on every {wanted}; its libraries prove {proof.platform}",
-            remedy="Build in an image of an older system ([host] image), or correct "
-            "[package] platform in the recipe.",
-            evidence=Evidence(where=str(wheel), lines=lines),
-        )
 
 
 def renamed(name: str, platform: str) -> str:

@@ -1,0 +1,59 @@
+"""A wheel with other content in some of its files, or under other names: the rest stays packed.
+
+Half a gigabyte takes seconds, since nothing is compressed again.
+"""
+
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO
+
+from tfwright.tools import files
+from tfwright.wheel import archive, record
+from tfwright.wheel.binary.elf_image import Content
+from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
+
+
+def rewrite(
+    wheel: zipfile.ZipFile,
+    target: IO[bytes],
+    changed: Mapping[str, Content],
+    renamed: Callable[[str], str] = str,
+) -> None:
+    """Write `wheel` to `target` with the `changed` files, each under the name that it gets.
+
+    The same wheel and changes give the same bytes. A line of RECORD follows its file only if it was
+    true before: a false one stays to be found.
+    """
+    listing = f"{archive.metadata_directory(wheel)}/RECORD"
+    lines = []
+    for line in record.read(wheel):
+        name, content = renamed(line.path), changed.get(line.path)
+        if content and line == record.describe(wheel, wheel.getinfo(line.path)):
+            lines.append(record.entry(name, content))
+        else:
+            lines.append(line._replace(path=name))
+    contents = {**changed, listing: record.render(lines).encode()}
+    writer = ZipWriter(target, wheel.infolist()[0].date_time)
+    # RECORD comes last, as in every wheel.
+    for member in sorted(archive.files(wheel), key=lambda member: member.filename == listing):
+        # The upper half holds the Unix mode; 0 where another system made the archive.
+        mode = member.external_attr >> 16 or stat.S_IFREG | 0o644
+        packing = (member.compress_type, member.CRC, member.compress_size, member.file_size)
+        parts: Iterator[Content] = _packed(wheel, member)
+        if content := contents.get(member.filename):
+            size = len(content)
+            packing, parts = (zipfile.ZIP_STORED, zlib.crc32(content), size, size), iter([content])
+        writer.add(ZipMember(renamed(member.filename), *packing, mode), parts)
+    writer.finish()
+
+
+def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    stream = archive.packed(wheel, member)
+    left = member.compress_size
+    for part in files.pieces(stream.read, left):
+        left -= len(part)
+        yield part
+    if left:
+        raise EOFError(f"{member.filename} is cut off")
