@@ -222,7 +222,7 @@ def through(cache: Cache, subject: Subject, room: Path) -> Cost:
     begun = time.process_time()
     private.take_in()
     after = time.process_time() - begun
-    said = private.tally.use(cache.seal.toolchain)
+    said = private.use
     print(f"     {said.hits} hits of {said.lookups} lookups {said.faults or ''}")
     return Cost(cost.bazel, before + cost.ours + after)
 

@@ -67,7 +67,7 @@ class Build:
 
     def end(self) -> CacheUse:
         self.private.take_in()
-        return self.private.tally.use(TOOLCHAIN)
+        return self.private.use
 
     def _place(self, name: str) -> Path:
         path = self.private.folder / name

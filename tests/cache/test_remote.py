@@ -13,7 +13,7 @@ from tfwright.tools.cache import remote as remotes
 from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.cache.remote import RemoteCache
 from tfwright.tools.cache.store import CacheStore, Seal
-from tfwright.tools.cache.usage import Tally
+from tfwright.tools.cache.usage import CacheUse
 
 
 class Sharing:
@@ -21,18 +21,18 @@ class Sharing:
 
     def __init__(self, backend: Backend, begin: Begin) -> None:
         self.backend = backend
-        self.tally = Tally()
+        self.use = CacheUse(toolchain="")
         self._begin = begin
         self._url = backend.url
 
     def remote(self, store: CacheStore, recipe: str = "demo", seal: Seal = SEAL) -> RemoteCache:
-        return RemoteCache(self._url, recipe, store, seal, self.tally)
+        return RemoteCache(self._url, recipe, store, seal, self.use)
 
     def begin(self, host: str, seal: Seal = SEAL) -> Build:
         """Begin a build of a host, with what the server has."""
 
         def remote(store: CacheStore, seal: Seal, private: PrivateCache) -> RemoteCache:
-            return RemoteCache(self._url, "demo", store, seal, private.tally)
+            return RemoteCache(self._url, "demo", store, seal, private.use)
 
         return self._begin(host, seal, remote=remote)
 
@@ -54,7 +54,7 @@ class Sharing:
 
     @property
     def faults(self) -> dict[str, int]:
-        return self.tally.use("").faults
+        return self.use.faults
 
 
 @pytest.fixture

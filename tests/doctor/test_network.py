@@ -1,7 +1,8 @@
 """What doctor says about the network."""
 
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -37,18 +38,30 @@ def proxy() -> Iterator[str]:
         server.server_close()
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, *, github: bool, index: bool) -> list[str]:
-    answer = Availability(there=github or None, why="a reason")
+def asked(monkeypatch: pytest.MonkeyPatch, github: str = "", index: str = "") -> list[str]:
+    answer = Availability(there=not github or None, why=github)
     monkeypatch.setattr(client, "ask", lambda *_: answer)
-    monkeypatch.setattr(network, "_index_answers", lambda: index)
+    monkeypatch.setattr(network, "_index_fault", lambda: index)
     recipe = recipes.read("linux-r1.8-cpu")
     return [finding.found for finding in network.findings(recipe, HostFile())]
 
 
 def test_servers_that_are_silent_are_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(monkeypatch, github=True, index=True) == []
-    said = asked(monkeypatch, github=False, index=False)
+    assert asked(monkeypatch) == []
+    said = asked(monkeypatch, "no such host", "no such index")
     assert said == ["GitHub and pip's index cannot be reached"]
+
+
+def test_a_server_that_is_slow_is_not_called_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = asked(monkeypatch, "no such host", f"pip {network.SLOW}")
+    assert said == ["GitHub cannot be reached", "pip's index did not answer within 3 s"]
+
+
+def test_an_address_that_takes_connections_and_says_nothing_is_slow() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        found = client.ask(f"http://127.0.0.1:{server.getsockname()[1]}/", (0.05, 0.05))
+    assert found.there is None
+    assert network.SLOW in found.why
 
 
 def test_a_bundled_recipe_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,15 +46,15 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
     [
         (Wish(release="2.0"), ("TensorFlow 1.0",)),
         (Wish(release="1.0"), ()),
-        (Wish(python="3.7"), ("for Python cp36",)),
+        (Wish(python="3.7"), ("for Python 3.6",)),
         (Wish(system="Darwin"), ("for linux_x86_64",)),
         (Wish(cuda="9.2"), ()),
-        (Wish(cuda="11.8"), ("CUDA 9.2",)),
+        (Wish(cuda="11.8"), ("made with CUDA 9.2",)),
         (Wish(gpu="7.0"), ()),
         (Wish(gpu="7.5"), ()),
-        (Wish(gpu="3.0"), ("GPU code for sm_70, compute_70 only",)),
+        (Wish(gpu="3.0"), ("code for sm_70, compute_70 only",)),
         # PTX is left out: whether a driver compiles it depends on the driver.
-        (Wish(gpu="8.0"), ("GPU code for sm_70, compute_70 only",)),
+        (Wish(gpu="8.0"), ("code for sm_70, compute_70 only",)),
     ],
     ids=str,
 )
@@ -75,7 +75,7 @@ def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
 def test_a_wheel_for_any_machine_without_cuda_says_so(tmp_path: Path) -> None:
     wish = Wish(system="Linux", machine="x86_64", cuda="9.2", gpu="7.0")
     (found,) = matching.ranked(written(tmp_path), wish)
-    assert found.differs == ("no CUDA", "no GPU code")
+    assert found.differs == ("no GPU code",)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_wheel_that_was_not_read_is_unknown_and_does_not_fit(tmp_path: Path) -
     text = text.replace(b'{"macos":"10.13"}', b"{}")
     (found,) = matching.ranked(text, Wish(system="Darwin", cpu="avx"))
     assert found.differs
-    assert "unknown" in found.differs[0]
+    assert "not known" in found.differs[0]
 
 
 def test_a_strange_value_in_one_wheel_does_not_keep_clients_from_the_others(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_module_for_one_python_contradicts_a_tag_for_all(play: Callable[..., H
     report = replace(wheel(tag="py3-none-manylinux_2_17_x86_64"), libraries=(library(PYTHON_3_10),))
     runs, found = judged(report, play(laptop(gpu="")), python="3.12")
     assert runs is False
-    assert found["Python"].says == "its modules are for Python 3.10"
+    assert found["Python"].says == "for Python 3.10"
 
 
 def test_an_operation_with_its_own_copy_of_tensorflow_does_not_run(

@@ -1,8 +1,12 @@
 import pytest
 
+from tfwright.documents.host_file import HostFile
 from tfwright.facts import wheels
-from tfwright.match import official
+from tfwright.index import matching
+from tfwright.match import fit, official
 from tfwright.match.wish import Wish
+from tfwright.wheel.inspect.inspection import Inspection
+from tfwright.wheel.inspect.needs import Summary, WheelNeed, of_machine
 
 HERE = {"system": "Linux", "machine": "x86_64"}
 
@@ -39,12 +43,64 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         ({"glibc": "2.12", "release": "2.20"}, "needs glibc 2.17"),
         ({"python": "3.5", "release": "2.20"}, "for Python 3.9 to 3.13"),
         ({"gpu": "8.6", "cuda": "10.1", "release": "2.13"}, "made with CUDA 11.8"),
-        ({"machine": "riscv64"}, "no wheel for Linux on riscv64"),
+        ({"machine": "riscv64"}, "for manylinux"),
         ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code of NVIDIA's is known"),
     ],
 )
 def test_a_wheel_that_does_not_fit_says_why(wanted: dict[str, str], reason: str) -> None:
     assert any(said.startswith(reason) for said in first(**wanted).differs)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"gpu": "8.6", "driver": "470.82"},
+        {"gpu": "12.0"},
+        {"gpu": "9.0", "cuda": "11.8"},
+        {"python": "3.13", "cpu": "sse4.2", "glibc": "2.12"},
+        {"glibc": "none"},
+        {"release": "2.16"},
+    ],
+)
+def test_a_wheel_gets_one_answer_from_the_table_from_an_index_and_from_its_own_bytes(
+    wanted: dict[str, str],
+) -> None:
+    wish = Wish(**{**HERE, **wanted})
+    name = "tensorflow-2.15.1-cp310-cp310-manylinux_2_17_x86_64.whl"
+    needs = {"GLIBC": WheelNeed("2.17", "a.so"), "CPU": WheelNeed("avx", "a.so")}
+    (row,) = (row for row in wheels.official() if (row.project, row.line) == ("tensorflow", "2.15"))
+    report = Inspection(
+        name,
+        1,
+        project="tensorflow",
+        version=row.version,
+        tags=(name.removesuffix(".whl").split("-", 2)[2],),
+        stated=(("cuda_version", row.cuda), ("cudnn_version", row.cudnn)),
+        summary=Summary(needs, (), row.gpu, {}, (), 0),
+    )
+    entry = matching.MatchEntry(
+        project="tensorflow",
+        version=row.version,
+        filename=name,
+        url=name,
+        sha256="0" * 64,
+        size=1,
+        recipe="",
+        state="",
+        python=(),
+        platform=(),
+        needs=of_machine(report),
+    )
+    text = matching.MatchDocument(wheels=(entry,)).model_dump_json().encode()
+    (listed,) = matching.ranked(text, wish)
+    (found,) = (found for found in official.matches(wish) if found.wheel == row)
+    judged = fit.verdict(report, wish, None, HostFile()).judgements
+    # The table knows the wheels for all Pythons and platforms, and a file is for one.
+    apart = {"Python", "platform"}
+    lacking = {one.says for one in judged if one.holds is False and one.what not in apart}
+    assert lacking <= set(found.differs)
+    assert len(listed.differs) == sum(one.holds is False for one in judged)
+    assert bool(listed.differs) == bool(found.differs)
 
 
 def test_the_driver_and_an_installed_cuda_are_said_where_pip_does_not_bring_them() -> None:

@@ -13,6 +13,7 @@ WISH = Wish(system="Linux", cuda="9.2", named="the GPU of this host")
 FITS = Candidate("linux-r1.8", "TensorFlow 1.8", (), elsewhere=False)
 NEAR = Candidate("linux-r1.9", "1.9", ("CUDA 9.0", "no sm_30"), elsewhere=False)
 FAR = Candidate("linux-r1.4", "1.4", ("CUDA 8.0",) * 3, elsewhere=False)
+OTHER = OfficialMatch(wheels.official()[0], ("no GPU code",))
 NEEDS = (Need("host.cuda", "9.2", "the tested builds"),)
 
 
@@ -20,7 +21,7 @@ def matched(
     capsys: pytest.CaptureFixture[str],
     ranked: tuple[Candidate, ...],
     needs: tuple[Need, ...] = NEEDS,
-    official: tuple[OfficialMatch, ...] = (),
+    official: tuple[OfficialMatch, ...] = (OTHER,),
 ) -> str:
     excluded = () if needs else ("no release goes with both CUDA 9.2 and Python 3.12",)
     page.show_matches(page.MatchAnswer(WISH, official, ranked, needs, excluded))
@@ -56,13 +57,10 @@ def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
     assert "CUDA 9.2 and Python 3.12" in reason
 
 
-WHEEL = wheels.official()[0]
-
-
 def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = OfficialMatch(WHEEL, (), ("a driver",))
+    found = OfficialMatch(OTHER.wheel, (), ("a driver",))
     said = matched(capsys, (FITS,), official=(found,))
     assert said.index(found.install) < said.index("linux-r1.8")
     assert "a driver" in said
@@ -72,6 +70,8 @@ def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(
 def test_without_an_official_wheel_that_fits_the_nearest_say_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said = matched(capsys, (FITS,), official=(OfficialMatch(WHEEL, ("needs a CPU with avx",)),))
+    said = matched(
+        capsys, (FITS,), official=(OfficialMatch(OTHER.wheel, ("needs a CPU with avx",)),)
+    )
     assert "No official wheel fits" in said
     assert "needs a CPU with avx" in said

@@ -10,7 +10,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.host.probes import Host
-from tfwright.match import page, ranking, releases
+from tfwright.match import official, page, ranking, releases
 from tfwright.match import wish as wishes
 from tfwright.match.wish import Wish
 
@@ -202,7 +202,9 @@ def test_the_answer_is_readable_and_says_when_nothing_fits(
 ) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
     ranked = ranking.rank(bundled, wanted, ubuntu, verified.said)
-    page.show_matches(page.MatchAnswer(wanted, [], ranked, releases.needs(wanted), ()))
+    page.show_matches(
+        page.MatchAnswer(wanted, official.matches(wanted), ranked, releases.needs(wanted), ())
+    )
     said = capsys.readouterr().out
     assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\n")
     assert "\n\nNo recipe fits\n\nThe nearest others" in said

@@ -243,7 +243,6 @@ def test_a_server_that_has_the_network_is_not_used(
         job=online,
         table=CompileTable(),
         release=online.recipe.source.release,
-        version=online.recipe.bazel.version,
         binary=binary,
         options=bazel_client.options(binary, invocation.install_root(online)),
         python=Path(sys.executable),

@@ -22,7 +22,7 @@ from tfwright.progress import SILENCE
 from tfwright.tools import files, trees
 from tfwright.tools.git import transport
 from tfwright.tools.git.archive import Pack, SourceArchive, pack, regenerate
-from tfwright.vault import origins
+from tfwright.vault import origins, shortage
 from tfwright.vault.origins import (
     DROP,
     GIT,
@@ -39,7 +39,6 @@ from tfwright.vault.origins import (
     Supply,
     WantedArchive,
 )
-from tfwright.vault.shortage import Shortage
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.medium
@@ -252,7 +251,7 @@ def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
     supply = origins.obtain(
         wanted, store, Origins(host_file, store.root, offline=True), SILENCE.progress
     )
-    fault = Shortage("small", supply.missing, {}).error(host_file, tmp_path / "log")
+    fault = shortage.error("small", supply.missing, {}, host_file, tmp_path / "log")
     assert fault.what == "2 inputs that small needs could not be found: a, b"
     assert fault.evidence.lines == [
         f"a: the drop folder, {tmp_path}/drop: no file there has this checksum",
@@ -269,14 +268,14 @@ def test_a_drop_folder_that_is_a_file_is_said_to_be_none(store: Store, tmp_path:
     (tmp_path / "drop").write_text("x", "utf-8")
     host_file = HostFile(drop=tmp_path / "drop")
     missing = obtain(WantedArchive("a", digest(b"a"), ()), store, host_file)
-    fault = Shortage("demo", missing.missing, {}).error(host_file, tmp_path / "log")
+    fault = shortage.error("demo", missing.missing, {}, host_file, tmp_path / "log")
     assert fault.evidence.lines == [f"a: the drop folder, {tmp_path}/drop: it is not a directory"]
     assert 'drop = "/path/to/folder"' in fault.remedy
 
 
 def test_a_file_that_has_no_url_is_not_said_to_be_offline(store: Store, tmp_path: Path) -> None:
     missing = obtain(WantedArchive("a", digest(b"a"), ()), store, HostFile())
-    fault = Shortage("demo", missing.missing, {}).error(HostFile(), tmp_path / "log")
+    fault = shortage.error("demo", missing.missing, {}, HostFile(), tmp_path / "log")
     assert fault.evidence.lines == ["a: no source: it has no url"]
 
 
@@ -285,7 +284,7 @@ def test_no_password_of_a_mirror_gets_into_the_log(store: Store, tmp_path: Path)
     host_file = HostFile(downloads={"http://up.invalid/": mirror})
     wanted = WantedArchive("a", digest(b"a"), ("http://up.invalid/a",))
     missing = obtain(wanted, store, host_file).missing
-    fault = Shortage("demo", missing, {}).error(host_file, tmp_path / "log")
+    fault = shortage.error("demo", missing, {}, host_file, tmp_path / "log")
     written = (tmp_path / "log").read_text("utf-8")
     assert "http://me:…@127.0.0.1:9/a: the host cannot be reached" in written
     assert "secret" not in written + str(fault.evidence)
@@ -293,7 +292,7 @@ def test_no_password_of_a_mirror_gets_into_the_log(store: Store, tmp_path: Path)
 
 def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(tmp_path: Path) -> None:
     lacking = Missing(WantedArchive("a", "1" * 64, (f"{NOWHERE}/a.zip",)), ())
-    fault = Shortage("small", [lacking], {}).error(HostFile(), tmp_path / "log")
+    fault = shortage.error("small", [lacking], {}, HostFile(), tmp_path / "log")
     assert 'drop = "/path/to/folder"' in fault.remedy
     assert fault.evidence.lines == [f"a: {NOWHERE}/a.zip: not asked, this build is offline"]
 
@@ -308,7 +307,7 @@ def test_what_a_mirror_has_of_a_pinned_archive_is_a_substitute_to_copy(
     host_file = HostFile(mirrors={f"{url}.git": str(tmp_path / "upstream/.git")})
     wanted = WantedArchive("a.b", "1" * 64, (f"{url}/archive/{made}.tar.gz",))
     missing = obtain(wanted, store, host_file, offline=True).missing
-    fault = Shortage("small", missing, {}).error(host_file, tmp_path / "log")
+    fault = shortage.error("small", missing, {}, host_file, tmp_path / "log")
     table = "\n".join(line for line in missing[0].table())
     assert list(fault.evidence.lines)[-6:] == table.splitlines()
     assert "'invoke pin --recipe small'" in fault.remedy

@@ -200,22 +200,18 @@ class Arrival:
         for member, path in (self.of("clone") | self.of("source")).items():
             cloned = member.kind == "clone"
             commit = member.name if cloned else self.recipe.source.commit
-            complete, evidence = mirror.bundle_begins_with(path, commit), None
+            pin = None if cloned else Pin.of(self.recipe.source)
             try:
-                if complete:
-                    mirror.verify_bundle(path, commit, scratch, history=cloned)
-                    complete = cloned or mirror.is_complete(scratch, Pin.of(self.recipe.source))
+                mirror.verify_bundle(path, commit, scratch, pin)
             except ToolError as fault:
-                complete, evidence = False, fault.evidence
-            # One after the other, so that none completes another, or takes its space.
-            finally:
-                files.remove(scratch)
-            if not complete:
                 raise SupplyError(
                     f"{member.path} of the bundle does not hold all of the commit that it is for",
                     remedy=f"Copy the bundle again. {remaking_remedy(self.recipe.name)}",
-                    evidence=evidence,
-                )
+                    evidence=fault.evidence,
+                ) from fault
+            # One after the other, so that none completes another, or takes its space.
+            finally:
+                files.remove(scratch)
 
 
 def insist(recipe: Recipe, locked: Lock | None, manifest: Manifest) -> tuple[BundleMember, ...]:

@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from packaging.version import Version
 
@@ -15,6 +16,8 @@ from tfwright.diagnosis.families import Family, rule
 _NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
 _MOST = 1500
 """Lines that are looked at for facts, at each end."""
+FLAGS = ("musl", "rocm", "wsl", "modules")
+"""Facts that only a log shows."""
 _COMPARE: dict[str, Callable[[Version, Version], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -39,6 +42,10 @@ class Facts:
     """Whether a driver shows a GPU."""
     musl: bool = False
     """Whether the log is of a system with another C library than glibc."""
+    rocm: bool = False
+    """Whether a TensorFlow for GPUs of AMD runs."""
+    wsl: bool = False
+    """Whether the log is of Linux in Windows."""
     modules: bool = False
     """Whether what runs is of a stack of environment modules."""
 
@@ -68,8 +75,8 @@ class Facts:
             except ValueError:
                 return None
         # Without a comparison it is a yes or no, or the name of a system.
-        if need in {"cuda", "gpu", "musl", "modules"}:
-            known_or_not: bool | None = getattr(self, need)
+        if need in vars(self):
+            known_or_not: bool | None = vars(self)[need]
             return known_or_not
         return self.system == need if self.system else None
 
@@ -78,10 +85,10 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
     """Return the facts that some lines show; what is `known` otherwise counts for more."""
     found = known or Facts()
     text = "\n".join((*texts[:_MOST], *texts[_MOST:][-_MOST:]))
-    versions = {}
+    read: dict[str, Any] = {name: bool(rule(name).search(text)) for name in FLAGS}
     for name in ("bazel", "release", "python"):
         shown = rule(name).search(text)
-        versions[name] = getattr(found, name) or (shown["value"] if shown else "")
+        read[name] = getattr(found, name) or (shown["value"] if shown else "")
     systems = ("Darwin", "Windows", "Linux")
     system = next((name for name in systems if rule(name.lower()).search(text)), "")
     gpu = found.gpu
@@ -92,12 +99,4 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
     cuda = found.cuda
     if cuda is None and rule("cuda").search(text):
         cuda = True
-    return replace(
-        found,
-        **versions,
-        system=found.system or system,
-        cuda=cuda,
-        gpu=gpu,
-        musl=bool(rule("musl").search(text)),
-        modules=bool(rule("modules").search(text)),
-    )
+    return replace(found, **read, system=found.system or system, cuda=cuda, gpu=gpu)

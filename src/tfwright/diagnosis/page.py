@@ -33,8 +33,13 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
             "bazel build … 2>&1 | invoke diagnose -"
         )
     explaining = [match for match in found.matches if match.explains]
-    for match in explaining[:MOST_CAUSES]:
-        tell_match(match, Path())
+    for number, match in enumerate(explaining[:MOST_CAUSES]):
+        # What is known of the particular failure makes the advice of its kind idle, or false.
+        told = explaining[:number]
+        if any(one.line == match.line and one.entry.sample for one in told):
+            text.part(text.warning("  kind:"), f"{match.entry.id}: {match.cause}")
+        else:
+            tell_match(match, Path())
     # The root mostly explains the other complaints.
     others = [match for match in found.matches if not match.explains]
     for match in others[:MOST_OTHERS]:

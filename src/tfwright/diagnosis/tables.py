@@ -114,12 +114,11 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
     def part(found: re.Match[str]) -> str:
         alternatives = found[1].split(_OR)
         if len(alternatives) > 1:
-            texts = (
-                alternative
-                for alternative in alternatives
-                if _PLACE.sub(value, alternative).strip()
-            )
-            return next(texts, "")
+            for alternative in alternatives:
+                places = list(_PLACE.finditer(alternative))
+                if not places or any(map(value, places)):
+                    return alternative
+            return ""
         names = [place["name"] for place in _PLACE.finditer(found[1])]
         if not names:
             # Plain angle brackets, as around the name of a header.

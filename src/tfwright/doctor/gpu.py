@@ -198,25 +198,21 @@ class CudaRequirements(HostComparison):
                     why=row.why,
                 )
         else:
-            yield from self._too_new(compiler, self._ceiling())
+            yield from self._too_new(compiler)
 
-    def _ceiling(self) -> nvidia.Ceiling:
-        """Return what the toolkit says about compilers, if it is the one that the recipe wants."""
+    def _too_new(self, compiler: toolchain.Compiler) -> Iterator[Finding]:
+        """Compare gcc or clang with what CUDA and the recipe accept."""
+        place, row = cuda.toolkit(self.recipe, self.host_file), self.row
         # The header of another CUDA states the limits of that one.
-        place = cuda.toolkit(self.recipe, self.host_file)
         right = all(
             is_of_line(seen.value, self.recipe.host.cuda or "")
             for seen in nvidia.cuda(self.host.place, place)
         )
-        return nvidia.ceiling(self.host.place, place) if right else nvidia.UNKNOWN
-
-    def _too_new(self, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
-        """Compare gcc or clang with what CUDA and the recipe accept."""
-        # CUDA's own header is the best source; the table serves hosts that do not have it yet.
-        row = self.row
+        ceiling = nvidia.ceiling(self.host.place, place) if right else nvidia.UNKNOWN
         if compiler.family == "clang":
             yield from _clang_too_new(compiler, ceiling)
             return
+        # CUDA's own header is the best source; the table serves hosts that do not have it yet.
         rules = [(ceiling.gcc, ceiling.by)]
         if row and not ceiling.gcc:
             rules.append((row.gcc, row.source("gcc")))

@@ -24,21 +24,17 @@ class Fact:
 def take(recipe: Recipe, host_file: HostFile, host: Host) -> list[Fact]:
     """Look at everything."""
     return [
-        *_image(recipe),
-        *_machine(host_file, host),
+        *_machine(recipe, host_file, host),
         *_programs(recipe, host_file, host),
         *_nvidia(recipe, host_file, host),
         *_surroundings(host),
     ]
 
 
-def _image(recipe: Recipe) -> Iterator[Fact]:
+def _machine(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
     if image := recipe.host.image:
         named = f"{image.name}@{image.digest[:19]}…"
         yield Fact("image", Seen(named, "the recipe"), decides=True)
-
-
-def _machine(host_file: HostFile, host: Host) -> Iterator[Fact]:
     disk = host.disk(host_file.build_out)
     yield Fact("system", Seen(str(host), "uname -sm"), decides=True)
     yield Fact("release", host.release)
@@ -56,8 +52,13 @@ def _programs(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]
     yield Fact("compiler", host.compiler, decides=True)
     if host.system == "Darwin":
         yield Fact("Xcode", host.xcode, decides=True)
-    shown = place.shown(interpreter) if interpreter else None
-    yield Fact(f"Python {version}", _interpreter(shown, version), decides=True)
+    where = NOTHING
+    if version == "any":
+        # It differs from host to host.
+        where = Seen("the one that runs tfwright", "sys.base_prefix")
+    elif interpreter:
+        where = Seen(place.shown(interpreter), f"{place.shown(interpreter)} -c …")
+    yield Fact(f"Python {version}", where, decides=True)
     # Builds that take any Python bring what they need with them.
     parts = NOTHING
     if interpreter and version != "any":
@@ -68,23 +69,7 @@ def _programs(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]
     yield Fact("Bazel", toolchain.bazel(place))
 
 
-def _interpreter(shown: str | None, version: str) -> Seen:
-    """Say where the target Python is; the one that runs tfwright differs from host to host."""
-    if version == "any":
-        return Seen("the one that runs tfwright", "sys.base_prefix")
-    return Seen(shown, f"{shown} -c …") if shown else NOTHING
-
-
 def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
-    yield from _libraries(recipe, host_file, host)
-    # The driver only runs what was built; nvcc compiles without one.
-    yield Fact("driver", host.driver)
-    for gpu in host.gpus:
-        yield Fact("GPU", Seen(str(gpu), gpu.by))
-    yield Fact("nouveau", nvidia.nouveau(host.place))
-
-
-def _libraries(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
     place = host.place
     toolkit = cuda.toolkit(recipe, host_file)
     prefixes = cuda.prefixes(recipe, host_file)
@@ -100,6 +85,11 @@ def _libraries(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact
     yield Fact("cuDNN", nvidia.cudnn(place, prefixes), decides=uses)
     yield Fact("NCCL", nvidia.nccl(place, prefixes), decides=uses)
     yield Fact("TensorRT", nvidia.tensorrt(place, prefixes), decides=uses)
+    # The driver only runs what was built; nvcc compiles without one.
+    yield Fact("driver", host.driver)
+    for gpu in host.gpus:
+        yield Fact("GPU", Seen(str(gpu), gpu.by))
+    yield Fact("nouveau", nvidia.nouveau(place))
 
 
 def _surroundings(host: Host) -> Iterator[Fact]:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,13 +17,15 @@ from tfwright.tools.python import package_clients
 GITHUB = "https://github.com/"
 SECONDS = 3.0
 """In which a server has to answer."""
+PATIENCE = 20.0
+"""Seconds in which pip itself has to end, which starts slowly on a busy host."""
+SLOW = "did not answer in time"
 
 
 def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
-    """Ask GitHub and pip's index where a recipe needs them; one finding for all that are silent."""
+    """Ask GitHub and pip's index where a recipe needs them; one finding for all that are alike."""
     if recipe.source.url.startswith("bundled:"):
         return
-    silent, wants, why = [], [], ""
     github = ["the archives that the vault does not hold"]
     if (host_file.mirror_of(recipe.source.url) or recipe.source.url).startswith(GITHUB):
         github.insert(0, "the sources")
@@ -30,30 +33,41 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         github.insert(0, f"Bazel {recipe.bazel.version}")
     packages = len(recipe.host.requirements) + len(recipe.verify.requirements)
     with ThreadPoolExecutor(1) as other:
-        index = other.submit(_index_answers) if packages else None
-        answer = client.ask(GITHUB, (SECONDS, SECONDS))
+        answer = other.submit(client.ask, GITHUB, (SECONDS, SECONDS))
+        faults = {"pip's index": _index_fault() if packages else ""}
+        found = answer.result()
     # A server that refuses this one page is there.
-    if answer.there is None or "407" in answer.why:
-        silent.append("GitHub")
-        wants += github
-        why = answer.why
-    if index and not index.result():
-        silent.append("pip's index")
-        wants.append(f"{packages} packages")
-    if silent:
-        yield Finding(
-            f"{' and '.join(silent)} cannot be reached",
-            f"a way to {', '.join(wants)}",
-            "Name a proxy in https_proxy and http_proxy, with user name and password if it wants "
-            "them, or mirrors in the host file; what the vault and a bundle hold needs no network.",
-            why=why or "'pip config list' shows which index pip asks",
-        )
+    faults["GitHub"] = found.why if found.there is None or "407" in found.why else ""
+    wants = {"GitHub": ", ".join(github), "pip's index": f"{packages} packages"}
+    away = (
+        "Name a proxy in https_proxy and http_proxy, with user name and password if it wants them, "
+        "or mirrors in the host file; what the vault and a bundle hold needs no network."
+    )
+    late = "Nothing, if this host or its network is busy: a build waits longer and asks again."
+    within = f"did not answer within {SECONDS:.0f} s"
+    for slow, said, remedy in ((False, "cannot be reached", away), (True, within, late)):
+        if silent := [name for name in wants if faults[name] and (SLOW in faults[name]) is slow]:
+            yield Finding(
+                f"{' and '.join(silent)} {said}",
+                f"a way to {', '.join(wants[name] for name in silent)}",
+                remedy,
+                why=faults[silent[0]],
+            )
 
 
-def _index_answers() -> bool:
-    """Say whether pip learns which versions a small package has; also where there is no pip."""
+def _index_fault() -> str:
+    """Say why pip does not learn which versions a small package has; empty if it does."""
     # An installer such as uv makes environments without it.
     if importlib.util.find_spec("pip") is None:
-        return True
+        return ""
     question = ("index", "versions", "wheel", "--retries=0", f"--timeout={SECONDS:.0f}")
-    return bool(runner.answer(package_clients.pip(Path(sys.executable), *question, cwd=Path("/"))))
+    command = package_clients.pip(Path(sys.executable), *question, cwd=Path("/"))
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log")
+        try:
+            if runner.attempt(command, log, remedy="", timeout=PATIENCE) == 0:
+                return ""
+        except TimeoutError:
+            return f"pip {SLOW}"
+        slow = "timed out" in log.read_text("utf-8", "replace")
+    return f"the index {SLOW}" if slow else "'pip config list' shows which index pip asks"

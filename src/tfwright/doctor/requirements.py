@@ -316,23 +316,23 @@ class Requirements(HostComparison):
     def _accepted_bazel(self, release: Release) -> Iterator[Finding]:
         """Compare the pinned Bazel with what ./configure of the release takes."""
         version = self.recipe.bazel.version
-        bazel = compatibility.bazel(release)
-        if not bazel or bazel.holds(version):
+        wanted, source = compatibility.unusual_bazel(release, version)
+        if not wanted:
             return
         # ./configure compares the version, and stops, unless an answer lets a newer one pass.
-        newer = is_within(version, bazel.least, "")
+        compared = compatibility.bazel(release)
+        newer = compared is not None and is_within(version, compared.least, "")
         allowed = self.recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+        passes = compared is None or (newer and allowed)
         remedy = "Correct bazel.version in the recipe."
-        if newer and allowed:
-            remedy = (
-                "If the build fails, pin such a Bazel: the recipe switches configure's check off."
-            )
+        if passes:
+            remedy = "If the build fails, pin such a Bazel: ./configure does not compare it."
         yield Finding(
             f"Bazel {version} for TensorFlow {release}",
-            f"Bazel {bazel}",
+            f"Bazel {wanted}",
             remedy,
-            blocks="" if newer and allowed else "configure",
-            why=bazel.source,
+            blocks="" if passes else "configure",
+            why=source,
         )
 
     def memory(self) -> Iterator[Finding]:

@@ -205,6 +205,19 @@ def tested_bazel(release: Release) -> TestedBazel | None:
     return TestedBazel(**row) if row else None
 
 
+def unusual_bazel(release: Release, version: str) -> tuple[str, str]:
+    """Return which Bazel a release takes instead of a version, and the source; empty if it fits.
+
+    Where ./configure compares nothing, as from 2.10 on, it is the major version that was tested.
+    """
+    if known := bazel(release):
+        return ("", "") if known.holds(version) else (str(known), known.source)
+    tested = tested_bazel(release)
+    if tested is None or is_of_line(version, tested.version.partition(".")[0]):
+        return "", ""
+    return f"{tested.version}, with which it was tested", tested.source
+
+
 def bazel_copies() -> list[str]:
     """Return the versions of Bazel that a second registry keeps, the oldest first."""
     return [version for row in facts.read(TABLE)["bazel_copies"] for version in row["versions"]]

@@ -79,12 +79,15 @@ def jetson(capability: str) -> bool:
     return bool(found) and all(name.startswith("Jetson") for name in found)
 
 
-def other_maker(name: str) -> str:
-    """Return who makes a GPU that is not NVIDIA's; empty where the name does not tell."""
+def other_maker(name: str) -> tuple[str, str]:
+    """Return who makes a GPU that is not NVIDIA's, and where its own TensorFlow is.
+
+    Both are empty where the name does not tell.
+    """
     for row in facts.read(TABLE)["other"]:
         if re.search(row["name"], name, re.IGNORECASE):
-            return str(row["maker"])
-    return ""
+            return row["maker"], row["builds"]
+    return "", ""
 
 
 def source() -> str:

@@ -8,13 +8,13 @@ from tfwright.documents.release import Release
 
 TABLE = Path(__file__).with_suffix(".toml")
 PLATFORMS = {
-    ("Linux", "x86_64"): "linux_x86_64",
-    ("Linux", "aarch64"): "linux_aarch64",
-    ("Darwin", "arm64"): "macos_arm64",
-    ("Darwin", "x86_64"): "macos_x86_64",
-    ("Windows", "AMD64"): "windows",
+    "manylinux_GLIBC_x86_64": "linux_x86_64",
+    "manylinux_GLIBC_aarch64": "linux_aarch64",
+    "macosx_arm64": "macos_arm64",
+    "macosx_x86_64": "macos_x86_64",
+    "win_amd64": "windows",
 }
-"""The columns of the table by system and machine."""
+"""The columns of the table by what the platform tags of their wheels have in common."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,6 @@ class OfficialWheel:
     def line(self) -> str:
         """The release line, ``2.10``."""
         return str(Release.parse(self.version))
-
-    def pythons(self, system: str, machine: str) -> tuple[str, ...]:
-        """Return the Pythons that a platform has wheels for, or any machine of a system."""
-        found: set[str] = set()
-        for (its_system, its_machine), column in PLATFORMS.items():
-            if system == its_system and machine in {"", its_machine}:
-                found |= set(getattr(self, column))
-        return tuple(sorted(found, key=lambda python: tuple(map(int, python.split(".")))))
 
 
 def official() -> list[OfficialWheel]:

@@ -1,6 +1,6 @@
 """``match.json``: which wheel of an index fits a machine, before a large download starts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from tfwright.documents import faults
 from tfwright.documents.names import Sha256
 from tfwright.errors import SupplyError, WheelError
 from tfwright.index.wheels import IndexedWheel, parse_name
-from tfwright.match import fit
+from tfwright.match.fit import Judge, WheelFacts
 from tfwright.match.wish import Wish
 from tfwright.tools.http.client import fetch_document
 from tfwright.wheel.inspect import tags
@@ -107,22 +107,20 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
             raise _contradicting(fault.what) from fault
         if named != (entry.project, entry.version):
             raise _contradicting(f"{entry.filename} is not of {entry.project} {entry.version}")
-    found = [
-        MatchedWheel(
-            entry,
-            tuple(
-                difference.says
-                for difference in fit.differences(
-                    str(_version(entry)), tags.named(Path(entry.filename)), entry.needs, wanted
-                )
-            ),
-        )
-        for entry in entries
-    ]
+    found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
     # Two stable sorts: the second one keeps the newest first among equals.
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
     found.sort(key=lambda wheel: len(wheel.differs))
     return found
+
+
+def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
+    """Say what keeps a wheel from a machine, and where its libraries were not read."""
+    stated = tags.named(Path(entry.filename))
+    facts = WheelFacts(entry.project, str(_version(entry)), stated, entry.needs)
+    for judgement in Judge(facts, wanted).judgements():
+        if judgement.holds is False or judgement.what == "libraries":
+            yield judgement.says
 
 
 def _contradicting(why: str) -> SupplyError:

@@ -24,6 +24,7 @@ from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
+from tfwright.facts import compatibility
 from tfwright.host import hermetic, toolchain
 from tfwright.pipeline.job import RecipeJob
 from tfwright.rules import dropping, tree_files
@@ -391,6 +392,25 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
         )
 
 
+def names_a_bazel_of_the_release(subject: Subject) -> Iterator[LintFinding]:
+    """Find a Bazel that ./configure of the release refuses, or that is of another age."""
+    recipe = subject.recipe
+    if (
+        recipe.source.interface == "own"
+        or recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+    ):
+        return
+    release, version = recipe.source.release, recipe.bazel.version
+    wanted, source = compatibility.unusual_bazel(release, version)
+    if wanted:
+        yield subject.finding(
+            "bazel",
+            "bazel.version",
+            f"Bazel {version} is pinned, and TensorFlow {release} takes {wanted}",
+            f"Pin such a Bazel; see {source}.",
+        )
+
+
 def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
     """Find a substitute that is bound to no archive: it could replace another version."""
     for name, table in subject.recipe.fetch.substitutes.items():
@@ -525,6 +545,7 @@ RULES: Sequence[Rule] = (
     makes_a_wheel,
     pins_a_pip_that_reads_its_wheel,
     names_the_python_of_bazel,
+    names_a_bazel_of_the_release,
     says_what_it_replaces,
     was_verified_on_a_day,
     has_sound_patches,

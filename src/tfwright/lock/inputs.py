@@ -169,10 +169,9 @@ def _wanted(
         # Bazel loads what ./configure writes, so an analysis needs a configured tree.
         made = engine.build(replace(job, until="configure"))
         recipe, tree, configured = job.recipe, made.of(Tree), made.of(Configured)
-        version = recipe.bazel.version
         # Where the build runs it: this host may not have the libraries that it wants.
         with containers.around(job, "compile"):
-            bazel = Invocation.of(job, recipe.compile, version, inputs, tree, configured)
+            bazel = Invocation.of(job, recipe.compile, inputs, tree, configured)
             return attempts.repositories(bazel), None
     # Not raised: the rest of the lock is worth writing,
     # and the caller reports the fault.

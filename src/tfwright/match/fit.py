@@ -1,10 +1,12 @@
-"""Whether a wheel that is built runs on a machine: what it needs, held against a wish or a host."""
+"""Whether a wheel that is built runs on a machine: one judge, wherever its facts are from."""
 
+import functools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from packaging.tags import Tag, parse_tag
+from packaging.utils import canonicalize_name
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release, is_version
@@ -21,6 +23,8 @@ LAST_MINOR = 20
 """Pythons 3 that are looked for stop before this one."""
 AND_CUDA = "2.14"
 """From this release on pip brings CUDA's libraries, where it is asked for tensorflow[and-cuda]."""
+OFFICIAL = {"tensorflow", "tensorflow-gpu", "tensorflow-cpu"}
+_SYSTEMS = {"Linux": r"(many|musl)?linux", "Darwin": "macosx", "Windows": "win"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,256 @@ class Judgement:
     holds: bool | None = False
     """None where it cannot be known."""
     remedy: str = ""
+
+
+@dataclass(frozen=True)
+class WheelFacts:
+    """What decides where a wheel runs: from the official table, an index, or its own bytes."""
+
+    project: str
+    version: str
+    tags: frozenset[Tag]
+    needs: Mapping[str, str]
+    """As `needs.of_machine` returns it; empty for a wheel that was not read."""
+    modules: frozenset[str] = frozenset()
+    """The only Pythons that import its modules, whatever its tags say (PEP 3149)."""
+    without_code: str = "no GPU code"
+    """What is said to someone with a GPU where `needs` has no GPU code."""
+
+    @classmethod
+    def of(cls, report: Inspection) -> "WheelFacts":
+        """Return the facts of a wheel that was inspected."""
+        names = "\n".join(library.path for library in report.libraries)
+        modules = re.findall(r"\.cpython-3(\d+)", names)
+        return cls(
+            report.project,
+            report.version,
+            frozenset(tag for text in report.tags for tag in parse_tag(text)),
+            of_machine(report) | {"cudnn": dict(report.stated).get("cudnn_version", "")},
+            frozenset(f"3.{minor}" for minor in modules),
+        )
+
+    @property
+    def code(self) -> list[str]:
+        """The GPU code: ``sm_80`` is machine code, ``compute_80`` PTX, which drivers compile."""
+        return [name for name in self.needs.get("gpu", "").split(",") if name]
+
+    @property
+    def brings_cuda(self) -> bool:
+        """Whether pip installs CUDA's libraries with it, where it is asked to."""
+        return self._official and not is_older(self.version, AND_CUDA)
+
+    @property
+    def _official(self) -> bool:
+        return canonicalize_name(self.project) in OFFICIAL and is_version(self.version)
+
+    @functools.cached_property
+    def toolkit(self) -> tuple[str, str]:
+        """The CUDA and cuDNN that it was made with; old releases state none."""
+        stated = self.needs.get("cuda", ""), self.needs.get("cudnn", "")
+        tested = compatibility.tested_with(Release.parse(self.version)) if self._official else None
+        if stated[0].count(".") or tested is None:
+            return stated
+        row = compatibility.cuda(tested.cuda)
+        # Someone else's build of an old release may have another CUDA, and then newer GPU code.
+        usual = row and all(map(row.compiles_for, cuda.of_machine_code(self.code)))
+        return (tested.cuda, tested.cudnn) if usual else stated
+
+
+def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
+    """Return the code that runs on a GPU: ``machine code``, ``PTX``, or nothing."""
+    if cuda.runs_on(cuda.of_machine_code(built), gpu):
+        return "machine code"
+    # PTX serves later GPUs as far as the CUDA of the wheel knows them: XLA compiles by itself,
+    # and stops at a GPU that it does not know (tensorflow#111958).
+    row = compatibility.cuda(toolkit)
+    ptx = [cuda.capability(name) for name in built if name.startswith("compute_")]
+    known = row is not None and row.compiles_for(gpu)
+    return "PTX" if known and any(not is_older(gpu, made_for) for made_for in ptx) else ""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A wheel, and the machine of a wish that it is held against."""
+
+    wheel: WheelFacts
+    wanted: Wish
+    host: Host | None = None
+    """The machine itself, where it is this one."""
+    host_file: HostFile = field(default_factory=HostFile)
+
+    def judgements(self) -> Iterator[Judgement]:
+        """Say of everything that matters whether the machine has it."""
+        wheel, wanted = self.wheel, self.wanted
+        if wanted.release and not is_of_line(wheel.version, wanted.release):
+            yield Judgement("TensorFlow", f"TensorFlow {wheel.version}")
+        here = frozenset(tag for tag in wheel.tags if self._is_here(tag.platform))
+        yield from self._python(here or wheel.tags)
+        platforms = {tag.platform for tag in here or wheel.tags}
+        if not here:
+            remedy = f"Take a wheel for {wanted.system} {wanted.machine}".rstrip()
+            remedy += "; 'invoke match' names what there is."
+            yield Judgement("platform", f"for {', '.join(sorted(platforms))}", remedy=remedy)
+            return
+        # A wheel for one C library is not installed where the other is; pip looks which is there.
+        other = {"": "", "none": "manylinux"}.get(wanted.glibc, "musllinux")
+        if other and all(platform.startswith(other) for platform in platforms):
+            library = {"manylinux": "glibc", "musllinux": "musl"}[other]
+            remedy = (
+                f"Use a system with {library}, such as an image of Debian (glibc) or Alpine (musl)."
+            )
+            said = f"for systems with {library}, which this is not"
+            yield Judgement("glibc", said, remedy=remedy)
+            return
+        asked = wanted.glibc or wanted.cpu or wanted.gpu or wanted.cuda
+        if asked and not wheel.needs and "any" not in platforms:
+            yield Judgement("libraries", "what its libraries need is not known", None)
+            return
+        yield from self._system(platforms)
+        yield from self._gpu()
+
+    def _is_here(self, platform: str) -> bool:
+        """Say whether a platform tag is of the system and machine that are wanted."""
+        machine = self.wanted.machine.lower()
+        # A universal2 library holds the code of both kinds of Mac.
+        universal = machine in {"x86_64", "arm64"} and platform.endswith("universal2")
+        of_system = re.match(_SYSTEMS.get(self.wanted.system, ""), platform)
+        return platform == "any" or bool(of_system and (platform.endswith(machine) or universal))
+
+    def _python(self, stated: frozenset[Tag]) -> Iterator[Judgement]:
+        python = self.wanted.python
+        exact = [tag for tag in stated if re.fullmatch(r"cp\d{2,}", tag.interpreter)]
+        unlocked = bool(exact) and all(re.fullmatch(r"cp3\d+t", tag.abi) for tag in exact)
+        found = sorted({f"{tag.interpreter[2]}.{tag.interpreter[3:]}" for tag in exact})
+        found.sort(key=version_numbers)
+        said = f"{found[0]} to {found[-1]}" if len(found) > 1 else "".join(found)
+        if self.wheel.modules:
+            found = sorted(self.wheel.modules, key=version_numbers)
+            said = ", ".join(found)
+        elif any(tag.abi == "abi3" for tag in exact):
+            # The stable interface is that of every later Python, too.
+            said = f"{found[0]} or later"
+            least = int(found[0].partition(".")[2])
+            found = [f"3.{minor}" for minor in range(least, LAST_MINOR)]
+        elif unlocked:
+            said += " without its global lock"
+        if python:
+            made_for = {(tag.interpreter, tag.abi) for tag in stated}
+            fits = not made_for.isdisjoint(tags.interfaces(python)) and (
+                not found or python in found
+            )
+            remedy = f"Use such a Python, or a wheel with cp{python.replace('.', '')} in its name."
+            said = f"{python}, as wanted" if fits else f"for Python {said or '3'}"
+            yield Judgement("Python", said, fits, "" if fits else remedy)
+        elif self.host and unlocked:
+            said = f"needs Python {said}; whether this host has one is not known"
+            yield Judgement("Python", said, None)
+        elif self.host and found:
+            host_file, place = self.host_file, self.host.place
+            path = next((p for name in found if (p := pythons.find(name, host_file, place))), None)
+            remedy = "" if path else pythons.absence(found[-1], host_file, place).remedy
+            where = place.shown(path) if path else "which was not found"
+            said = f"{said}: {where}" if path else f"needs Python {said}, {where}"
+            yield Judgement("Python", said, path is not None, remedy)
+
+    def _system(self, platforms: Iterable[str]) -> Iterator[Judgement]:
+        wanted, needs = self.wanted, self.wheel.needs
+        # A tag that promises more than the libraries need keeps pip from installing it all the
+        # same.
+        promised = map(tags.glibc, platforms)
+        glibc = max(needs.get("glibc", ""), *promised, key=version_numbers)
+        if glibc and wanted.glibc not in {"", "none"}:
+            fits = not is_older(wanted.glibc, glibc)
+            remedy = (
+                f"Use a system with glibc {glibc} or later, such as an image, or 'invoke match "
+                f"--glibc {wanted.glibc}' for an older wheel or a recipe."
+            )
+            said = f"{glibc} is enough, {wanted.glibc} is there"
+            said = said if fits else f"needs glibc {glibc}"
+            yield Judgement("glibc", said, fits, "" if fits else remedy)
+        elif glibc and wanted.system == "Linux" and not wanted.glibc:
+            yield Judgement("glibc", f"needs {glibc}; --glibc was not given", None)
+        macos = [m for name in platforms if (m := re.match(r"macosx_(\d+)_(\d+)_", name))]
+        if macos and wanted.system == "Darwin":
+            least = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
+            has = self.host.release.value.removeprefix("macOS ") if self.host else ""
+            fits_macos = not is_older(has, least) if has else None
+            said = f"needs {least}, {has or 'which one is unknown'} is there"
+            remedy = f"Use macOS {least} or later, or an older wheel."
+            yield Judgement("macOS", said, fits_macos, remedy)
+        level = needs.get("cpu", "")
+        if level in LEVELS and wanted.cpu:
+            fits = not above(level, wanted.cpu)
+            said = f"{level} is enough, {wanted.cpu} is there"
+            said = said if fits else f"needs a CPU with {level}"
+            remedy = f"'invoke match --cpu {wanted.cpu}' names a wheel or a recipe without {level}."
+            yield Judgement("CPU", said, fits, "" if fits else remedy)
+        elif level in LEVELS and wanted.machine == "x86_64":
+            yield Judgement("CPU", f"needs {level}; which CPU is there is unknown", None)
+
+    def _gpu(self) -> Iterator[Judgement]:
+        wheel, wanted, host = self.wheel, self.wanted, self.host
+        if not wheel.code:
+            if host and host.gpus:
+                said = "none: it computes on the CPU, not on this host's GPU"
+                yield Judgement("GPU code", said, holds=True)
+            elif not host and (wanted.gpu or wanted.cuda):
+                remedy = f"'invoke match --gpu {wanted.gpu}' names a wheel or a recipe with code."
+                yield Judgement("GPU code", wheel.without_code, remedy=remedy if wanted.gpu else "")
+            return
+        toolkit, _ = wheel.toolkit
+        if wanted.cuda and not is_of_line(toolkit, wanted.cuda):
+            yield Judgement("CUDA", f"made with CUDA {toolkit or '(which one is not stated)'}")
+        if host and not (host.gpus or wanted.gpu):
+            said = "no GPU of NVIDIA was found: TensorFlow computes on the CPU"
+            yield Judgement("GPU", said, holds=True)
+        elif host or wanted.gpu or wanted.cuda:
+            if wanted.gpu:
+                yield self._code(toolkit)
+            if row := compatibility.cuda(toolkit):
+                yield self._driver(compatibility.drivers(row, wanted.gpu))
+            yield self._libraries()
+
+    def _code(self, toolkit: str) -> Judgement:
+        gpu, code = self.wanted.gpu, self.wheel.code
+        kind = serves(code, toolkit, gpu)
+        if kind == "PTX":
+            said = (
+                f"PTX for compute capability {gpu}, compiled at the first start, for minutes, "
+                f"by a driver of CUDA {toolkit} or later"
+            )
+            return Judgement("GPU code", said, holds=True)
+        if kind:
+            return Judgement("GPU code", f"{kind} for compute capability {gpu}", holds=True)
+        remedy = f"'invoke match --gpu {gpu}' names a wheel or a recipe with code for it."
+        return Judgement("GPU code", f"code for {', '.join(code)} only", remedy=remedy)
+
+    def _driver(self, needed: compatibility.Drivers) -> Judgement:
+        has = self.wanted.driver
+        if said := needed.misfit(has):
+            remedy = f"Install NVIDIA's driver {needed}"
+            remedy += " on Windows, not in WSL." if self.host and self.host.wsl else "."
+            if not needed.exist:
+                remedy = f"'invoke match --gpu {self.wanted.gpu}' names wheels of an older CUDA."
+            return Judgement("driver", said, remedy=remedy)
+        said = f"NVIDIA's driver {needed}" + (f"; {has} is there" if has else "")
+        return Judgement("driver", said, True if has else None)
+
+    def _libraries(self) -> Judgement:
+        """Judge whether CUDA's libraries are where the loader looks, by the first of them."""
+        toolkit, cudnn = self.wheel.toolkit
+        # Its name has as much of the version as the files are compatible over.
+        line = {"11": "11.0", "12": "12", "13": "13"}.get(toolkit.partition(".")[0], toolkit)
+        name = f"libcudart.so.{line}"
+        if line and self.host and name in self.host.place.ask("ldconfig", "-p").value:
+            return Judgement("CUDA", f"{name} is in the loader's cache", holds=True)
+        both = f"CUDA {toolkit} and {f'cuDNN {cudnn}' if cudnn else 'its cuDNN'}"
+        both = both if toolkit else "a CUDA whose version is not stated"
+        remedy = f"Install {both}, and name their folders in LD_LIBRARY_PATH."
+        if self.wheel.brings_cuda:
+            name = f"{self.wheel.project}[and-cuda]=={self.wheel.version}"
+            remedy = f"pip install '{name}' brings them."
+        return Judgement("CUDA", f"{both} installed", None, remedy)
 
 
 @dataclass(frozen=True)
@@ -48,95 +302,6 @@ class FitVerdict:
         return False if False in found else None if None in found else True
 
 
-def differences(
-    version: str, stated: Collection[Tag], needs: Mapping[str, str], wanted: Wish
-) -> Iterator[Judgement]:
-    """Say what of a wheel does not fit a wish, by its tags and what its libraries need.
-
-    `needs` is as `needs.of_machine` returns it; it is empty for a wheel that was not read.
-    """
-    if wanted.release and not is_of_line(version, wanted.release):
-        yield Judgement("TensorFlow", f"TensorFlow {version}")
-    major, _, minor = wanted.python.partition(".")
-    made_for = {(tag.interpreter, tag.abi) for tag in stated}
-    if wanted.python and made_for.isdisjoint(tags.interfaces(wanted.python)):
-        remedy = f"Install a wheel whose name has cp{major}{minor}, or use that Python."
-        said = ", ".join(sorted({_interface(tag) for tag in stated}))
-        yield Judgement("Python", f"for Python {said}", remedy=remedy)
-    platforms = sorted({tag.platform for tag in stated})
-    if wanted.system and not any(_is_platform(platform, wanted) for platform in platforms):
-        remedy = f"Take a wheel for {wanted.system} {wanted.machine}".rstrip()
-        remedy += "; 'invoke match' names what there is."
-        yield Judgement("platform", f"for {', '.join(platforms)}", remedy=remedy)
-        return
-    # A wheel for one C library is not installed where the other is; pip looks which one is there.
-    other = {"": "", "none": "manylinux"}.get(wanted.glibc, "musllinux")
-    if other and all(platform.startswith(other) for platform in platforms):
-        library = {"manylinux": "glibc", "musllinux": "musl"}[other]
-        remedy = (
-            f"Use a system with {library}, such as an image of Debian (glibc) or Alpine (musl)."
-        )
-        yield Judgement("glibc", f"for systems with {library}, which this is not", remedy=remedy)
-        return
-    if not needs and "any" not in platforms and (wanted.glibc or wanted.cpu or wanted.gpu):
-        yield Judgement(
-            "libraries", "unknown: the index does not say what its libraries need", None
-        )
-        return
-    glibc = needs.get("glibc", "")
-    if wanted.glibc and glibc and is_older(wanted.glibc, glibc):
-        remedy = (
-            f"Use a system with glibc {glibc} or later, such as an image, or 'invoke match --glibc "
-            f"{wanted.glibc}' for an older wheel or a recipe."
-        )
-        yield Judgement("glibc", f"needs glibc {glibc}", remedy=remedy)
-    level = needs.get("cpu", "")
-    if wanted.cpu and level in LEVELS and above(level, wanted.cpu):
-        remedy = f"'invoke match --cpu {wanted.cpu}' names a wheel or a recipe without {level}."
-        yield Judgement("CPU", f"needs a CPU with {level}", remedy=remedy)
-    toolkit = needs.get("cuda", "")
-    if wanted.cuda and not is_of_line(toolkit, wanted.cuda):
-        yield Judgement("CUDA", f"CUDA {toolkit}" if toolkit else "no CUDA")
-    built = [name for name in needs.get("gpu", "").split(",") if name]
-    if not wanted.gpu or serves(built, toolkit, wanted.gpu):
-        return
-    remedy = f"'invoke match --gpu {wanted.gpu}' names a wheel or a recipe with code for it."
-    said = f"GPU code for {', '.join(built)} only" if built else "no GPU code"
-    yield Judgement("GPU code", said, remedy=remedy)
-
-
-def _interface(tag: Tag) -> str:
-    """Name the Pythons of a tag: one, the later ones too, or those without the global lock."""
-    if tag.abi == "abi3":
-        return f"{tag.interpreter} and later"
-    return tag.abi if re.fullmatch(r"cp\d+t", tag.abi) else tag.interpreter
-
-
-def _is_platform(tag: str, wanted: Wish) -> bool:
-    """Say whether a platform tag is of the system and machine that are wanted."""
-    if tag == "any":
-        return True
-    systems = {"Linux": r"(many|musl)?linux", "Darwin": "macosx", "Windows": "win"}
-    if not re.match(systems[wanted.system], tag):
-        return False
-    machine = wanted.machine.lower()
-    # A universal2 library holds the code of both kinds of Mac.
-    universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")
-    return not machine or tag.endswith(machine) or universal
-
-
-def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
-    """Return the code that runs on a GPU: ``machine code``, ``PTX``, or nothing."""
-    if cuda.runs_on(cuda.of_machine_code(built), gpu):
-        return "machine code"
-    # PTX serves later GPUs as far as the CUDA of the wheel knows them: XLA compiles by itself,
-    # and stops at a GPU that it does not know (tensorflow#111958).
-    row = compatibility.cuda(toolkit)
-    ptx = [cuda.capability(name) for name in built if name.startswith("compute_")]
-    known = row is not None and row.compiles_for(gpu)
-    return "PTX" if known and any(not is_older(gpu, made_for) for made_for in ptx) else ""
-
-
 def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: HostFile) -> FitVerdict:
     """Judge whether an inspected wheel runs on the machine of a wish, which is `host` if given."""
     machine = "this host" if host else f"a machine with {wanted}"
@@ -147,7 +312,7 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         remedy = "Take another wheel, or ask who made it."
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
-    found += _judged(report, wanted, host, host_file)
+    found += Judge(WheelFacts.of(report), wanted, host, host_file).judgements()
     # A system that is newer than the tag says does not mind.
     if not {"glibc", "macOS"} & {one.what for one in found if one.holds is False}:
         more = [
@@ -156,140 +321,3 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         found += [Judgement("tag", said, holds=True) for said in more]
     order = {False: 0, None: 1, True: 2}
     return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))
-
-
-def _judged(
-    report: Inspection, wanted: Wish, host: Host | None, host_file: HostFile
-) -> Iterator[Judgement]:
-    if not report.summary:
-        yield Judgement("libraries", "could not be read", None)
-        return
-    stated = {tag for text in report.tags for tag in parse_tag(text)}
-    needs = of_machine(report)
-    # A tag that promises more than the libraries need keeps pip from installing it all the same.
-    promised = max((tags.glibc(tag.platform) for tag in stated), key=version_numbers, default="")
-    if is_older(needs.get("glibc", "0"), promised or "0"):
-        needs["glibc"] = promised
-    if macos := [m for tag in stated if (m := re.match(r"macosx_(\d+)_(\d+)_", tag.platform))]:
-        needs["macos"] = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
-    # A wheel without GPU code runs on a machine with a GPU, on its CPU.
-    asked = wanted if needs.get("gpu") or not host else replace(wanted, gpu="")
-    unfit = list(differences(report.version, stated, needs or {"": ""}, asked))
-    yield from unfit
-    missed = {judgement.what for judgement in unfit}
-    if "Python" not in missed:
-        yield from _python(report, stated, wanted, host, host_file)
-    if "platform" in missed:
-        return
-    yield from _system(needs, wanted, host, missed)
-    if needs.get("gpu"):
-        yield from _gpu(report, needs, wanted, host, missed)
-    elif host and host.gpus:
-        yield Judgement(
-            "GPU code", "none: it computes on the CPU, not on this host's GPU", holds=True
-        )
-
-
-def _python(
-    report: Inspection, parsed: set[Tag], wanted: Wish, host: Host | None, host_file: HostFile
-) -> Iterator[Judgement]:
-    names = "".join(f"{library.path}\n" for library in report.libraries)
-    # What only one Python imports, whatever the tag says: PEP 3149.
-    modules = {f"3.{minor}" for minor in re.findall(r"\.cpython-3(\d+)", names)}
-    exact = [tag for tag in parsed if re.fullmatch(r"cp\d{2,}", tag.interpreter)]
-    tagged = {f"{tag.interpreter[2]}.{tag.interpreter[3:]}" for tag in exact}
-    # The stable interface is that of every later Python, too.
-    later = not modules and any(tag.abi == "abi3" for tag in exact)
-    if later:
-        least = min(int(name.partition(".")[2]) for name in tagged)
-        tagged = {f"3.{minor}" for minor in range(least, LAST_MINOR)}
-    if host and exact and all(re.fullmatch(r"cp3\d+t", tag.abi) for tag in exact):
-        said = f"needs Python {exact[0].abi[3:]} without its global lock"
-        yield Judgement("Python", f"{said}; whether this host has one is not known", None)
-        return
-    fitting = sorted(modules or tagged, key=version_numbers)
-    if not fitting:
-        return
-    said = f"{fitting[0]} or later" if later else ", ".join(fitting)
-    if wanted.python:
-        if wanted.python not in fitting:
-            remedy = f"Use Python {said}."
-            yield Judgement("Python", f"its modules are for Python {said}", remedy=remedy)
-        else:
-            yield Judgement("Python", f"{wanted.python}, as wanted", holds=True)
-    elif host:
-        path = next(
-            (p for name in fitting if (p := pythons.find(name, host_file, host.place))), None
-        )
-        if path:
-            yield Judgement("Python", f"{said}: {host.place.shown(path)}", holds=True)
-        else:
-            remedy = pythons.absence(fitting[-1], host_file, host.place).remedy
-            yield Judgement("Python", f"needs Python {said}, which was not found", remedy=remedy)
-
-
-def _system(
-    needs: Mapping[str, str], wanted: Wish, host: Host | None, missed: set[str]
-) -> Iterator[Judgement]:
-    glibc, level = needs.get("glibc", ""), needs.get("cpu", "")
-    if glibc and wanted.system == "Linux" and "glibc" not in missed:
-        if wanted.glibc:
-            yield Judgement("glibc", f"{glibc} is enough, {wanted.glibc} is there", holds=True)
-        else:
-            yield Judgement("glibc", f"needs {glibc}; --glibc was not given", None)
-    least = needs.get("macos", "")
-    has = host.release.value.removeprefix("macOS ") if host else ""
-    if least and wanted.system == "Darwin":
-        fits = not is_older(has, least) if has else None
-        said = f"needs {least}, {has or 'which one is unknown'} is there"
-        yield Judgement("macOS", said, fits, f"Use macOS {least} or later, or an older wheel.")
-    if level in LEVELS and "CPU" not in missed:
-        if wanted.cpu:
-            yield Judgement("CPU", f"{level} is enough, {wanted.cpu} is there", holds=True)
-        elif wanted.machine == "x86_64":
-            yield Judgement("CPU", f"needs {level}; which CPU is there is unknown", None)
-
-
-def _gpu(
-    report: Inspection, needs: Mapping[str, str], wanted: Wish, host: Host | None, missed: set[str]
-) -> Iterator[Judgement]:
-    toolkit = needs.get("cuda", "")
-    if host and not host.gpus and not wanted.gpu:
-        said = "no GPU of NVIDIA was found: TensorFlow computes on the CPU"
-        yield Judgement("GPU", said, holds=True)
-        return
-    if wanted.gpu and "GPU code" not in missed:
-        kind = serves(needs["gpu"].split(","), toolkit, wanted.gpu)
-        more = f", compiled at the first start by a driver of CUDA {toolkit} or later"
-        more = more if kind == "PTX" else ""
-        said = f"{kind} for compute capability {wanted.gpu}{more}"
-        yield Judgement("GPU code", said, holds=True)
-    row = compatibility.cuda(toolkit)
-    if row:
-        needed = compatibility.drivers(row, wanted.gpu)
-        has = wanted.driver
-        if said := needed.misfit(has):
-            remedy = f"Install NVIDIA's driver {needed}"
-            remedy += " on Windows, not in WSL." if host and host.wsl else "."
-            if not needed.exist:
-                remedy = f"'invoke match --gpu {wanted.gpu}' names wheels of an older CUDA."
-            yield Judgement("driver", said, remedy=remedy)
-        else:
-            said = f"needs {needed}" + (f"; {has} is there" if has else "")
-            yield Judgement("driver", said, True if has else None)
-    yield _libraries(report, toolkit, host)
-
-
-def _libraries(report: Inspection, toolkit: str, host: Host | None) -> Judgement:
-    """Judge whether CUDA's libraries are where the loader looks, by the first of them."""
-    major = toolkit.partition(".")[0]
-    name = next((found for found in report.nvidia if "cudart" in found), "")
-    name = name or f"libcudart.so.{major}"
-    if host and name in host.place.ask("ldconfig", "-p").value:
-        return Judgement("CUDA", f"{name} is in the loader's cache", holds=True)
-    said = f"needs CUDA {toolkit or '(its version is not stated)'}, {name} first of all"
-    remedy = f"Install CUDA {toolkit} and its cuDNN, and name their folders in LD_LIBRARY_PATH."
-    official = report.project.startswith("tensorflow") and is_version(report.version)
-    if official and Release.parse(report.version) >= Release.parse(AND_CUDA):
-        remedy = f"pip install '{report.project}[and-cuda]=={report.version}' brings them."
-    return Judgement("CUDA", said, None, remedy)

@@ -1,8 +1,9 @@
 """The page of match: what to install or build for a machine."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tfwright.facts import wheels
 from tfwright.printable import printable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tfwright.match.wish import Wish
     from tfwright.wheel.inspect.inspection import Inspection
 
+Differing = TypeVar("Differing", "Candidate", "OfficialMatch")
 NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
 NEAREST = 3
 """Wheels and recipes that are shown although they do not fit, or next to the newest that fits."""
@@ -70,9 +72,7 @@ def show_matches(answer: MatchAnswer) -> None:
     fitting = [candidate for candidate in answer.recipes if not candidate.differs]
     # Ranked by the number of differences, so those that fit come first.
     differing = [candidate for candidate in answer.recipes if candidate.differs]
-    # Recipes that differ in the same, such as for other Pythons, are one answer.
-    others = list({candidate.differs: candidate for candidate in reversed(differing)}.values())
-    others = others[::-1][:NEAREST]
+    others = _nearest(differing)
     if fitting:
         text.heading("These recipes fit", text.GOOD)
     else:
@@ -92,7 +92,7 @@ def show_matches(answer: MatchAnswer) -> None:
         for reason in answer.excluded:
             text.paragraph("  - ", reason, indent=4)
         return
-    text.heading("A new recipe would pin")
+    text.heading("A new recipe would pin (by 'invoke new')")
     # The sources stand below, each once and whole.
     named = [need.source for need in answer.new if need.source]
     sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
@@ -127,12 +127,23 @@ def verdict_data(found: "tuple[FitVerdict, Inspection]") -> object:
     return {**vars(report), "verdict": {"runs": verdict.runs, **vars(verdict)}}
 
 
+def _nearest(found: "Sequence[Differing]") -> "list[Differing]":
+    """Return the first of those that do not fit; all that differ in the same are one answer."""
+    nearest: dict[tuple[str, ...], Differing] = {}
+    for one in found:
+        nearest.setdefault(one.differs, one)
+    return list(nearest.values())[:NEAREST]
+
+
 def _show_official(official: "Sequence[OfficialMatch]") -> None:
     fitting = [found for found in official if not found.differs]
-    shown = fitting[:NEAREST] or official[:NEAREST]
-    if not official:
-        text.heading("No official wheel of this release is known")
-        return
+    shown = fitting[:NEAREST] or _nearest(official)
+    # Of the releases that were not asked for, one that can be installed is worth a line.
+    other = [
+        found for found in official if re.fullmatch(r"TensorFlow [^;]*", ";".join(found.differs))
+    ]
+    if not fitting and other and other[0] not in shown:
+        shown[-1] = other[0]
     if fitting:
         text.heading("These official wheels fit; nothing need be built", text.GOOD)
     else:

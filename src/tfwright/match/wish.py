@@ -174,10 +174,11 @@ def _named(name: str) -> dict[str, str]:
             "as in --gpu 5.0.",
         ) from several
     if known is None:
-        if maker := gpus.other_maker(name):
+        maker, builds = gpus.other_maker(name)
+        if maker:
             raise RecipeError(
                 f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
-                remedy="For the CPU alone, leave out --gpu.",
+                remedy=f"For the CPU alone, leave out --gpu; {maker} has its own: {builds}.",
             )
         meant = guess(name, gpus.names())
         raise RecipeError(

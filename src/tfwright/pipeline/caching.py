@@ -1,7 +1,7 @@
 """The build cache of a job: laid out for compile, sent to the server after a good build."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,29 +19,32 @@ from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.cache.remote import RemoteCache
 from tfwright.tools.cache.store import GIB, CacheStore, Seal, read_secret
 from tfwright.tools.cache.toolchain import Toolchain
-from tfwright.tools.cache.usage import CachedBuild, CacheUse, Tally
+from tfwright.tools.cache.usage import CachedBuild, CacheUse
 from tfwright.tools.process.command import container_name
 
 FIRST, FIRST_WITH_FOLDERS = Release(0, 17), Release(2, 2)
 """The first Bazel that gets a directory, and the first that has folders in it."""
 
 
-class CacheEntries(BaseModel):
-    """The actions of a recipe's build, and which files are damaged on the server."""
+class CacheRecord(BaseModel):
+    """What the cache did for the runs of a build so far, and what the server is to get of it."""
 
     toolchain: str
     actions: tuple[str, ...] = ()
+    """Those whose entries were taken or added."""
     damaged: tuple[str, ...] = ()
+    """Files that the server has with other content."""
+    use: CacheUse | None = None
 
     @classmethod
-    def of(cls, job: Job, toolchain: str) -> "CacheEntries":
-        """Return those of a toolchain; none where those of another one were written down."""
-        found = json_text.kept(_written_file(job), cls)
+    def of(cls, job: Job, toolchain: str) -> "CacheRecord":
+        """Return that of a toolchain; an empty one where that of another was written down."""
+        found = json_text.kept(_record(job), cls)
         return found if found and found.toolchain == toolchain else cls(toolchain=toolchain)
 
-    def keep(self, job: Job, **changes: Sequence[str]) -> None:
-        """Write them down, with some changes."""
-        files.write(_written_file(job), self.model_copy(update=changes).model_dump_json())
+    def keep(self, job: Job, **changes: object) -> None:
+        """Write it down, with some changes."""
+        files.write(_record(job), self.model_copy(update=changes).model_dump_json())
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
     sealing = Seal(secret, tools.digest)
     flat = Release.parse(version) < FIRST_WITH_FOLDERS
     cache = PrivateCache(store, sealing, job.private_cache, job.places.tree, flat=flat)
-    remote = _remote(job, store, sealing, cache.tally)
+    remote = _remote(job, store, sealing, cache.use)
     try:
         cache.lay_out(remote)
     except OSError:
@@ -128,7 +131,7 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
     if remote:
         remote.close()
         _note_transfer(job, "Took", cache.fetched, remote, "from")
-        written = CacheEntries.of(job, tools.digest)
+        written = CacheRecord.of(job, tools.digest)
         written.keep(job, damaged=tuple(sorted(remote.damaged | {*written.damaged})))
     return cache
 
@@ -137,10 +140,10 @@ def _store(job: Job) -> CacheStore:
     return CacheStore(job.host_file.cache_directory, int(job.host_file.cache.size * GIB))
 
 
-def _remote(job: Job, store: CacheStore, sealing: Seal, tally: Tally) -> RemoteCache | None:
+def _remote(job: Job, store: CacheStore, sealing: Seal, use: CacheUse) -> RemoteCache | None:
     """Return the host file's server, unless there is none, or the job is offline."""
     url = job.host_file.cache.server
-    return RemoteCache(url, job.name, store, sealing, tally) if url and not job.offline else None
+    return RemoteCache(url, job.name, store, sealing, use) if url and not job.offline else None
 
 
 def _note_transfer(job: Job, did: str, actions: int, remote: RemoteCache, to: str) -> None:
@@ -173,9 +176,8 @@ def flags(known: Mapping[str, str], address: str) -> Iterator[str]:
 
 def forget(job: Job) -> None:
     """Forget what the cache did for earlier runs of Bazel: nothing of what they made is left."""
-    files.remove(_use_file(job))
-    if written := json_text.kept(_written_file(job), CacheEntries):
-        written.keep(job, actions=())
+    if written := json_text.kept(_record(job), CacheRecord):
+        written.keep(job, actions=(), use=None)
 
 
 def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
@@ -187,18 +189,16 @@ def recorded(job: Job, cache: PrivateCache | None) -> CacheUse | None:
         forget(job)
         return None
     cache.take_in()
-    use = cache.tally.use(cache.seal.toolchain)
+    use = cache.use
     # The history serves `invoke cache`; the build does not depend on it.
     with suppress(OSError):
         build = CachedBuild(recipe=job.name, finished=time.time(), use=use)
         usage.add(job.host_file.cache_directory, build)
-    before = json_text.kept(_use_file(job), CacheUse) or CacheUse(toolchain=use.toolchain)
-    total = before.plus(use)
-    files.write(_use_file(job), total.model_dump_json())
-    written = CacheEntries.of(job, use.toolchain)
-    written.keep(job, actions=tuple(dict.fromkeys((*written.actions, *cache.actions))))
+    written = CacheRecord.of(job, use.toolchain)
+    total = written.use.plus(use) if written.use else use
+    written.keep(job, use=total, actions=tuple(dict.fromkeys((*written.actions, *cache.actions))))
     if use.faults:
-        listed = ", ".join(f"{what} ({count}x)" for what, count in use.faults.items())
+        listed = ", ".join(f"{what} ({count}x)" for what, count in sorted(use.faults.items()))
         job.listener.note(f"What the cache could not answer was built: {listed}")
     return total
 
@@ -211,21 +211,21 @@ def publish(job: Job, built: Built) -> None:
     use = built.cache
     if use is None or not job.host_file.cache.writes:
         return
-    tally = Tally()
+    sending = CacheUse(toolchain=use.toolchain)
     secret = read_secret(job.host_file.cache_secret)
     sealing = Seal(secret, use.toolchain)
-    remote = _remote(job, _store(job), sealing, tally)
+    remote = _remote(job, _store(job), sealing, sending)
     if remote is None:
         return
     # The compiler may have changed since: its actions have entries of another toolchain.
-    written = CacheEntries.of(job, use.toolchain)
+    written = CacheRecord.of(job, use.toolchain)
     remote.damaged |= set(written.damaged)
     sent = remote.push(written.actions)
     remote.close()
     _note_transfer(job, "Gave", len(sent), remote, "to")
     if sent:
         written.keep(job, damaged=())
-    for fault, count in tally.use(use.toolchain).faults.items():
+    for fault, count in sending.faults.items():
         job.listener.note(f"The cache server did not get everything: {fault} ({count}x)")
 
 
@@ -237,9 +237,5 @@ def summary(built: Built) -> str:
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
 
 
-def _use_file(job: Job) -> Path:
-    return job.places.own / "cache-use.json"
-
-
-def _written_file(job: Job) -> Path:
+def _record(job: Job) -> Path:
     return job.places.own / "cache-entries.json"

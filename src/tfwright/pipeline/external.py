@@ -24,11 +24,10 @@ from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
-from tfwright.vault import lock, locking, origins, reach, substitutes
+from tfwright.vault import lock, locking, origins, reach, shortage, substitutes
 from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
 from tfwright.vault.reach import Reached, Suppliers
-from tfwright.vault.shortage import Shortage
 from tfwright.vault.store import Store
 
 
@@ -179,8 +178,8 @@ class ExternalRules:
         refused = reached.needed_and_refused(locked)
         # All at once: a build that stops for one archive after the other costs a minute each.
         if missing or refused:
-            shortage = Shortage(job.argument, missing, refused)
-            raise shortage.error(job.host_file, job.log("fetch-missing"))
+            log = job.log("fetch-missing")
+            raise shortage.error(job.argument, missing, refused, job.host_file, log)
         notes = [*reached.notes(missing_downloads(job))]
         # Said in every build, since such a wheel is not made from what upstream pinned.
         if names := ", ".join(sorted(pins.fetch.other_bytes)):

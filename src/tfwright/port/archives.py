@@ -1,6 +1,6 @@
 """The archives of two commits compared: substitutes, what is new, and whether it is still there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +11,10 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.pipeline import external
 from tfwright.pipeline.job import RecipeJob
+from tfwright.port.target import PortedPin, State
 from tfwright.rules.model import Rules
 from tfwright.tools import files, toml_editing
-from tfwright.vault import links, reach
+from tfwright.vault import links, lock, reach
 from tfwright.vault.origins import Origins
 
 SUBSTITUTES = ("fetch", "substitutes")
@@ -102,25 +103,21 @@ def _lines(path: Path, recipe: Recipe, name: str) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class ArchiveChange:
-    """How the archives of two commits differ; by rule's name."""
+def compared(
+    old: Rules | None, new: Rules | None, job: RecipeJob, locked: Path | None
+) -> Iterator[PortedPin]:
+    """List the archives that are new, changed or gone, and those that no server has any more.
 
-    unchanged: int
-    changed: tuple[str, ...]
-    """Pinned by both, to other bytes."""
-    new: tuple[str, ...]
-    gone: tuple[str, ...]
-    lost: tuple[str, ...]
-    """Among the new and changed ones, those that no source gives any more."""
-
-
-def compared(old: Rules, new: Rules, job: RecipeJob) -> ArchiveChange:
-    """Compare what two commits pin, and ask for what only the new one pins."""
+    What the old lock file knows the target not to need, the new one does not need either.
+    """
+    if old is None or new is None:
+        yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")
+        return
     # By checksum: upstream renames rules, and moves URLs, without another archive.
     before, after = (
         {rule.sha256: rule for rule in rules.repositories if rule.sha256} for rules in (old, new)
     )
+    yield PortedPin("archive", "unchanged", "fits", str(len(before.keys() & after.keys())))
     fresh = [rule for sha256, rule in after.items() if sha256 not in before]
     names_before = {rule.name for rule in before.values()}
     names_after = {rule.name for rule in after.values()}
@@ -132,12 +129,22 @@ def compared(old: Rules, new: Rules, job: RecipeJob) -> ArchiveChange:
     # Nothing is downloaded for that.
     pairs = [(archive, origins) for archive in wanted]
     rows = links.report(pairs, external.store(job.job), job.listener.progress, deep=False)
-    lost = [row.name for row in rows if not (row.kept or row.left)]
-    return ArchiveChange(
-        unchanged=len(before.keys() & after.keys()),
-        changed=tuple(sorted(fresh_names & names_before)),
-        new=tuple(sorted(fresh_names - names_before)),
-        gone=tuple(sorted(names_before - names_after)),
-        # A rule may pin one archive for each platform.
-        lost=tuple(dict.fromkeys(lost)),
+    # A rule may pin one archive for each platform.
+    lost = dict.fromkeys(row.name for row in rows if not (row.kept or row.left))
+    known = lock.read(locked).archives if locked else ()
+    unneeded = {name for entry in known if entry.needed is False for name in entry.names}
+    found: tuple[tuple[str, State, Sequence[str]], ...] = (
+        ("changed", "look", sorted(fresh_names & names_before)),
+        ("new", "look", sorted(fresh_names - names_before)),
+        ("gone", "fits", sorted(names_before - names_after)),
+        # Bazel wants only some of them, so that a missing one need not stop the build.
+        ("from no source on this host", "look", [name for name in lost if name not in unneeded]),
+        (
+            "from no source, and not needed by the old target",
+            "fits",
+            sorted(unneeded.intersection(lost)),
+        ),
     )
+    for name, state, names in found:
+        if names:
+            yield PortedPin("archive", name, state, ", ".join(names))

@@ -39,7 +39,6 @@ from tfwright.rules.tree_files import TreeBazel
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
-from tfwright.vault import lock
 
 
 @dataclass(frozen=True)
@@ -197,7 +196,7 @@ class _Porting:
         judged = list(self._substitutes(before, after))
         yield from self._patches(self._with_substitutes(tried, repository))
         yield from judged
-        yield from _archives(self.new, before, after, self.old.locked)
+        yield from archives.compared(before, after, self.new, self.old.locked)
         yield from self._requirements(texts)
         for test in new.recipe.verify.tests:
             if not held.text(f"{source.commit}:{test}"):
@@ -424,31 +423,3 @@ def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
     wanted = exact or ("" if limits.least else proven)
     sure = version == wanted if wanted else bool(limits.least)
     return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
-
-
-def _archives(
-    job: RecipeJob, old: Rules | None, new: Rules | None, locked: Path | None
-) -> Iterator[PortedPin]:
-    """List the archives that are new, changed or gone, and those that no server has any more.
-
-    What the old lock file knows the target not to need, the new one does not need either.
-    """
-    if old is None or new is None:
-        yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")
-        return
-    change = archives.compared(old, new, job)
-    yield PortedPin("archive", "unchanged", "fits", str(change.unchanged))
-    known = lock.read(locked).archives if locked else ()
-    unneeded = {name for entry in known if entry.needed is False for name in entry.names}
-    idle = sorted(unneeded.intersection(change.lost))
-    found: tuple[tuple[str, State, Sequence[str]], ...] = (
-        ("changed", "look", change.changed),
-        ("new", "look", change.new),
-        ("gone", "fits", change.gone),
-        # Bazel wants only some of them, so that a missing one need not stop the build.
-        ("from no source on this host", "look", [name for name in change.lost if name not in idle]),
-        ("from no source, and not needed by the old target", "fits", idle),
-    )
-    for name, state, names in found:
-        if names:
-            yield PortedPin("archive", name, state, ", ".join(names))

@@ -9,11 +9,10 @@ own tarball, a source package of Debian the release of its author.
 import re
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from tfwright.documents.names import PACKAGE_URL
 from tfwright.errors import SupplyError, ToolError
@@ -93,29 +92,12 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
 
 def _copied(archive: Path, member: str, target: Path) -> bool:
     """Copy a member of an archive, if it has it; no path of the archive is written to."""
-    # A wheel or a zip from pip, a .tgz from npm. The log, which is next to it, is neither.
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped:
-            if member not in zipped.namelist():
-                return False
-            with zipped.open(member) as stream:
-                _copy(stream, target)
-                return True
-    if unpacking.is_tar(archive):
-        with unpacking.open_tar(archive) as tarred:
-            # Not extractall(): a hostile archive may name paths outside of the folder, and devices.
-            for info in unpacking.members(tarred):
-                content = tarred.extractfile(info) if info.isfile() else None
-                if info.name == member and content:
-                    _copy(content, target)
-                    return True
+    for name, _, opened in unpacking.contents(archive):
+        if name == member:
+            with opened() as stream, target.open("wb") as output:
+                output.writelines(files.pieces(stream.read, LARGEST_MEMBER))
+            return True
     return False
-
-
-def _copy(stream: IO[bytes], target: Path) -> None:
-    """Copy no more than a file may have."""
-    with target.open("wb") as output:
-        output.writelines(files.pieces(stream.read, LARGEST_MEMBER))
 
 
 def _client(name: str) -> str:

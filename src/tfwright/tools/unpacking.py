@@ -10,9 +10,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO, Self, cast
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import disk
@@ -150,13 +151,26 @@ def open_tar(archive: Path) -> tarfile.TarFile:
     return tarfile.open(archive, tarinfo=_counting())
 
 
-def is_tar(path: Path) -> bool:
-    """Tell whether a file begins as a tar in any compression."""
+def contents(archive: Path) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]]:
+    """Yield the plain files of a zip or tar file: name, size in bytes, and a way to open each.
+
+    A file that does not begin as either has none. `reading` knows what is raised for a damaged one.
+    """
+    # The content decides: a file that is kept under its checksum has no ending.
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            for entry in zipped.infolist():
+                yield entry.filename, entry.file_size, partial(zipped.open, entry)
+        return
     try:
-        open_tar(path).close()
+        packed = open_tar(archive)
     except BROKEN:
-        return False
-    return True
+        return
+    with packed:
+        for member in members(packed):
+            if member.isfile():
+                opened = cast("Callable[[], IO[bytes]]", partial(packed.extractfile, member))
+                yield member.name, member.size, opened
 
 
 def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

@@ -158,6 +158,11 @@ class LockedRequirement(Entry):
     hashes: Annotated[tuple[Sha256, ...], Field(min_length=1)]
     """Of the files that pip may choose."""
 
+    @property
+    def pin(self) -> str:
+        """As a recipe pins it, without checksums."""
+        return f"{self.name}=={self.version}"
+
     def __str__(self) -> str:
         return f"requirement {self.name}"
 

@@ -4,9 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from packaging.requirements import Requirement as Parsed
-from packaging.utils import canonicalize_name
-
+from tfwright.documents.names import EXACT_PIN
 from tfwright.documents.recipe import BazelTable, Recipe, SubstituteTable
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.tools import files
@@ -25,11 +23,13 @@ from tfwright.vault.lock import (
 def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
     """Return requirements with the hashes that a lock has for them: pip takes nothing else."""
     locked = lock.requirements if lock else ()
-    known = {_pin(entry.name, entry.version): entry.hashes for entry in locked}
+    known = {packages.pin_of(entry.pin): entry.hashes for entry in locked}
     # Hashes that the recipe itself states come first: pip would accept either of two sets. With one
     # hash pip insists on hashes for every requirement.
     return [
-        line if "--hash" in line else " --hash=sha256:".join((line, *known.get(_pin_of(line), ())))
+        line
+        if "--hash" in line
+        else " --hash=sha256:".join((line, *known.get(packages.pin_of(line), ())))
         for line in requirements
     ]
 
@@ -82,8 +82,8 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
 
 def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
-    locked = {_pin(entry.name, entry.version) for entry in lock.requirements}
-    wanted = {_pin_of(line) for line in requirements}
+    locked = {packages.pin_of(entry.pin) for entry in lock.requirements}
+    wanted = set(map(packages.pin_of, requirements))
     idle = (f"requirement {pin} is in the lock, and not wanted any more" for pin in locked - wanted)
     return [
         *sorted(f"requirement {pin} is wanted, and not in the lock" for pin in wanted - locked),
@@ -96,11 +96,14 @@ def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement
     # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The project's
     # canonical name joins them.
     brought = {packages.project(path): files.sha256(path) for path in folder.iterdir()}
+    found = filter(None, map(EXACT_PIN.match, wanted))
     return tuple(
         LockedRequirement(
-            name=pin.name, version=version, hashes=(brought[canonicalize_name(pin.name)],)
+            name=pin["name"],
+            version=pin["version"],
+            hashes=(brought[packages.name_of(pin["name"])],),
         )
-        for pin, version in map(_parsed, wanted)
+        for pin in found
     )
 
 
@@ -139,18 +142,3 @@ def toolkit(table: ToolkitTable) -> tuple[LockedPackage, ...]:
         for _, pins in packages.ways()
         for name, sha256 in pins.items()
     )
-
-
-def _parsed(line: str) -> tuple[Parsed, str]:
-    """Return an exact pin, and its version."""
-    parsed = Parsed(line.partition(" --hash")[0])
-    return parsed, str(parsed.specifier).removeprefix("==")
-
-
-def _pin_of(line: str) -> str:
-    parsed, version = _parsed(line)
-    return _pin(parsed.name, version)
-
-
-def _pin(name: str, version: str) -> str:
-    return f"{canonicalize_name(name)}=={version}"

@@ -146,6 +146,9 @@ class Supply:
     """Checksum of each file that is in the vault now = the kind of source that gave it."""
     missing: tuple[Missing, ...]
 
+    def __add__(self, later: "Supply") -> "Supply":
+        return Supply({**self.ways, **later.ways}, (*self.missing, *later.missing))
+
     def notes(self, unmet: Collection[str] = ()) -> Iterator[str]:
         """Say it in a few sentences; nothing if nothing was wanted.
 

@@ -3,7 +3,6 @@
 An archive may hold rules that declare more: they are read once the archive is there.
 """
 
-import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -43,15 +42,15 @@ class Suppliers:
     """What chooses among the files that rules list."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Reached:
     """What the rules of a tree lead to, and what of it could be obtained."""
 
     rules: Rules
     supply: Supply
-    asked: Mapping[Clone, Path | TfwrightError]
+    asked: dict[Clone, Path | TfwrightError]
     """The commits that rules clone: the repository that holds each, or why none does."""
-    unread: tuple[Load, ...] = ()
+    unread: Sequence[Load] = ()
     """Loads of archives and commits that are here, and have no such file."""
 
     @property
@@ -165,32 +164,24 @@ def bring(
     followed = dict[Nested | Load, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
-        supply, asked = reached.supply, dict(reached.asked)
-        before = {*supply.ways, *(missing.wanted.sha256 for missing in supply.missing)}
+        before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
         archives = wanted(reached.rules, tables, lock)
-        brought = suppliers.obtain([one for one in archives if one.sha256 not in before])
+        reached.supply += suppliers.obtain([one for one in archives if one.sha256 not in before])
         for commit in clones(reached.rules, lock):
-            if commit not in asked:
+            if commit not in reached.asked:
                 try:
-                    asked[commit] = suppliers.clone(commit)
+                    reached.asked[commit] = suppliers.clone(commit)
                 except (SupplyError, RecipeError) as fault:
-                    asked[commit] = fault
-        missing = (*supply.missing, *brought.missing)
-        reached = Reached(reached.rules, Supply({**supply.ways, **brought.ways}, missing), asked)
-        more = {}
-        for way in reached.rules.ways:
-            # Each round has fewer of them to read.
-            if way not in followed and (
-                behind := _behind(way, reached, tables, store, suppliers.readings)
-            ):
-                more[way] = behind
-        followed.update(more)
-        rules = repositories.joined(found, followed)
-        rules = listings.chosen(rules, environment, content)
+                    reached.asked[commit] = fault
+        # Each round has fewer of them to read.
+        unread = [way for way in reached.rules.ways if way not in followed]
+        more = {way: _behind(way, reached, tables, store, suppliers.readings) for way in unread}
+        followed |= {way: behind for way, behind in more.items() if behind}
+        rules = listings.chosen(repositories.joined(found, followed), environment, content)
         # A list of files that was brought names more as well.
-        if not more and {*rules.repositories} <= {*reached.rules.repositories}:
+        if not any(more.values()) and {*rules.repositories} <= {*reached.rules.repositories}:
             break
-        reached = replace(reached, rules=rules)
+        reached.rules = rules
     here = set()
     for repository in reached.rules.repositories:
         table = tables.get(repository.name)
@@ -198,8 +189,8 @@ def bring(
         if sha256 in reached.supply.ways or repository.clone in reached.clones:
             here.add(repository.name)
     loads = reached.rules.loads
-    unread = (load for load in loads if load not in followed and load.archive in here)
-    return replace(reached, unread=tuple(unread))
+    reached.unread = [load for load in loads if load not in followed and load.archive in here]
+    return reached
 
 
 def _listing(store: Store, sha256: str) -> bytes | None:
@@ -327,33 +318,16 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     found: dict[str, str] = {}
     left = MOST_RULES
     with suppress(SupplyError), unpacking.reading(archive.name):
-        for member, content in _members(archive):
+        for member, size, opened in unpacking.contents(archive):
             path = member.removeprefix("./")
             inner = path.removeprefix(beginning)
-            if path.startswith(beginning) and relevant(inner):
-                found[inner] = content().decode("utf-8", "replace")
+            # A file of rules is small: larger members are not even unpacked.
+            if size <= LONGEST_FILE and path.startswith(beginning) and relevant(inner):
+                with opened() as stream:
+                    found[inner] = stream.read().decode("utf-8", "replace")
                 left -= len(found[inner])
             # A small archive may unpack to more than the memory.
             if left < 0:
                 return {}
         return found
     return {}
-
-
-def _members(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the files of a tar or zip file that may hold rules, with a way to read each.
-
-    A file of rules is small: larger members are not even unpacked.
-    """
-    # The content decides: the vault keeps every file under its checksum, without an ending.
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped:
-            for entry in zipped.infolist():
-                if entry.file_size <= LONGEST_FILE:
-                    yield entry.filename, partial(zipped.read, entry)
-        return
-    with unpacking.open_tar(archive) as packed:
-        for member in unpacking.members(packed):
-            small = member.isfile() and member.size <= LONGEST_FILE
-            if small and (stream := packed.extractfile(member)):
-                yield member.name, stream.read

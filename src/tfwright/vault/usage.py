@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from packaging.utils import canonicalize_name
-
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import file_of
 from tfwright.documents.recipe import Recipe
@@ -51,11 +49,6 @@ class VaultEntry:
     """Each way in which a recipe may say that it needs this."""
     file: Path | None = None
     """What the digest, which is the directory's name, belongs to."""
-
-    @property
-    def parts(self) -> list[Path]:
-        """Its files."""
-        return [path for path, _ in trees.files_below(self.path)]
 
     @property
     def size(self) -> int:
@@ -200,7 +193,7 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     keys = _named([files.text(file) for file in (own_file, *recipe.documents)] + records)
     verify = recipe.verify
     # Packages of pip are kept under digests that a recipe without hashes does not know.
-    pins = map(_pin, (*recipe.host.requirements, *verify.requirements, *verify.plugins))
+    pins = map(packages.pin_of, (*recipe.host.requirements, *verify.requirements, *verify.plugins))
     own = {
         f"bazel {recipe.bazel.version}",
         _venv(recipe.host.requirements),
@@ -228,13 +221,8 @@ def _named(texts: Iterable[str]) -> frozenset[str]:
     )
 
 
-def _pin(line: str) -> str:
-    name, _, version = line.partition(" ")[0].partition("==")
-    return f"{canonicalize_name(name.partition('[')[0])}=={version}"
-
-
 def _venv(requirements: Iterable[str]) -> str:
-    return "venv of " + ", ".join(sorted(map(_pin, requirements)))
+    return "venv of " + ", ".join(sorted(map(packages.pin_of, requirements)))
 
 
 def _stores(vault: Path) -> list[Path]:
@@ -276,7 +264,7 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
             yield _leftover(path)
     for file in packages.kept(store):
         found = _PACKAGE.fullmatch(file.name)
-        pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
+        pin = packages.pin_of(f"{found['name']}=={found['version']}") if found else file.name
         # Locks name the checksum, recipes the pin.
         yield replace(_entry(PACKAGE, file.parent, file, pin), name=file.name)
     for path in sorted((store / "pythons").glob("*/")):

@@ -180,7 +180,6 @@ def calls(job: RecipeJob, *names: str) -> Invocation:
         job=job,
         table=recipe.compile,
         release=recipe.source.release,
-        version=recipe.bazel.version,
         binary=Path("bazel"),
         options=options(*names),
         python=PYTHON,

@@ -261,12 +261,9 @@ def test_trees_that_repeat_each_other_are_not_listed_to_their_end(
     kind, mode = "blob", "100644"
     # Ten billion files in eleven objects.
     for _ in range(10):
-        (tmp_path / "tree").write_text(
-            "".join(f"{mode} {kind} {name}\t{number}\n" for number in range(10)), "utf-8"
-        )
-        with (tmp_path / "tree").open("rb") as given:
-            made = program.collect(GitRepository(repository).command("mktree"), given)
-        name, kind, mode = made.printed.decode().strip(), "tree", "040000"
+        files = [f"{mode} {kind} {name}\t{number}" for number in range(10)]
+        made = GitRepository(repository).collect("mktree", lines=files)
+        name, kind, mode = made.decode().strip(), "tree", "040000"
     with fails(SupplyError, "1,000,000"):
         GitRepository(repository).entries(name)
 
@@ -277,11 +274,9 @@ def test_a_commit_without_a_date_that_a_calendar_knows_is_refused(
 ) -> None:
     repository = tmp_path / "r.git"
     run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
-    (tmp_path / "tree").write_text("", "utf-8")
-    with (tmp_path / "tree").open("rb") as given:
-        tree = program.collect(GitRepository(repository).command("mktree"), given)
+    tree = GitRepository(repository).collect("mktree")
     (tmp_path / "commit").write_text(
-        f"tree {tree.printed.decode().strip()}\n"
+        f"tree {tree.decode().strip()}\n"
         f"author A <a> 1 +0000\ncommitter A <a> {date} +0000\n\nMessage\n",
         "utf-8",
     )

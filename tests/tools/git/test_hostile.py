@@ -231,10 +231,7 @@ def test_what_commands_ask_of_a_server_is_bounded_too(serve: Serve, store: Path)
 def test_a_branch_that_only_ends_as_the_wanted_one_is_not_it(tmp_path: Path) -> None:
     repository = tmp_path / "r.git"
     GitRepository(tmp_path).run("init", "--quiet", "--bare", str(repository))
-    (tmp_path / "empty").write_bytes(b"")
-    with (tmp_path / "empty").open("rb") as given:
-        tree = program.collect(GitRepository(repository).command("mktree"), given)
-    name = tree.printed.decode().strip()
+    name = GitRepository(repository).collect("mktree").decode().strip()
     GitRepository(repository).run("update-ref", "refs/x/refs/heads/main", name)
     with fails(SupplyError, "main"):
         Remote(tmp_path, f"file://{repository}").head("main")

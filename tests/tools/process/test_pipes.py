@@ -35,28 +35,3 @@ def test_a_file_is_read_and_another_is_written(tmp_path: Path) -> None:
     with (tmp_path / "given").open("rb") as given, (tmp_path / "into").open("wb") as into:
         ended = pipes.collect(Command(("cat",), tmp_path, PATH), given, into)
     assert (ended.printed, (tmp_path / "into").read_text("utf-8")) == (b"", "text")
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "status", "complaint"),
-    [
-        ("echo a", "cat", 0, ""),
-        ("echo bad >&2; exit 2", "cat", 2, "bad\n"),
-        ("echo a", "cat >&2; exit 4", 4, "a\n"),
-    ],
-)
-def test_of_two_programs_the_one_that_failed_is_told_of(
-    tmp_path: Path, first: str, second: str, status: int, complaint: str
-) -> None:
-    with (tmp_path / "into").open("wb") as into:
-        ended = pipes.through(shell(first, tmp_path), shell(second, tmp_path), into)
-    assert (ended.status, ended.complaint) == (status, complaint)
-
-
-def test_a_program_that_complains_at_length_stops_neither(tmp_path: Path) -> None:
-    # More than a pipe holds, before the first byte for the second program.
-    complaining = "head -c 300000 /dev/zero | tr '\\0' x >&2; echo done; exit 3"
-    with (tmp_path / "into").open("wb") as into:
-        ended = pipes.through(shell(f"({complaining})", tmp_path), shell("cat", tmp_path), into)
-    assert (ended.status, len(ended.complaint)) == (3, 300000)
-    assert (tmp_path / "into").read_text("utf-8") == "done\n"

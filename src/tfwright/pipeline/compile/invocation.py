@@ -45,8 +45,6 @@ class Invocation:
     job: Job
     table: CompileTable
     release: Release
-    version: str
-    """Of Bazel."""
     binary: Path
     options: Options
     """What this Bazel understands."""
@@ -70,21 +68,14 @@ class Invocation:
     """None for the recipe's own."""
 
     @classmethod
-    def of(  # noqa: PLR0913, PLR0917 each is a fact of its own
-        cls,
-        job: Job,
-        table: CompileTable,
-        version: str,
-        inputs: Inputs,
-        tree: Tree,
-        configured: Configured,
+    def of(
+        cls, job: Job, table: CompileTable, inputs: Inputs, tree: Tree, configured: Configured
     ) -> "Invocation":
         """Return how a stage calls Bazel once everything before it has been made."""
         return cls(
             job=job,
             table=table,
             release=tree.release,
-            version=version,
             binary=inputs.bazel.path,
             # Asked of the binary itself: which flags a version
             # has changed from release to release.

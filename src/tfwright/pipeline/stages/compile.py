@@ -55,7 +55,7 @@ def run(
     from tfwright.pipeline.external import record_repositories
     from tfwright.tools.bazel.output import built_files
 
-    bazel = Invocation.of(job, table, pinned.version, inputs, tree, configured)
+    bazel = Invocation.of(job, table, inputs, tree, configured)
     client = bazel.client
     _prepare(job, bazel, host)
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
@@ -213,7 +213,6 @@ def steps(
         job=job,
         table=table,
         release=source.release,
-        version=pinned.version,
         binary=binary,
         options=known,
         python=fetched.python if fetched and has_programs else Path("@PYTHON@"),

@@ -25,7 +25,7 @@ from tfwright.tools.cache.store import (
     Seal,
     reason,
 )
-from tfwright.tools.cache.usage import Tally
+from tfwright.tools.cache.usage import CacheUse
 
 LAID_OUT = ".json"
 """Suffix of the file, next to the directory, that says which entries were laid out in it, and how
@@ -46,7 +46,7 @@ class PrivateCache:
 
         Bazel before 2.2 has a `flat` directory, later ones folders for entries and for blobs.
         """
-        self.tally = Tally()
+        self.use = CacheUse(toolchain=seal.toolchain)
         self.seal = seal
         self.folder = place / seal.toolchain
         self.spoiled = False
@@ -101,12 +101,12 @@ class PrivateCache:
                 # Bazel takes a file's digest before the action that reads it: where the file
                 # changed in between, the result belongs to other sources than its entry says.
                 if json_text.record(self._record).get("tree") != self._sources():
-                    self.tally.fault("the tree changed while Bazel ran")
+                    self.use.fault("the tree changed while Bazel ran")
                     added.clear()
                 for action, payload in sorted(added.items()):
                     self._take(action, payload)
         except OSError as fault:
-            self.tally.fault(reason(fault))
+            self.use.fault(reason(fault))
         with suppress(OSError):
             files.remove(self.folder)
             files.remove(self._record)
@@ -114,8 +114,8 @@ class PrivateCache:
         used = {sha256 for action in read for sha256 in self._entries[action]}
         for action in read:
             self._store.use_entry(self.seal.toolchain, action)
-            self.tally.count("lookups")
-            self.tally.count("hits")
+            self.use.lookups += 1
+            self.use.hits += 1
         for sha256 in self._laid:
             self._store.refresh(sha256, used=sha256 in used)
         self._store.remember(self.seal, (*self._laid, *self._adopted))
@@ -192,9 +192,9 @@ class PrivateCache:
 
     def _take(self, action: str, payload: bytes) -> None:
         """Take the result of an action that Bazel ran, with its files."""
-        self.tally.count("lookups")
+        self.use.lookups += 1
         if action in self._refused:
-            self.tally.fault(self._refused[action])
+            self.use.fault(self._refused[action])
         try:
             for blob in self._store.files_of(messages.action_result(payload)):
                 path = self._blob_link(blob.sha256)
@@ -211,10 +211,10 @@ class PrivateCache:
                 self._adopted.add(blob.sha256)
             self._store.keep_entry(self.seal.toolchain, action, self.seal.add(action, payload))
         except FAULTS as fault:
-            self.tally.fault(reason(fault))
+            self.use.fault(reason(fault))
         else:
             self.actions.append(action)
-            self.tally.count("stored")
+            self.use.stored += 1
 
     def _sources(self) -> str:
         """Return a digest of the state of all files of the tree. Raises OSError."""

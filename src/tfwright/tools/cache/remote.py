@@ -33,7 +33,7 @@ from tfwright.tools.cache.store import (
     Seal,
     reason,
 )
-from tfwright.tools.cache.usage import Tally
+from tfwright.tools.cache.usage import CacheUse
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -65,7 +65,7 @@ class ServerFaultError(MissError):
 class RemoteCache:
     """The server's cache of one recipe and toolchain."""
 
-    def __init__(self, url: str, recipe: str, store: CacheStore, seal: Seal, tally: Tally) -> None:
+    def __init__(self, url: str, recipe: str, store: CacheStore, seal: Seal, use: CacheUse) -> None:
         """Take the server's base url, perhaps with user and password; nothing is asked yet."""
         import urllib3
 
@@ -81,7 +81,7 @@ class RemoteCache:
         self._name = seal.key(recipe)
         self._store = store
         self._seal = seal
-        self._tally = tally
+        self._use = use
         self._lock = threading.Lock()
         self._strikes = 0
         self._lost = 0.0
@@ -161,9 +161,9 @@ class RemoteCache:
             try:
                 act(name)
             except FAULTS as fault:
-                self._tally.fault(reason(fault))
-                if isinstance(fault, ServerFaultError):
-                    with self._lock:
+                with self._lock:
+                    self._use.fault(reason(fault))
+                    if isinstance(fault, ServerFaultError):
                         self._strikes += 1
                         self._lost += time.monotonic() - begun
                 return False

@@ -1,6 +1,5 @@
 """What the cache did for builds: counted while one runs, and kept as lines of JSON next to it."""
 
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ class CacheUse(BaseModel):
     """How the cache took part in a build."""
 
     # Every build imports this, and few read or write one.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     toolchain: str
     """The digest that keeps entries of other toolchains apart."""
@@ -33,6 +32,10 @@ class CacheUse(BaseModel):
     """Actions whose results were added."""
     faults: dict[str, int] = {}
     """What went wrong, and became a miss: what happened = how often."""
+
+    def fault(self, what: str) -> None:
+        """Count something that went wrong."""
+        self.faults[what] = self.faults.get(what, 0) + 1
 
     def plus(self, later: "CacheUse") -> "CacheUse":
         """Return the use of two runs of one build together."""
@@ -54,31 +57,6 @@ class CachedBuild(BaseModel):
     finished: Annotated[float, Field(ge=0, lt=253_402_300_800)]
     """Seconds since 1970, before the year 10000, where calendars end."""
     use: CacheUse
-
-
-class Tally:
-    """Counts while several threads work."""
-
-    def __init__(self) -> None:
-        """Begin at nothing."""
-        self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter()
-        self._faults: Counter[str] = Counter()
-
-    def count(self, name: str) -> None:
-        """Count a lookup, hit or stored entry."""
-        self._counts[name] += 1
-
-    def fault(self, what: str) -> None:
-        """Count something that went wrong."""
-        with self._lock:
-            self._faults[what] += 1
-
-    def use(self, toolchain: str) -> CacheUse:
-        """Return the figures so far."""
-        return CacheUse(
-            toolchain=toolchain, faults=dict(sorted(self._faults.items())), **self._counts
-        )
 
 
 def add(root: Path, build: CachedBuild) -> None:

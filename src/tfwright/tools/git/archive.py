@@ -1,17 +1,18 @@
 """Archives made from a git mirror: those of forges, bit for bit, and packed commits."""
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, get_args
 
 from tfwright.errors import SupplyError, ToolError
-from tfwright.tools.git import transport
-from tfwright.tools.git.mirror import Origin, place
+from tfwright.tools.git import mirror as mirrors
+from tfwright.tools.git import program
+from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
-from tfwright.tools.process import file_lock, pipes
-from tfwright.tools.process.command import SYSTEM_PATH, Command
+from tfwright.tools.process.command import SYSTEM_PATH
 
 CALIFORNIA, UTC = "America/Los_Angeles", "UTC"
 """The time zones in which GitHub, and other forges, write the file times of a zip."""
@@ -44,7 +45,7 @@ _GITLABS = tuple(
     for host in (r"(?:.*/)?(?P<host>gitlab\.[\w.-]+)", r"(?P<host>[\w.-]+)")
 )
 _FORMS: Mapping[str, Form] = {"tgz": "tar.gz", **{form: form for form in get_args(Form)}}
-COMPRESSORS: Mapping[Form, tuple[str, ...]] = {"tar.gz": ("gzip", "-n"), "tar.bz2": ("bzip2",)}
+COMPRESSORS: Mapping[Form, str] = {"tar.gz": "gzip -cn", "tar.bz2": "bzip2"}
 """What forges compress with. gzip's header then has neither name nor time."""
 LARGEST = 16 * 2**30
 """Bytes of all files of a commit that is packed. A few trees that repeat each other have any number
@@ -145,18 +146,9 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
                 f"{origin.local} is not a repository", remedy="Correct [mirrors] in the host file."
             )
         return origin.local
-    transport.insist_on_host(origin.address)
-    copy = place(store, f"{origin.address}#archives")
-    with file_lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
-        try:
-            repository = GitRepository(copy).make()
-            refs = f"+{ref}:refs/archives/{ref}"
-            transport.fetch(transport.fetching(repository, "--depth=1", origin.address, refs))
-        except ToolError as fault:
-            raise SupplyError(
-                f"{origin.address} does not give {ref}: {fault.what}",
-                remedy="Name another mirror in the host file: [mirrors].",
-            ) from fault
+    copy = mirrors.place(store, f"{origin.address}#archives")
+    with mirrors.held(copy, f"git fetch {origin.address}") as repository:
+        mirrors.bring_ref(repository, origin, ref, f"refs/archives/{ref}", "--depth=1")
     return copy
 
 
@@ -220,7 +212,7 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
 def pack_ref(
     layout: Layout, ref: str, mirror: Path, target: Path, paths: Sequence[str] = ()
 ) -> None:
-    """Let git pack a commit or tag, and another program compress what is not a zip.
+    """Let git pack a commit or tag, with another program that compresses what is not a zip.
 
     With `paths`, git's patterns, only what they match. Raises SupplyError as `regenerate` does.
     """
@@ -231,35 +223,26 @@ def pack_ref(
             f"{ref} of {mirror} has {size:,} bytes of files",
             remedy=f"Do not use this repository: no archive has more than {LARGEST:,}.",
         )
-    form = "zip" if layout.form == "zip" else "tar"
-    options = (f"--format={form}", f"--prefix={layout.prefix}", *(("-0",) if layout.stored else ()))
-    variables = {
-        "PATH": ":".join(SYSTEM_PATH),
-        # git writes a zip's file times in the local time zone.
-        "TZ": layout.zone,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_NO_LAZY_FETCH": "1",
-    }
-    argv = ("git", f"--git-dir={mirror}", "archive", *options, ref, "--", *paths)
-    packing = Command(argv, target.parent, variables, here=True)
+    # Another git would compress by its own zlib.
+    compressor = COMPRESSORS.get(layout.form)
+    name = (compressor or "").partition(" ")[0]
+    if name and not shutil.which(name, path=":".join(SYSTEM_PATH)):
+        raise SupplyError(f"{name} is not installed", remedy=f"Install {name}.")
+    settings = ("-c", f"tar.{layout.form}.command={compressor}") if compressor else ()
+    options = (f"--format={layout.form}", f"--prefix={layout.prefix}")
+    stored = ("-0",) if layout.stored else ()
+    argv = (*settings, "archive", *options, *stored, ref, "--", *paths)
+    # git writes a zip's file times in the local time zone.
+    packing = repository.command(*argv, env={"TZ": layout.zone})
     try:
         with target.open("wb") as output:
-            if compressor := COMPRESSORS.get(layout.form):
-                compressing = replace(packing, argv=compressor)
-                ended = pipes.through(packing, compressing, output)
-            else:
-                ended = pipes.collect(packing, into=output)
-    except FileNotFoundError as fault:
+            program.collect(packing, into=output)
+    except ToolError as fault:
         raise SupplyError(
-            f"{fault.filename} is not installed", remedy=f"Install {fault.filename}."
-        ) from fault
-    if ended.status != 0:
-        complaint = ended.complaint.strip().partition("\n")[0]
-        raise SupplyError(
-            f"{mirror} cannot give {ref}: {complaint}",
+            f"{mirror} cannot give {ref}: {fault.what.removeprefix('git failed: ')}",
             remedy="Fetch the whole repository into the mirror.",
-        )
+            evidence=fault.evidence,
+        ) from fault
 
 
 def write_blob(blob: str, mirror: Path, target: Path) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.errors import SupplyError, ToolError, invoke
-from tfwright.tools.git import mirror, transport
+from tfwright.errors import SupplyError, invoke
+from tfwright.tools.git import mirror
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
 
@@ -49,17 +49,7 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
                     f"{wanted.commit} of {wanted.remote} is not here",
                     remedy=f"Run '{invoke('fetch')}' once with a network.",
                 )
-            transport.insist_on_host(origin.address)
-            refs = f"+{wanted.commit}:{wanted.branch}"
-            try:
-                transport.fetch(transport.fetching(repository, origin.address, refs))
-            except ToolError as fault:
-                why = fault.what.removeprefix("git failed: ")
-                raise SupplyError(
-                    f"{origin.address} does not give {wanted.commit}: {why}",
-                    remedy="Name a mirror that has it in the host file: [mirrors].",
-                    evidence=fault.evidence,
-                ) from fault
+            mirror.bring_ref(repository, origin, wanted.commit, wanted.branch)
     return kept
 
 

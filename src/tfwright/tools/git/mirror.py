@@ -11,7 +11,15 @@ from pathlib import Path
 
 from tfwright.documents import filesystem
 from tfwright.documents.recipe import SourceTable
-from tfwright.errors import Evidence, RecipeError, SilentServerError, SupplyError, ToolError, invoke
+from tfwright.errors import (
+    Evidence,
+    RecipeError,
+    SilentServerError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+    invoke,
+)
 from tfwright.printable import listed, shell_word
 from tfwright.progress import Listener
 from tfwright.tools import files, trees
@@ -196,6 +204,26 @@ def _opened(mirror: Path) -> GitRepository:
     return repository
 
 
+def bring_ref(
+    repository: GitRepository, origin: Origin, wanted: str, ref: str, *options: str
+) -> None:
+    """Bring a commit or a name of a server into a repository, under a ref of its own.
+
+    Raises SupplyError if the server does not give it.
+    """
+    transport.insist_on_host(origin.address)
+    try:
+        transport.fetch(
+            transport.fetching(repository, *options, origin.address, f"+{wanted}:{ref}")
+        )
+    except ToolError as fault:
+        raise SupplyError(
+            f"{origin.address} does not give {wanted}: {_complaint(fault)}",
+            remedy="Name a mirror that has it in the host file: [mirrors].",
+            evidence=fault.evidence,
+        ) from fault
+
+
 def is_complete(repository: Path, pin: Pin) -> bool:
     """Tell whether a repository has the commit and all files that the pin wants of it.
 
@@ -280,28 +308,28 @@ class PinnedMirror(GitRepository):
         """Transfer what the mirror lacks, and note what that took."""
         pin, origin = self._pin, self._origin
         self.run("config", "remote.origin.url", origin.address)
-        if lacking(self, pin) == []:
+        if (absent := lacking(self, pin)) == []:
             return
         before, begun = size(self.path), time.monotonic()
         # The commit, then the wanted files that did not come with it.
         try:
             transport.insist_on_host(origin.address)
-            if lacking(self, pin) is None:
+            if absent is None:
                 self._bring_commit()
-            if wanted := lacking(self, pin):
-                self._bring_files(wanted)
+                absent = lacking(self, pin)
+            if absent:
+                self._bring_files(absent)
+                absent = lacking(self, pin)
         except (ToolError, SilentServerError) as fault:
             # A partial clone answers like a server that is broken; here it can be looked into.
             local = GitRepository(origin.local) if origin.local else None
             if local and local.exists() and (absent := lacking(local, pin)):
                 raise self._incomplete(absent) from fault
             raise SupplyError(
-                f"{pin} could not be fetched from {origin.address}: "
-                f"{fault.what.removeprefix('git failed: ')}",
+                f"{pin} could not be fetched from {origin.address}: {_complaint(fault)}",
                 remedy=f"{SILENT if isinstance(fault, SilentServerError) else REMEDY}.",
                 evidence=fault.evidence,
             ) from fault
-        absent = lacking(self, pin)
         if absent is None:
             raise SupplyError(
                 f"{pin} was not found at {origin.address}: the branch does not lead to it",
@@ -425,6 +453,10 @@ def _says(fault: ToolError, words: str) -> bool:
     return any(words in line for line in fault.evidence.lines)
 
 
+def _complaint(fault: TfwrightError) -> str:
+    return fault.what.removeprefix("git failed: ")
+
+
 BUNDLE_SIGNATURE = "# v2 git bundle"
 
 
@@ -452,27 +484,25 @@ def _header(commit: str) -> bytes:
     return f"{BUNDLE_SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode()
 
 
-def bundle_begins_with(bundle: Path, commit: str) -> bool:
-    """Tell whether a file begins as `pack` writes a bundle of this commit.
+def verify_bundle(bundle: Path, commit: str, scratch: Path, pin: Pin | None) -> None:
+    """Read a git bundle into an empty repository in `scratch`, which is made.
 
-    Other headers can switch on what git knows besides: a filter, after which it takes missing
-    objects for promised ones, or another form of ids.
+    Raises ToolError unless the file begins as `write_bundle` writes it, and holds what a pin wants
+    of the commit; without a pin, the commit with all its history.
     """
     header = _header(commit)
     with filesystem.open_file(bundle) as stream:
-        return stream.read(len(header)) == header
-
-
-def verify_bundle(bundle: Path, commit: str, scratch: Path, *, history: bool = False) -> None:
-    """Read a git bundle into an empty repository in `scratch`, which is made.
-
-    Raises ToolError unless the bundle holds the commit, or that with all its history.
-    """
+        # Other headers can switch on what git knows besides: a filter, after which it takes missing
+        # objects for promised ones, or another form of ids.
+        if stream.read(len(header)) != header:
+            raise ToolError(f"{bundle} does not begin as a bundle of {commit}", remedy=REMEDY)
     repository = GitRepository(scratch).make()
     repository.run("bundle", "unbundle", str(bundle))
     repository.run("cat-file", "-e", f"{commit}^{{commit}}")
-    if history:
+    if pin is None:
         insist_on_history(repository, commit)
+    elif lacking(repository, pin) != []:
+        raise ToolError(f"{bundle} lacks files of {commit}", remedy=REMEDY)
 
 
 def insist_on_history(repository: GitRepository, commit: str) -> None:

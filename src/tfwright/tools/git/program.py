@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tfwright.errors import Evidence, HostError, SupplyError, TfwrightError, ToolError, invoke
 from tfwright.tools import disk
@@ -111,22 +111,23 @@ def gitpython() -> Iterator[None]:
 
 
 def run(command: Command, most: int = pipes.LARGEST_OUTPUT) -> str:
-    """Run git to its end and return what it printed.
-
-    Raise ToolError with what it complained about, also if it prints more than `most` bytes.
-    """
-    return collect(command, most=most).printed.decode("utf-8", "surrogateescape")
+    """Run git to its end and return what it printed; raise as `collect`."""
+    return collect(command, most=most).decode("utf-8", "surrogateescape")
 
 
 def collect(
     command: Command,
-    given: IO[Any] | None = None,
+    lines: Iterable[str] = (),
     into: IO[bytes] | None = None,
     most: int = pipes.LARGEST_OUTPUT,
-) -> pipes.Collected:
-    """Run git to its end, with `given` for its input and `into` for its output; raise as `run`."""
+) -> bytes:
+    """Run git to its end, with lines for its input; return its output, or write it to a file.
+
+    Raises ToolError with what it complained about, SupplyError if it prints more than `most` bytes.
+    """
     try:
-        ended = pipes.collect(command, given, into, most)
+        with input_of(lines) as given:
+            ended = pipes.collect(command, given, into, most)
     except OSError as fault:
         raise unusable(fault) from fault
     if ended.cut:
@@ -137,7 +138,7 @@ def collect(
         )
     if ended.status != 0:
         raise failure(command, ended.status, ended.complaint.splitlines())
-    return ended
+    return ended.printed
 
 
 @contextmanager

@@ -162,10 +162,10 @@ class Remote:
             files.remove(scratch.path)
 
     def _bring_texts(self, into: GitRepository, commit: str, paths: Sequence[str]) -> None:
-        self._bring(into, "--depth=1", "--filter=blob:none", commit)
+        self._bring(into, ("--depth=1", "--filter=blob:none"), commit)
         listed = into.run("ls-tree", commit, "--", *paths)
         if ids := re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed):
-            self._bring(into, "--filter=blob:none", *ids)
+            self._bring(into, ("--filter=blob:none",), *ids)
 
     def commits(self, before: str, now: str) -> list[RemoteCommit]:
         """Return the commits after `before` up to `now`, newest first.
@@ -175,7 +175,7 @@ class Remote:
         """
         history = GitRepository(self._store / "history.git")
         try:
-            self._bring(history.make(), f"--depth={DEPTH}", "--filter=tree:0", now)
+            self._bring(history.make(), (f"--depth={DEPTH}", "--filter=tree:0"), now)
             history.run("merge-base", "--is-ancestor", before, now)
             options = (f"--max-count={DEPTH}", "--format=%H%x09%an%x09%s")
             printed = history.run("log", *options, f"{before}..{now}")
@@ -183,10 +183,8 @@ class Remote:
             return []
         return [RemoteCommit(*line.split("\t", 2)) for line in printed.split("\n") if line]
 
-    def _bring(self, into: GitRepository, *arguments: str) -> None:
-        """Transfer objects; the options come before the address, and the ids behind it."""
-        options = [each for each in arguments if each.startswith("--")]
-        ids = arguments[len(options) :]
+    def _bring(self, into: GitRepository, options: Sequence[str], *ids: str) -> None:
+        """Transfer objects."""
         transport.fetch(transport.fetching(into, *options, self._address, *ids))
 
 

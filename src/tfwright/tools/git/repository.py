@@ -94,8 +94,7 @@ class GitRepository:
         most: int = pipes.LARGEST_OUTPUT,
     ) -> bytes:
         """Run git with lines for its input, and return its output or write it to a file."""
-        with program.input_of(lines) as given:
-            return program.collect(self.command(*arguments), given, into, most).printed
+        return program.collect(self.command(*arguments), lines, into, most)
 
     def make(self) -> "GitRepository":
         """Make an empty repository here; one that is here already stays as it is."""

@@ -60,6 +60,10 @@ class FaultKind(Enum):
     """No host has that name."""
 
 
+SILENT = frozenset({FaultKind.UNREACHABLE, FaultKind.NO_SUCH_HOST})
+"""What no server answered, so that it says nothing about the file."""
+
+
 class RequestError(Exception):
     """A request that did not bring what was asked for."""
 
@@ -95,7 +99,9 @@ class RequestError(Exception):
                 for cause in chain
             )
             kind = FaultKind.NO_SUCH_HOST if unknown else FaultKind.UNREACHABLE
-            return cls(kind, f"the host cannot be reached: {why}")
+            late = isinstance(fault, requests.Timeout)
+            said = "the host did not answer in time" if late else "the host cannot be reached"
+            return cls(kind, f"{said}: {why}")
         # Every exception of requests is an OSError. InvalidURL and its like are ValueErrors too.
         if isinstance(fault, lower.HTTPError | OSError) and not isinstance(fault, ValueError):
             return cls(FaultKind.BROKEN, f"the connection broke: {why}")

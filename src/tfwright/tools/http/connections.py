@@ -21,6 +21,8 @@ from urllib3.response import HTTPResponse
 
 HEAD_SECONDS = 30.0
 """Time for the status line and all headers together, interim answers included."""
+MOST_HOSTS = MOST_KEPT = 64
+"""Hosts whose connections a session keeps, and how many of each."""
 
 
 @contextmanager
@@ -85,11 +87,12 @@ def _with_deadline(manager: PoolManager) -> PoolManager:
 
 
 class _Adapter(HTTPAdapter):
-    """Connects with a given trust; requests alone would trust its own list of authorities."""
+    """Trusts what the system does; requests alone would trust its own list of authorities."""
 
-    def __init__(self, trust: ssl.SSLContext) -> None:
-        self._trust = trust
-        super().__init__()
+    def __init__(self) -> None:
+        self._trust = ssl.create_default_context()
+        # Downloads of many threads share a session, and redirects of many hosts lead to one.
+        super().__init__(MOST_HOSTS, MOST_KEPT)
 
     def init_poolmanager(self, *sizes: Any, **options: Any) -> None:  # noqa: ANN401 as given
         super().init_poolmanager(*sizes, ssl_context=self._trust, **options)
@@ -122,14 +125,14 @@ def pool(**options: Any) -> PoolManager:  # noqa: ANN401 as given
     return _with_deadline(PoolManager(**options))
 
 
-def session(trust: ssl.SSLContext | None = None) -> requests.Session:
+def session() -> requests.Session:
     """Return a session that keeps its connections and takes proxies from the environment.
 
-    It trusts `trust`, or what the system does, and the authorities that $REQUESTS_CA_BUNDLE names.
-    It stores no cookies.
+    It trusts what the system does, and the authorities that $REQUESTS_CA_BUNDLE names. It stores no
+    cookies. Threads may share it.
     """
     made = _Session()
-    adapter = _Adapter(trust or ssl.create_default_context())
+    adapter = _Adapter()
     made.mount("https://", adapter)
     made.mount("http://", adapter)
     made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))

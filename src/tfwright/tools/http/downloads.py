@@ -2,13 +2,11 @@
 
 import math
 import re
-import ssl
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -129,17 +127,12 @@ def fetch(
     store and is not asked for again. `report` is called from this thread only. Ctrl-C stops at
     once. Raises HostError if the disk is full.
     """
-    transfers = [_Transfer(wanted, store.path(wanted.sha256), limits) for wanted in requests]
+    transfers = [_Transfer.of(wanted, store.path(wanted.sha256)) for wanted in requests]
     return _Run(transfers, limits).complete(report)
 
 
 def download(
-    url: str,
-    to: Path,
-    *,
-    report: Callable[[Progress], None] = SILENCE.progress,
-    pauses: tuple[float, ...] = PAUSES,
-    alternatives: bool = False,
+    url: str, to: Path, *, pauses: tuple[float, ...] = PAUSES, alternatives: bool = False
 ) -> str:
     """Download one file to `to`, whatever comes, and return its SHA-256.
 
@@ -152,7 +145,7 @@ def download(
         arrived = Path(folder, "file")
         limits = Limits(pauses=pauses)
         wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
-        (outcome,) = _Run([_Transfer(wanted, arrived, limits)], limits).complete(report)
+        (outcome,) = _Run([_Transfer.of(wanted, arrived)], limits).complete(SILENCE.progress)
         if not outcome.obtained:
             failure = outcome.failures[0]
             kind = SilentServerError if failure.silent else SupplyError
@@ -166,57 +159,20 @@ def download(
     return files.sha256(to)
 
 
+@dataclass
 class _Transfer:
-    """One file on its way into place: the url that has its turn, the progress, the outcome.
+    """One file on its way into place."""
 
-    One thread works on it at a time.
-    """
+    wanted: WantedFile
+    to: Path
+    total: int | None
+    """Bytes, as far as they are known."""
+    arrived: int = 0
+    outcome: DownloadOutcome | None = None
 
-    def __init__(self, wanted: WantedFile, to: Path, limits: Limits) -> None:
-        self.wanted, self.to = wanted, to
-        self.total, self.arrived = wanted.size, 0
-        self.partial: Partial | None = None
-        self.failures: list[Failure] = []
-        self.outcome: DownloadOutcome | None = None
-        self._limits = limits
-        self._urls = list(wanted.urls)
-        self._deferred: set[str] = set()
-        self._begin_url()
-
-    def _begin_url(self) -> None:
-        self.not_before = 0.0
-        # Later than any moment: no attempt at this url has failed to connect yet.
-        self.missed_at = math.inf
-        self._furthest = 0
-        # Not now: files wait for their turn at a server.
-        self._begun = self._grown_at = math.inf
-        self._pauses = iter(self._limits.pauses)
-
-    @property
-    def url(self) -> str:
-        """The url whose turn it is."""
-        return self._urls[0]
-
-    @property
-    def host(self) -> str:
-        """The server of that url; empty if there is none left, or it cannot be read."""
-        with suppress(IndexError, ValueError):
-            return urlsplit(self.url).netloc
-        return ""
-
-    def begin(self) -> "_Pace":
-        """Begin an attempt, and return how fast the server has to be."""
-        now = time.monotonic()
-        self._begun, self._grown_at = min(self._begun, now), min(self._grown_at, now)
-        if self.another_url() or self.wanted.alternatives:
-            end = self._begun + self._limits.deadline
-            return _Pace(self._limits.least_speed, self._limits.slow_seconds, end)
-        return _Pace(self._limits.least_speed, self._limits.last_seconds)
-
-    def another_url(self) -> bool:
-        """Tell whether a url is left that was not asked yet."""
-        # A url that was deferred offers nothing new: it gets the patience of the last one.
-        return any(url not in self._deferred for url in self._urls[1:])
+    @classmethod
+    def of(cls, wanted: WantedFile, to: Path) -> "_Transfer":
+        return cls(wanted, to, wanted.size)
 
     def largest(self, announced: int | None, space: int) -> int:
         """Return how many bytes the file may have, where a server announces so many.
@@ -239,55 +195,6 @@ class _Transfer:
                 f"at most {most:,} are accepted on this disk",
             )
         return most // 2 if announced is None else announced
-
-    def next_pause(self) -> float | None:
-        """Return how long to wait before this url is asked again.
-
-        None if it was asked often enough.
-        """
-        now = time.monotonic()
-        least = self._limits.least_speed * (now - self._grown_at)
-        # A server that cuts each answer still gives a large file, a piece at a time; with
-        # a byte an answer it would never end.
-        if self.arrived - self._furthest > least:
-            self._furthest = self.arrived
-            self._grown_at = now
-            self._pauses = iter(self._limits.pauses)
-        return next(self._pauses, None)
-
-    def defer(self, why: str) -> None:
-        """Ask the other urls first.
-
-        A url is deferred once: the slow one may be the only one that has the file.
-        """
-        if self.url in self._deferred or len(self._urls) == 1:
-            self.fail(why)
-            return
-        self._deferred.add(self.url)
-        self._urls.append(self._urls.pop(0))
-        self._begin_url()
-
-    def fail(self, why: str, *, silent: bool = False) -> None:
-        """Turn to the next url; without one, the file cannot be downloaded.
-
-        `silent` says that no server answered.
-        """
-        self.failures.append(Failure(self._urls.pop(0), why, silent))
-        if self._urls:
-            self._begin_url()
-        else:
-            self.conclude(obtained=False)
-
-    def conclude(self, *, obtained: bool, url: str | None = None) -> None:
-        """Close the file, and say what became of it."""
-        self.release()
-        self.outcome = DownloadOutcome(self.wanted, obtained, url, tuple(self.failures))
-
-    def release(self) -> None:
-        """Let other processes have the file."""
-        if self.partial:
-            self.partial.close()
-            self.partial = None
 
 
 @dataclass
@@ -356,69 +263,106 @@ class _Answer:
             self.raw.shutdown()
 
 
-@dataclass
 class _Host:
     """What this run learned about one server."""
 
-    busy: int = 0
-    heard_at: float = 0.0
-    rests_until: float = 0.0
-    gone: str = ""
-    """Why it is not asked again."""
+    def __init__(self, at_once: int) -> None:
+        self.slots = threading.Semaphore(at_once)
+        self.heard_at = self.rests_until = 0.0
+        self.gone = ""
+        """Why it is not asked again."""
+
+
+class _Visit:
+    """A url that is asked for a file, until it gives that or is given up."""
+
+    def __init__(self, url: str, host: _Host, limits: Limits, *, another: bool) -> None:
+        self.url, self.host = url, host
+        self.another = another
+        """Whether a url is left that was not asked yet."""
+        self._limits, self._pauses = limits, iter(limits.pauses)
+        # Later than any moment: nothing was asked yet, and no attempt has failed to connect.
+        self._begun = self._grown_at = self._missed_at = math.inf
+        self._furthest = 0
+
+    def pace(self, *, alternatives: bool) -> _Pace:
+        """Begin an attempt, and return how fast the server has to be."""
+        now, limits = time.monotonic(), self._limits
+        self._begun, self._grown_at = min(self._begun, now), min(self._grown_at, now)
+        if self.another or alternatives:
+            end = self._begun + limits.deadline
+            return _Pace(limits.least_speed, limits.slow_seconds, end)
+        return _Pace(limits.least_speed, limits.last_seconds)
+
+    def next_pause(self, arrived: int) -> float | None:
+        """Return how long to wait before it is asked again; None if it was asked often enough."""
+        now = time.monotonic()
+        # A server that cuts each answer still gives a large file, a piece at a time; with a byte an
+        # answer it would never end.
+        if arrived - self._furthest > self._limits.least_speed * (now - self._grown_at):
+            self._furthest, self._grown_at = arrived, now
+            self._pauses = iter(self._limits.pauses)
+        return next(self._pauses, None)
+
+    def note_silence(self, fault: RequestError) -> None:
+        """Give the server up that did not answer this file twice, nor any other one in between.
+
+        One without an address is not asked a second time.
+        """
+        missed_twice = self.host.heard_at <= self._missed_at < math.inf
+        if fault.kind is FaultKind.NO_SUCH_HOST or missed_twice:
+            self.host.gone = str(fault)
+        self._missed_at = time.monotonic()
+
+
+class _StoppedError(Exception):
+    """The run is over, and nobody waits for this file any more."""
 
 
 class _Run:
-    """All downloads of one call: threads that take files, and a main thread that watches them."""
+    """All downloads of one call: threads that bring files, and a main thread that watches them."""
 
     def __init__(self, transfers: Sequence[_Transfer], limits: Limits) -> None:
-        self.transfers = transfers
-        self.limits = limits
-        for transfer in transfers:
-            there = transfer.to.exists()
-            if there or not transfer.wanted.urls:
-                transfer.conclude(obtained=there)
+        self.transfers, self.limits = transfers, limits
         # The large ones first, so that none is left running alone at the end.
-        unfinished = [transfer for transfer in transfers if not transfer.outcome]
-        self.waiting = sorted(unfinished, key=lambda transfer: -(transfer.wanted.size or 0))
-        self.hosts: dict[str, _Host] = defaultdict(_Host)
-        self.turn = threading.Condition()
+        self.waiting = iter(sorted(transfers, key=lambda one: -(one.wanted.size or 0)))
+        urls = [url for one in transfers for url in one.wanted.urls]
+        self.hosts = {host: _Host(limits.per_host) for host in map(_host_of, urls)}
+        self.slots = threading.Semaphore(limits.at_once)
+        self.lock = threading.Lock()
         self.active: list[_Answer] = []
-        self.trust = ssl.create_default_context()
+        self.over = threading.Event()
         self.fault: BaseException | None = None
 
     def complete(self, report: Callable[[Progress], None]) -> list[DownloadOutcome]:
         """Run until every file has its outcome."""
-        count = min(self.limits.at_once, len(self.waiting))
-        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
-        try:
-            for thread in threads:
-                thread.start()
-            over = False
-            # Reported at least once, also where all came before the first look.
-            while not over:
-                with self.turn:
-                    # Each tick, to report the progress and to find servers that are too slow.
-                    if not self._over():
-                        self.turn.wait(TICK)
-                    for answer in self.active:
-                        answer.cut_if_slow()
-                over = self._over()
-                report(self._progress())
-        except BaseException as fault:
-            self._stop(fault)
-            raise
-        finally:
-            deadline = time.monotonic() + GRACE
-            for thread in threads:
-                thread.join(max(0.0, deadline - time.monotonic()))
-            for transfer in self.waiting:
-                transfer.release()
+        from tfwright.tools.http import connections
+
+        with connections.session() as self.session:
+            # More than may ask at once: most of them wait, for a slot or for a server that rests.
+            count = min(self.limits.at_once * 4, len(self.transfers))
+            threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+            try:
+                for thread in threads:
+                    thread.start()
+                over = not threads
+                # Reported at least once, also where all came before the first look.
+                while not over:
+                    over = self.over.wait(TICK)
+                    with self.lock:
+                        for answer in self.active:
+                            answer.cut_if_slow()
+                    report(self._progress())
+            except BaseException as fault:
+                self._stop(fault)
+                raise
+            finally:
+                deadline = time.monotonic() + GRACE
+                for thread in threads:
+                    thread.join(max(0.0, deadline - time.monotonic()))
         if self.fault:
             raise self.fault
         return [transfer.outcome for transfer in self.transfers if transfer.outcome]
-
-    def _over(self) -> bool:
-        return self.fault is not None or all(transfer.outcome for transfer in self.transfers)
 
     def _progress(self) -> Progress:
         """Sum up what this run transfers, without the files that were there or have failed."""
@@ -438,95 +382,130 @@ class _Run:
 
     def _stop(self, fault: BaseException) -> None:
         """Make every thread end, also those that wait for bytes."""
-        with self.turn:
+        with self.lock:
             self.fault = self.fault or fault
+            self.over.set()
             for answer in self.active:
                 answer.cut()
-            self.turn.notify_all()
+
+    def _pause(self, seconds: float) -> None:
+        if self.over.wait(max(0.0, seconds)):
+            raise _StoppedError
 
     def _work(self) -> None:
-        """Take files as long as there are any; an error that concerns all of them ends the run."""
-        from tfwright.tools.http import connections
-
+        """Bring files as long as there are any; an error that concerns all of them ends the run."""
         try:
-            with connections.session(self.trust) as session:
-                while transfer := self._next():
-                    try:
-                        self._advance(transfer, session)
-                    finally:
-                        with self.turn:
-                            if not transfer.outcome:
-                                self.waiting.append(transfer)
-                            self.turn.notify_all()
+            for transfer in self.waiting:
+                transfer.outcome = self._brought(transfer)
+                if all(each.outcome for each in self.transfers):
+                    self.over.set()
         # It is raised again in the thread that waits for the outcomes.
         except BaseException as fault:  # noqa: BLE001
             self._stop(fault)
 
-    def _next(self) -> _Transfer | None:
-        """Wait for a file that can continue; None when the run is over."""
-        with self.turn:
-            while not self._over():
-                for transfer in self.waiting:
-                    host = self.hosts[transfer.host]
-                    rested = max(transfer.not_before, host.rests_until) <= time.monotonic()
-                    # A file of a lost host goes on at once: it fails, and turns to its next url.
-                    if host.gone or (rested and host.busy < self.limits.per_host):
-                        self.waiting.remove(transfer)
-                        host.busy += 1
-                        return transfer
-                self.turn.wait(TICK)
+    def _brought(self, transfer: _Transfer) -> DownloadOutcome:
+        """Ask one url after the other until the file is in its place."""
+        wanted, failures = transfer.wanted, list[Failure]()
+        if transfer.to.exists() or not wanted.urls:
+            return DownloadOutcome(wanted, transfer.to.exists(), None, ())
+        try:
+            partial = self._opened(transfer)
+        except FileExistsError:
+            return DownloadOutcome(wanted, obtained=True, url=None, failures=())
+        urls, deferred, url = list(wanted.urls), set[str](), None
+        with closing(partial):
+            while urls and not url:
+                asked = urls.pop(0)
+                # A url that was deferred offers nothing new: it gets the patience of the last one.
+                another = any(each not in deferred for each in urls)
+                try:
+                    host = self.hosts[_host_of(asked)]
+                    self._ask(_Visit(asked, host, self.limits, another=another), transfer, partial)
+                    url = asked
+                except RequestError as fault:
+                    # A slow one may be the only one that has the file.
+                    if fault.kind is FaultKind.SLOW and urls and asked not in deferred:
+                        deferred.add(asked)
+                        urls.append(asked)
+                    else:
+                        failures.append(Failure(asked, str(fault), fault.kind in client.SILENT))
+            if url:
+                partial.keep()
+        return DownloadOutcome(wanted, url is not None, url, tuple(failures))
+
+    def _opened(self, transfer: _Transfer) -> Partial:
+        """Open what has arrived of a file, once no other process brings it.
+
+        Raises FileExistsError if another one has brought it.
+        """
+        while True:
+            try:
+                return Partial(transfer.to, transfer.wanted.sha256)
+            except BusyError:
+                self._pause(TICK)
+
+    def _ask(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> None:
+        """Bring what is missing of a file from one url, asked again where that may help.
+
+        Raises RequestError.
+        """
+        limits, host = self.limits, visit.host
+        while fault := self._attempt(visit, transfer, partial):
+            # No pause: the server answered, and only the question was wrong.
+            if fault.kind is FaultKind.RESTART:
+                continue
+            pause, now = visit.next_pause(transfer.arrived), time.monotonic()
+            if fault.kind in client.SILENT:
+                visit.note_silence(fault)
+            if host.gone or pause is None or fault.after > limits.patience:
+                raise fault
+            host.rests_until = max(host.rests_until, now + fault.after)
+            if fault.after > limits.short_patience and visit.another:
+                # The file returns to this server when no other has it.
+                raise RequestError(FaultKind.SLOW, str(fault))
+            self._pause(pause)
+
+    def _attempt(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> RequestError | None:
+        """Ask a url once, as soon as its server may be asked.
+
+        Returns why it has to be asked again; raises RequestError where that would not help.
+        """
+        with visit.host.slots:
+            self._pause(visit.host.rests_until - time.monotonic())
+            with self.slots:
+                if visit.host.gone:
+                    raise RequestError(FaultKind.UNREACHABLE, visit.host.gone)
+                try:
+                    self._receive(visit, transfer, partial)
+                except RequestError as fault:
+                    final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
+                    # A server that announces more than it has ends every answer with a cut, also
+                    # the complete one, and another one does not hang up.
+                    if not final and partial.whole():
+                        return None
+                    if fault.kind in {FaultKind.OVERSIZE, FaultKind.RESTART}:
+                        partial.restart()
+                    if final or fault.kind is FaultKind.SLOW:
+                        raise
+                    return fault
         return None
 
-    def _advance(self, transfer: _Transfer, session: "requests.Session") -> None:
-        """Make one attempt; keep the file if it is complete, or decide how to continue."""
-        host, done = self.hosts[transfer.host], True
-        try:
-            partial = transfer.partial or Partial(transfer.to, transfer.wanted.sha256)
-            transfer.partial = partial
-            try:
-                self._receive(transfer, partial, session)
-            except RequestError as fault:
-                # A server that announces more than it has ends every answer with a cut, also the
-                # complete one, and another one does not hang up.
-                final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
-                done = not final and partial.whole()
-                if not done:
-                    self._decide(transfer, partial, fault)
-        except BusyError:
-            # Another process brings the file.
-            transfer.not_before = time.monotonic() + TICK
-            return
-        except FileExistsError:
-            transfer.conclude(obtained=True)
-            return
-        finally:
-            # The host is free for the next file before this one is flushed to the disk.
-            with self.turn:
-                host.busy -= 1
-                self.turn.notify()
-        if done:
-            partial.keep()
-            transfer.conclude(obtained=True, url=transfer.url)
-
-    def _receive(self, transfer: _Transfer, partial: Partial, session: "requests.Session") -> None:
+    def _receive(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> None:
         """Bring what is missing of a file; it is complete and right unless an error is raised.
 
         A server may send all of the file where only the rest was asked for. No validator goes with
         the range: mirrors give different ones for the same bytes, and the digest of the whole
         decides in the end.
         """
-        wanted, host = transfer.wanted, self.hosts[transfer.host]
-        if host.gone:
-            raise RequestError(FaultKind.REFUSED, host.gone)
+        wanted, pace = transfer.wanted, visit.pace(alternatives=transfer.wanted.alternatives)
         if not wanted.sha256:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
         start = transfer.arrived = partial.size
         space = start + partial.free()
-        pace = transfer.begin()
         headers = client.PLAIN | ({"Range": f"bytes={start}-"} if start else {})
         try:
-            response = client.get(session, transfer.url, headers)
+            response = client.get(self.session, visit.url, headers)
         except Exception as fault:
             # Libraries raise what they like for an answer that makes no sense: ValueError,
             # UnicodeError, …
@@ -554,55 +533,28 @@ class _Run:
                         raise RequestError(FaultKind.OVERSIZE, why)
                     partial.append(piece)
                     transfer.arrived = partial.size
-                    host.heard_at = time.monotonic()
+                    visit.host.heard_at = time.monotonic()
         _verify(wanted, partial, begun, total)
 
     @contextmanager
     def _watched(self, answer: _Answer) -> Iterator[_Answer]:
         """Let the main thread cut an answer while it is read."""
-        with self.turn:
+        with self.lock:
             if self.fault:
-                raise RequestError(FaultKind.BROKEN, "the run was stopped")
+                raise _StoppedError
             self.active.append(answer)
         try:
             yield answer
         finally:
-            with self.turn:
+            with self.lock:
                 self.active.remove(answer)
 
-    def _decide(self, transfer: _Transfer, partial: Partial, fault: RequestError) -> None:
-        """Decide which url is asked next, and when."""
-        host, why, now = self.hosts[transfer.host], str(fault), time.monotonic()
-        match fault.kind:
-            case FaultKind.REFUSED:
-                transfer.fail(why, silent=bool(host.gone))
-            case FaultKind.OVERSIZE:
-                partial.restart()
-                transfer.fail(why)
-            case FaultKind.RESTART:
-                # No pause: the server answered, and only the question was wrong.
-                partial.restart()
-            case FaultKind.SLOW:
-                transfer.defer(why)
-            case kind:
-                pause = transfer.next_pause()
-                silent = kind is not FaultKind.BROKEN
-                if silent:
-                    # It did not answer this file twice, nor any other one in between; one without
-                    # an address is not asked a second time.
-                    missed_twice = host.heard_at <= transfer.missed_at < math.inf
-                    if kind is FaultKind.NO_SUCH_HOST or missed_twice:
-                        host.gone = why
-                    transfer.missed_at = now
-                if host.gone or pause is None or fault.after > self.limits.patience:
-                    transfer.fail(why, silent=silent)
-                    return
-                host.rests_until = max(host.rests_until, now + fault.after)
-                if fault.after > self.limits.short_patience and transfer.another_url():
-                    # The file returns to this server when no other has it.
-                    transfer.defer(why)
-                else:
-                    transfer.not_before = now + pause
+
+def _host_of(url: str) -> str:
+    """Return the server of a url; empty if it cannot be read."""
+    with suppress(ValueError):
+        return urlsplit(url).netloc
+    return ""
 
 
 def _accepted(response: "requests.Response", start: int) -> tuple[int, int | None]:

@@ -4,8 +4,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -14,8 +12,6 @@ from tfwright.tools import disk
 
 PIECE = 1 << 20
 """Bytes that are read from a server at once."""
-AHEAD = 8
-"""Pieces that may wait to be hashed while more arrive."""
 FLUSHED = 4 << 20
 """Bytes after which the kernel is asked to begin writing them to the disk."""
 
@@ -27,8 +23,8 @@ class BusyError(Exception):
 class Partial:
     """The beginning of a file, which gets its name only when it has the known digest.
 
-    Pieces are hashed while they are written and the next ones arrive, and the kernel begins to
-    write them early, so that a single large file waits neither for its digest nor for the disk.
+    Pieces are hashed as they are written, and the kernel begins to write them early, so that a
+    large file waits neither for its digest nor for the disk at its end.
     """
 
     def __init__(self, final: Path, sha256: str) -> None:
@@ -42,8 +38,6 @@ class Partial:
         self._path = final.with_name("partial")
         self._stream = _locked(self._path)
         self._digest = hashlib.sha256()
-        self._hasher = ThreadPoolExecutor(1, "sha256")
-        self._hashing: deque[Future[None]] = deque()
         while piece := self._stream.read(PIECE):
             self._digest.update(piece)
             self.size += len(piece)
@@ -61,8 +55,7 @@ class Partial:
 
     def append(self, piece: bytes) -> None:
         """Write a piece at the end. Raises HostError if the disk does not take it."""
-        self._settle(AHEAD - 1)
-        self._hashing.append(self._hasher.submit(self._digest.update, piece))
+        self._digest.update(piece)
         rest = memoryview(piece)
         with disk.explained(self._path):
             while rest:
@@ -78,7 +71,6 @@ class Partial:
 
     def restart(self) -> None:
         """Forget everything that arrived, and give its space on the disk back."""
-        self._settle()
         self._stream.seek(0)
         self._stream.truncate()
         self._digest = hashlib.sha256()
@@ -90,7 +82,6 @@ class Partial:
 
     def sha256(self) -> str:
         """Return the digest of what is there, as lower-case hex."""
-        self._settle()
         return self._digest.hexdigest()
 
     def whole(self) -> bool:
@@ -113,13 +104,7 @@ class Partial:
         """Close the file; an empty one is removed."""
         if not self.size:
             self._path.unlink(missing_ok=True)
-        self._hasher.shutdown()
         self._stream.close()
-
-    def _settle(self, pending: int = 0) -> None:
-        """Wait until no more than `pending` pieces are still to be hashed."""
-        while len(self._hashing) > pending:
-            self._hashing.popleft().result()
 
 
 def _locked(path: Path) -> BinaryIO:

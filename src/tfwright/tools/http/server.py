@@ -26,8 +26,9 @@ from tfwright.tools import files
 from tfwright.tools.render import content_policy
 
 LOOPBACK = "127.0.0.1"
-JSON_TYPE = "application/vnd.pypi.simple.v1+json"
-HTML_TYPES = ("application/vnd.pypi.simple.v1+html", "application/vnd.pypi.simple.latest+html")
+_INDEX = "application/vnd.pypi.simple"
+JSON_TYPES = (f"{_INDEX}.v1+json", f"{_INDEX}.latest+json")
+HTML_TYPES = ("text/html", "*/*", f"{_INDEX}.v1+html", f"{_INDEX}.latest+html")
 ALLOWED = ("GET", "HEAD")
 NOTHING: Mapping[str, str] = {}
 FOR_EVER = "public, max-age=31536000, immutable"
@@ -125,8 +126,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         tag = f'"{state.st_mtime_ns:x}-{size:x}"'
         changed = email.utils.format_datetime(filesystem.utc(state.st_mtime), usegmt=True)
         headers = self._about(page) | {"ETag": tag, "Last-Modified": changed}
-        if status := precondition(self.headers, tag, changed):
-            self._respond(status, headers)
+        if unchanged(self.headers, tag, changed):
+            self._respond(HTTPStatus.NOT_MODIFIED, headers)
             return
         # If the file changed since the client began, it needs the whole new one.
         same = self.headers.get("If-Range", tag) in {tag, changed} and self.command == "GET"
@@ -155,7 +156,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         kind = TYPES.get(page.suffix) or ("application/gzip" if packed else guessed)
         kind = kind or "application/octet-stream"
         if page.name == "index.json" and page.relative_to(self.folder).parts[0] in {"simple", "r"}:
-            kind = JSON_TYPE
+            kind = JSON_TYPES[0]
         elif kind.startswith("text/"):
             kind += "; charset=utf-8"
         about = {"Cache-Control": FOR_EVER if packaged else ASK_AGAIN, "Content-Type": kind}
@@ -214,33 +215,19 @@ def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTP
         yield server
 
 
-def precondition(asked: Message, tag: str, changed: str) -> HTTPStatus | None:
-    """Return the status that a request's conditions ask for; None where they let it pass.
+def unchanged(asked: Message, tag: str, changed: str) -> bool:
+    """Say whether a client has the file already, by RFC 9110, 13.2.2: a tag counts before a date.
 
-    In the order of RFC 9110, 13.2.2: a date counts only where no tag is given.
+    Conditions of requests that change something do not matter here.
     """
-    expected, known = asked.get("If-Match"), asked.get("If-None-Match")
-    if expected is not None:
-        # A weak tag never matches here.
-        if expected.strip() != "*" and tag not in re.findall(r'(?:W/)?"[^"]*"', expected):
-            return HTTPStatus.PRECONDITION_FAILED
-    elif _is_before(asked.get("If-Unmodified-Since"), changed):
-        return HTTPStatus.PRECONDITION_FAILED
+    known = asked.get("If-None-Match")
     if known is not None:
-        same = known.strip() == "*" or tag in re.findall(r'"[^"]*"', known)
-    else:
-        since = asked.get("If-Modified-Since")
-        same = _is_before(since, changed) is False
-    return HTTPStatus.NOT_MODIFIED if same else None
-
-
-def _is_before(date: str | None, changed: str) -> bool | None:
-    """Say whether a date lies before another one; None for what is not a date."""
+        return known.strip() == "*" or tag in re.findall(r'"[^"]*"', known)
     try:
-        given = email.utils.parsedate_to_datetime(date or "")
-        return given.replace(tzinfo=dt.UTC) < email.utils.parsedate_to_datetime(changed)
+        since = email.utils.parsedate_to_datetime(asked.get("If-Modified-Since", ""))
+        return since.replace(tzinfo=dt.UTC) >= email.utils.parsedate_to_datetime(changed)
     except (ValueError, OverflowError):
-        return None
+        return False
 
 
 def byte_range(asked: str, size: int) -> ByteRange | None:
@@ -282,21 +269,14 @@ def _inside(folder: Path, asked: str) -> Path | None:
 
 
 def prefers_json(accepted: str) -> bool:
-    """Say whether an Accept header prefers the index as JSON to HTML, by RFC 9110, 12.5.1.
+    """Say whether an Accept header names the index as JSON, and no HTML with a greater weight.
 
-    JSON wins a draw only where it is named: a browser and curl take anything.
+    A browser and curl take anything, and get HTML.
     """
-    weights = {}
+    weights = dict.fromkeys((*JSON_TYPES, *HTML_TYPES), 0.0)
     for part in accepted.lower().split(","):
         kind, *parameters = (each.strip() for each in part.split(";"))
         weight = next((text[2:] for text in parameters if text.startswith("q=")), "1")
         weights[kind] = float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
-
-    def weight_of(*kinds: str) -> float:
-        named = [weights[kind] for kind in kinds if kind in weights]
-        ranges = (f"{kinds[0].partition('/')[0]}/*", "*/*")
-        return max(named) if named else next((weights[one] for one in ranges if one in weights), 0)
-
-    names = (JSON_TYPE, "application/vnd.pypi.simple.latest+json")
-    json, html = weight_of(*names), weight_of("text/html", *HTML_TYPES)
-    return json > html or (0 < json == html and any(name in weights for name in names))
+    json = max(weights[kind] for kind in JSON_TYPES)
+    return 0 < json >= max(weights[kind] for kind in HTML_TYPES)

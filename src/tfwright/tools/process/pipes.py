@@ -1,10 +1,10 @@
-"""Programs whose output goes to us or to another program, and those that read what we give."""
+"""Programs whose output comes to us, and those that read what we give."""
 
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
 from tfwright.documents import filesystem
 from tfwright.errors import Evidence, ToolError
@@ -58,38 +58,6 @@ def collect(
         complaint = complaints.read(LARGEST_COMPLAINT).decode("utf-8", "replace")
     cut = len(printed) > most
     return Collected(process.returncode, bytes(printed[:most]), complaint, cut)
-
-
-def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
-    """Let a second program read what a first one writes, and write to a file.
-
-    Returns what became of the first one, or of the second if only that one failed. Raises OSError
-    if one of them cannot be started.
-    """
-    with (
-        # The first one's errors are not read while the second one works: a pipe
-        # that is full would stop both.
-        tempfile.TemporaryFile() as complaints,
-        # Both at once and no file between them: such a stream may be hundreds of
-        # megabytes.
-        leashed(first, subprocess.PIPE, complaints) as writer,
-        leashed(second, into, subprocess.PIPE, _printed(writer)) as reader,
-    ):
-        # The second program holds the pipe now. While ours stays open as well, the
-        # first gets no SIGPIPE when the second ends early, and blocks for ever.
-        _printed(writer).close()
-        _, refused = reader.communicate()
-        writer.wait()
-        complaints.seek(0)
-        complaint = complaints.read()
-    if writer.returncode == 0:
-        return Collected(reader.returncode, b"", refused.decode("utf-8", "replace"))
-    return Collected(writer.returncode, b"", complaint.decode("utf-8", "replace"))
-
-
-def _printed(process: "subprocess.Popen[bytes]") -> IO[bytes]:
-    """Return our end of the pipe into which a program prints, which was made with it."""
-    return cast("IO[bytes]", process.stdout)
 
 
 def feed(

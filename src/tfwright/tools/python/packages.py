@@ -166,6 +166,17 @@ def name_of(requirement: str) -> str:
     return canonicalize_name(Requirement(requirement).name)
 
 
+def pin_of(line: str) -> str:
+    """Return the ``name==version`` of an exact pin, named as indexes compare it.
+
+    What else the line says, extras and checksums, is left out.
+    """
+    from packaging.utils import canonicalize_name
+
+    name, _, version = line.partition(" ")[0].partition("==")
+    return f"{canonicalize_name(name.partition('[')[0])}=={version}"
+
+
 def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
     """Let the pip of `python` download exactly the pins that `options` name, as for an install.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from email.message import Message
 from pathlib import Path
 
 from packaging.tags import Tag
@@ -68,17 +69,6 @@ class Inspection:
     """Id of the key that signed the statement about it; empty where no key was given."""
 
 
-@dataclass(frozen=True)
-class Description:
-    """What a wheel's METADATA says of it."""
-
-    project: str = ""
-    version: str = ""
-    requires_python: str = ""
-    requires: tuple[str, ...] = ()
-    """The packages that are installed with it, its extras included."""
-
-
 def inspect(
     path: Path, key: Path | None = None, directories: Callable[[], Iterable[HostDirectory]] = tuple
 ) -> Inspection:
@@ -128,17 +118,21 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
     libraries = found.libraries
     # Each file is in memory only once; its digest comes from there.
     faults = record.faults(wheel, found.entries)
-    described = Description()
+    headers = Message()
     stated = frozenset[Tag]()
     built = tuple[tuple[str, str], ...]()
     try:
-        described = _described(wheel)
+        headers = archive.headers(wheel, "METADATA")
         stated = tags.stated_tags(wheel)
         built = cuda.stated(wheel)
     except WheelError as fault:
         # The first that is too long ends the reading; what was read before stays in the report.
         faults.append(fault.what)
-    faults += _names(path, folder, described)
+    # A report is read in a terminal and kept in pages.
+    project, version, python = (
+        str(headers[key] or "")[:LONGEST] for key in ("Name", "Version", "Requires-Python")
+    )
+    faults += _names(path, folder, project, version)
     faults += tags.faults(path, stated, libraries)
     faults += needs.unreadable(libraries)
     notes = defaultdict[str, list[str]](list)
@@ -150,13 +144,13 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         file=path.name,
         size=size,
         unpacked=sum(member.file_size for member in archive.files(wheel)),
-        project=described.project,
-        version=described.version,
-        requires_python=described.requires_python,
+        project=project,
+        version=version,
+        requires_python=python,
         tags=tuple(sorted(map(str, tags.named(path) or stated))),
         stated=built,
         nvidia=tuple(sorted(filter(cuda.NVIDIA.match, needed))),
-        cuda=cuda.sources(libraries, described.requires),
+        cuda=cuda.sources(libraries, [*map(str, headers.get_all("Requires-Dist") or ())]),
         cuda_in_reach=cuda.in_reach(libraries),
         summary=needs.summarize(libraries),
         libraries=libraries,
@@ -184,27 +178,15 @@ def copies(libraries: Sequence[Library]) -> Iterator[str]:
             )
 
 
-def _described(wheel: zipfile.ZipFile) -> Description:
-    """Read METADATA. Raises WheelError where it is too long to be read."""
-    headers = archive.headers(wheel, "METADATA")
-    # A report is read in a terminal and kept in pages.
-    name, version, python = (
-        str(headers[key] or "")[:LONGEST] for key in ("Name", "Version", "Requires-Python")
-    )
-    return Description(
-        name, version, python, tuple(map(str, headers.get_all("Requires-Dist") or ()))
-    )
-
-
-def _names(path: Path, folder: str, described: Description) -> Iterator[str]:
-    """Compare the three places that say which project and version a wheel is."""
+def _names(path: Path, folder: str, project: str, version: str) -> Iterator[str]:
+    """Compare the three places that say which `project` and `version` a wheel is."""
     try:
         name, number, _, _ = parse_wheel_filename(path.name)
     except InvalidWheelFilename as fault:
         yield str(fault)
         return
-    project, _, version = folder.removesuffix(".dist-info").rpartition("-")
-    places = (("METADATA", described.project, described.version), (folder, project, version))
+    stem, _, last = folder.removesuffix(".dist-info").rpartition("-")
+    places = (("METADATA", project, version), (folder, stem, last))
     for where, what, which in places:
         if (canonicalize_name(what), which) != (name, str(number)):
             yield f"{where} says {what} {which}, the name of the file says {name} {number}"

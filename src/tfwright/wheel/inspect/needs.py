@@ -87,7 +87,9 @@ def of_machine(report: "Inspection") -> dict[str, str]:
     shown = ("glibc", "glibcxx", "cpu", "macos")
     wanted = {name: found[name] for name in shown if name in found}
     wanted["gpu"] = ",".join(summary.architectures)
-    wanted["cuda"] = dict(report.stated).get("cuda_version", "")
+    # Releases before 2.0 do not state it, and are linked with it.
+    linked = re.search(r"libcudart\.so\.(\d+\.\d+)", " ".join(report.nvidia))
+    wanted["cuda"] = dict(report.stated).get("cuda_version", linked[1] if linked else "")
     # A wheel may state anything, and documents that name one strange value are refused whole.
     return {name: value for name, value in wanted.items() if re.fullmatch(VALUE, value)}
 

@@ -1,5 +1,6 @@
 """A wheel's tags: whether they are true of what is in it, and which Python on this machine fits."""
 
+import functools
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -93,6 +94,7 @@ def misfits(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
     return found
 
 
+@functools.cache
 def interfaces(python: str) -> set[tuple[str, str]]:
     """Return the interpreters with their interfaces that CPython `python` installs wheels of."""
     return {(tag.interpreter, tag.abi) for tag in supported_tags(python, ["any"])}

@@ -8,7 +8,7 @@ from packaging.utils import parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
 from tfwright.printable import first_few
-from tfwright.wheel import archive
+from tfwright.wheel import archive, rewriting
 
 SHOWN = 12
 """Symbols and libraries in the way that an error names."""
@@ -80,12 +80,8 @@ def _with_platlib(wheel: Path, scratch: Path) -> Path:
         if not any(_PURELIB in name for name in given.namelist()):
             return wheel
         copy = scratch / wheel.name
-        with zipfile.ZipFile(copy, "w") as made:
-            for name in given.namelist():
-                content = given.read(name)
-                if name.endswith(".dist-info/RECORD"):
-                    content = content.replace(_PURELIB.encode(), _PLATLIB.encode())
-                made.writestr(name.replace(_PURELIB, _PLATLIB), content)
+        with copy.open("wb") as made:
+            rewriting.rewrite(given, made, {}, lambda name: name.replace(_PURELIB, _PLATLIB))
         return copy
 
 
