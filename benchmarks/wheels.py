@@ -1,4 +1,4 @@
-"""What official wheels really hold: brings the tables of docs/lab-notes/wheels.md up to date.
+"""What official wheels really hold: brings the table of docs/lab-notes/wheels.md up to date.
 
     python benchmarks/wheels.py FOLDER
 
@@ -31,20 +31,19 @@ HEADS = (
     "CUDA, cuDNN, NCCL",
     "GPU code",
 )
-LONGEST = 110
 
 
 def main(folder: Path) -> None:
-    """Inspect the wheels and write both tables into the page."""
-    reports = [
-        tell(inspection.inspect(path)) for path in sorted(folder.glob("tensorflow*.whl"), key=age)
-    ]
-    text = PAGE.read_text("utf-8")
-    text = replaced(text, "facts", rows([HEADS, ["---"] * len(HEADS), *map(facts, reports)]))
-    text = replaced(
-        text, "faults", "\n".join(line for report in reports for line in remarks(report))
-    )
-    PAGE.write_text(text, "utf-8")
+    """Inspect the wheels and write the table into the page."""
+    wheels = sorted(folder.glob("tensorflow*.whl"), key=age)
+    if not wheels:
+        sys.exit(f"{folder} holds no wheel of TensorFlow")
+    reports = [tell(inspection.inspect(path)) for path in wheels]
+    table = rows([HEADS, ["---"] * len(HEADS), *map(facts, reports)])
+    before, _, rest = PAGE.read_text("utf-8").partition("<!-- facts -->")
+    after = rest.partition("<!-- end of facts -->")[2]
+    page = f"{before}<!-- facts -->\n\n{table}\n\n<!-- end of facts -->{after}"
+    PAGE.write_text(page, "utf-8")
 
 
 def tell(report: Inspection) -> Inspection:
@@ -57,13 +56,6 @@ def age(path: Path) -> tuple[object, ...]:
     """Return what sorts wheels by release, then by project and platform."""
     name, version, _, _ = parse_wheel_filename(path.name)
     return version, name, path.name
-
-
-def replaced(page: str, name: str, content: str) -> str:
-    """Return the page with what stands between a pair of marks replaced."""
-    before, rest = page.split(f"<!-- {name} -->")
-    _, after = rest.split(f"<!-- end of {name} -->")
-    return f"{before}<!-- {name} -->\n\n{content}\n\n<!-- end of {name} -->{after}"
 
 
 def rows(cells: Iterable[Iterable[str]]) -> str:
@@ -129,32 +121,6 @@ def architectures(report: Inspection) -> str:
         for kind in ("sm", "compute")
         if (found := [name.partition("_")[2] for name in names if name.startswith(kind)])
     )
-
-
-def remarks(report: Inspection) -> Iterator[str]:
-    """Return a wheel's faults and notes as a list."""
-    name = report.file.removesuffix(".whl")
-    said = [*(f"**{cut(fault)}**" for fault in report.faults), *map(cut, report.notes)]
-    yield f"- `{name}`: " + (
-        "; ".join(said[:SHOWN]) + (f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else "")
-        if said
-        else "nothing"
-    )
-
-
-SHOWN = 8
-
-
-def cut(text: str) -> str:
-    """Return a remark with installed paths, and not longer than can be read."""
-    text = (
-        re.sub(r"\S+/(?:purelib|platlib)/", "", text)
-        .replace("<", "&lt;")
-        .replace("|", "\\|")
-        .replace("*", "\\*")
-        .replace("_", "\\_")
-    )
-    return text if len(text) <= LONGEST * 2 else text[: LONGEST * 2] + " …"
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def _bounded(pattern: str) -> str:
 
 
 class Family(Table):
-    """One kind of failure. ``docs/diagnosis.md`` says how to write one."""
+    """One kind of failure. ``docs/lab-notes/diagnosis.md`` says how to write one."""
 
     id: Line
     stage: Literal["configure", "fetch", "source", "compile", "package", "verify", "any"] = "any"
