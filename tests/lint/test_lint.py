@@ -135,9 +135,14 @@ def test_a_patch_whose_own_header_says_that_it_is_due_is_found(outside: Path) ->
 
 def test_a_condition_that_cannot_be_read_is_found_in_the_patch(outside: Path) -> None:
     own_patch(outside, "release => 1.9")
+    patch = outside.parent / "patches" / recipes.read(CPU).source.patches[0]
+    text = patch.read_text("utf-8")
+    # Another field may speak of this one.
+    patch.write_text(text.replace("Why: ", "Why: not yet Drop when: it is mended: ", 1), "utf-8")
     (found,) = linting.lint(str(outside))
     assert (found.rule, found.file.suffix) == ("drop-when", ".patch")
     assert found.line > 1
+    assert patch.read_text("utf-8").splitlines()[found.line - 1].startswith("Drop when:")
 
 
 def test_a_lock_that_its_recipe_has_left_behind_is_found(outside: Path) -> None:

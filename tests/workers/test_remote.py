@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.making import make_file, make_folder
 from tests.nightly.wheels import write_wheel
+from tests.workers.test_dispatch import DEFAULTS
 
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
@@ -37,15 +38,7 @@ def a_host(name: str, address: str, directory: str, **keys: object) -> WorkerTab
 HOST = a_host("one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml")
 
 
-OPTIONS = {
-    "until": "source",
-    "again": "",
-    "jobs": "",
-    "fresh": False,
-    "offline": False,
-    "cache": True,
-    "verified_by": "",
-}
+OPTIONS = {**DEFAULTS, "until": "source"}
 
 
 def program(recipe: str) -> tuple[str, ...]:

@@ -490,7 +490,9 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
         elif unknown := dropping.unknown_upstream(drop_when, facts):
             yield replace(_unchecked(subject, name, unknown), harmless=True)
         if condition := dropping.misspelt(drop_when):
-            line = _line_with(patch.read_text("utf-8", "surrogateescape"), "Drop when:")
+            # The field, and not a line of another one that speaks of it.
+            lines = enumerate(patch.read_text("utf-8", "surrogateescape").splitlines(), 1)
+            line = next((number for number, text in lines if text.startswith("Drop when:")), 1)
             what = f"'{condition}' cannot be read as a condition"
             remedy = "Write release >= 1.9, upstream COMMIT, or a sentence; docs/new-recipe.md."
             yield LintFinding(patch, line, what, remedy, "drop-when")

@@ -86,6 +86,10 @@ def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) ->
             changes.update(made)
             if made:
                 changed[member.filename] = content
+            else:
+                # Only changed copies have to stay on the disk until all are written.
+                content.close()
+                copy.close()
         rewriting.rewrite(wheel, target, changed)
     return changes
 

@@ -239,7 +239,7 @@ def pack_ref(
             program.collect(packing, into=output)
     except ToolError as fault:
         raise SupplyError(
-            f"{mirror} cannot give {ref}: {fault.what.removeprefix('git failed: ')}",
+            f"{mirror} cannot give {ref}: {program.reason(fault)}",
             remedy="Fetch the whole repository into the mirror.",
             evidence=fault.evidence,
         ) from fault

@@ -11,19 +11,11 @@ from pathlib import Path
 
 from tfwright.documents import filesystem
 from tfwright.documents.recipe import SourceTable
-from tfwright.errors import (
-    Evidence,
-    RecipeError,
-    SilentServerError,
-    SupplyError,
-    TfwrightError,
-    ToolError,
-    invoke,
-)
+from tfwright.errors import Evidence, RecipeError, SilentServerError, SupplyError, ToolError, invoke
 from tfwright.printable import listed, shell_word
 from tfwright.progress import Listener
 from tfwright.tools import files, trees
-from tfwright.tools.git import demo, transport
+from tfwright.tools.git import demo, program, transport
 from tfwright.tools.git.repository import LINK, REGULAR, GitRepository, TreeEntry, is_excluded
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
@@ -218,7 +210,7 @@ def bring_ref(
         )
     except ToolError as fault:
         raise SupplyError(
-            f"{origin.address} does not give {wanted}: {_complaint(fault)}",
+            f"{origin.address} does not give {wanted}: {program.reason(fault)}",
             remedy="Name a mirror that has it in the host file: [mirrors].",
             evidence=fault.evidence,
         ) from fault
@@ -326,7 +318,7 @@ class PinnedMirror(GitRepository):
             if local and local.exists() and (absent := lacking(local, pin)):
                 raise self._incomplete(absent) from fault
             raise SupplyError(
-                f"{pin} could not be fetched from {origin.address}: {_complaint(fault)}",
+                f"{pin} could not be fetched from {origin.address}: {program.reason(fault)}",
                 remedy=f"{SILENT if isinstance(fault, SilentServerError) else REMEDY}.",
                 evidence=fault.evidence,
             ) from fault
@@ -451,10 +443,6 @@ UNNAMED = "unadvertised object"
 
 def _says(fault: ToolError, words: str) -> bool:
     return any(words in line for line in fault.evidence.lines)
-
-
-def _complaint(fault: TfwrightError) -> str:
-    return fault.what.removeprefix("git failed: ")
 
 
 BUNDLE_SIGNATURE = "# v2 git bundle"

@@ -58,6 +58,8 @@ _DAMAGED = re.compile(
     r"hash mismatch|is corrupt|is empty|unable to (read|unpack)|bad (object|tree|signature)"
 )
 """How git says that."""
+FAILED = "git failed: "
+"""How our errors about a git that failed begin."""
 OLDEST = "2.32"
 """The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
 
@@ -160,6 +162,11 @@ def unusable(fault: OSError) -> HostError:
     )
 
 
+def reason(fault: TfwrightError) -> str:
+    """Return what git itself said, for an error that says the rest in its own words."""
+    return fault.what.removeprefix(FAILED)
+
+
 def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
     """Return the error for a git that failed, with the last of what it said."""
     evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
@@ -171,7 +178,5 @@ def failure(command: Command, status: int, complaint: Sequence[str]) -> Tfwright
     fatal = faults[0] if faults else f"exit status {status}"
     remedy = "Read what git said; the next build starts this stage again."
     return ToolError(
-        f"git failed: {fatal}",
-        remedy=REPAIR if _DAMAGED.search(fatal) else remedy,
-        evidence=evidence,
+        f"{FAILED}{fatal}", remedy=REPAIR if _DAMAGED.search(fatal) else remedy, evidence=evidence
     )
