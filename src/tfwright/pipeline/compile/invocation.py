@@ -121,8 +121,8 @@ class Invocation:
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
         pip = packages.environment(self.job.places.stores) if self.packages else {}
-        # The rules of 1.15 and 2.0 patch archives by `git apply`, which succeeds and changes nothing
-        # where it finds the repository of a checkout further up.
+        # The rules of 1.15 and 2.0 patch archives by `git apply`. Where git finds the repository
+        # of a checkout further up, that changes nothing and succeeds.
         ceiling = {"GIT_CEILING_DIRECTORIES": str(self.output_base or self.job.places.bazel)}
         extra = {**proxies, **BY_CHECKSUM, **pip, **ceiling, **_temporary(), **self.table.env}
         return clean_environment(self.job.places.home, programs, self.epoch, extra)
