@@ -186,8 +186,8 @@ def _named(name: str) -> dict[str, str]:
                 f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
                 remedy=f"For the CPU alone, leave out --gpu; {maker} has its own: {builds}.",
             )
-        several = re.split(r" ?[,+&] ?| and ", name)
-        if len(several) > 1:
+        cards = re.split(r" ?[,+&] ?| and ", name)
+        if len(cards) > 1:
             raise RecipeError(
                 f"{name!r} names more than one GPU",
                 remedy="Ask for each by itself: what serves them all is in each answer.",
