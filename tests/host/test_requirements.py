@@ -141,6 +141,8 @@ TOOL = {"*": ""}
         ({}, {"git": None}, "do: sudo apt-get install git", "fetch"),
         ({}, {"git": {"--version": "git version 2.17.1"}}, "git 2.17.1", "fetch"),
         ({}, {"npm": None}, "[bazels]", ""),
+        ({}, {"getconf": {}}, "no glibc; wanted: glibc, for which Bazel's", "compile"),
+        ({}, {"c++": {"--version": "c++ (Debian) 14.2.0"}}, "gcc 14.2.0; wanted: gcc 12", ""),
         ({}, {"df": LITTLE_ROOM}, f"3.0 GiB free at {BUILD_OUT}", ""),
         (
             {"bazel": {"version": "0.9.0"}},

@@ -14,7 +14,7 @@ from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_of_line, is_older, is_within
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older, is_within
 from tfwright.host import cuda, machine, probes, pythons, toolchain
 from tfwright.host.probes import Host
 from tfwright.printable import printable
@@ -137,6 +137,18 @@ class Requirements(HostComparison):
                 blocks="compile",
             )
 
+    def c_library(self) -> Iterator[Finding]:
+        # Every getconf but that of glibc is of another C library.
+        other = self.host.place.which("getconf") and not self.host.glibc.value
+        if self.host.system == "Linux" and other and not self.bundled:
+            yield Finding(
+                "no glibc",
+                "glibc, for which Bazel's program and TensorFlow are made",
+                "Build in a container with glibc, such as debian:12, as docs/containers.md shows.",
+                blocks="compile",
+                lasting=True,
+            )
+
     def programs(self) -> Iterator[Finding]:
         for program in self.recipe.host.programs:
             if not self.host.has(program):
@@ -174,8 +186,9 @@ class Requirements(HostComparison):
 
     def bazel(self) -> Iterator[Finding]:
         version = self.recipe.bazel.version
+        copied = version in compatibility.bazel_copies()
         # The release may have gone from its server; npm's package is the second source.
-        if not self.host_file.bazel(version) and not self.host.has("npm"):
+        if copied and not self.host_file.bazel(version) and not self.host.has("npm"):
             yield Finding(
                 f"Bazel {version} can only come from its official release on GitHub",
                 "npm, whose registry is the second source",
@@ -401,6 +414,18 @@ class Requirements(HostComparison):
                 remedy,
                 why=f"the recipe, against {self.host.compiler.by}",
             )
+        newest, why = compatibility.newest_gcc(self.recipe.source.release)
+        # What nvcc needs is looked at with CUDA.
+        other = cuda.needed(self.recipe) or toolchain.named(self.recipe, self.host_file)
+        other = other or self.recipe.source.interface == "own" or not newest
+        if found and found.family == "gcc" and not other and is_newer(found.version, newest):
+            yield Finding(
+                str(found),
+                f"gcc {newest} or earlier, with which this release compiles",
+                "Build in a container of an older distribution, as docs/containers.md shows, or "
+                f"name such a gcc in the recipe: [compile.env] CC = '/usr/bin/gcc-{newest}'.",
+                why=why,
+            )
 
     def signing_key(self) -> Iterator[Finding]:
         if self.host_file.sign:
@@ -449,6 +474,7 @@ CHECKS: tuple[Check, ...] = (
     Requirements.release,
     Requirements.memory,
     Requirements.processor,
+    Requirements.c_library,
     Requirements.macos,
     Requirements.compiler_line,
     Requirements.cuda,
@@ -460,6 +486,7 @@ OF_IMAGE: tuple[Check, ...] = (
     Requirements.clang,
     Requirements.parts,
     Requirements.compiler_line,
+    Requirements.c_library,
 )
 """What the image of a recipe has to have, and not the host. CUDA may be in either."""
 

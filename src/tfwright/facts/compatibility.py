@@ -225,11 +225,17 @@ def bazel_copies() -> list[str]:
     return [version for row in facts.read(TABLE)["bazel_copies"] for version in row["versions"]]
 
 
+def newest_gcc(release: Release) -> tuple[str, str]:
+    """Return the newest gcc that a release compiles with, and the source; empty if unknown."""
+    row = _of("gcc", release)
+    return (row["most"], row["source"]) if row else ("", "")
+
+
 def gcc(release: Release, row: Cuda) -> tuple[str, str]:
     """Return the newest gcc that a CUDA takes and a release compiles with, and why."""
-    limit = _of("gcc", release)
-    if limit and is_newer(row.gcc, limit["most"]):
-        return limit["most"], f"the newest that this release compiles with: {limit['source']}"
+    most, why = newest_gcc(release)
+    if most and is_newer(row.gcc, most):
+        return most, f"the newest that this release compiles with: {why}"
     return row.gcc, f"the newest for this CUDA: {row.source('gcc')}"
 
 
