@@ -65,7 +65,9 @@ def test_the_line_for_an_old_python_asks_for_root_only_where_it_is_not(
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
     monkeypatch.setattr(old_python, "_system", lambda: "ubuntu 22.04")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "    sudo apt-get update && sudo apt-get install -y python3.11" in old_python.message(["tasks.py"])
+    assert "    sudo apt-get update && sudo apt-get install -y python3.11" in old_python.message(
+        ["tasks.py"]
+    )
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert "    apt-get update && apt-get install -y python3.11" in old_python.message(["tasks.py"])
 
