@@ -194,7 +194,8 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     make_file(
         upstream / "tensorflow/tools/pip_package/setup.py",
         "_VERSION = '2.4.0'\nREQUIRED_PACKAGES = [\n"
-        "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3']\n",
+        "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3',\n"
+        "    'protobuf >= 3.9.2']\n",
     )
     run_git("add", ".", cwd=upstream)
     run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
@@ -204,7 +205,9 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     made = writing.new(wish, named, host_file, tmp_path, alone)
     assert recipes.read(str(made.path), packages.without_open).source.commit == commit
     assert not [line for line in made.open if "source.commit" in line]
-    required = ("numpy~=1.19.2", "keras_preprocessing~=1.1.2", "gast==0.3.3")
+    # What setup.py leaves without a bound gets the one of its time.
+    protobuf = "protobuf<3.21,>=3.9.2"
+    required = ("numpy~=1.19.2", "keras_preprocessing~=1.1.2", "gast==0.3.3", protobuf)
     building = ("numpy~=1.19.2", "wheel", "keras-preprocessing~=1.1.2")
     assert made.unpinned == building + required
     with fails(RecipeError, "2.4", "2.3"):

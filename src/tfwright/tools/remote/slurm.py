@@ -98,9 +98,11 @@ def run_folder(home: Path, note: Note) -> Iterator[Path]:
             yield folder
         finally:
             # Slurm would go on without us; a restarted slurmctld may hold a task that has ended.
-            # Where it does not answer, the next run cancels.
-            if _cancelled(folder):
-                (folder / RUNNING).unlink()
+            # Where it does not answer, the next run cancels; where scancel is missing, what ended
+            # this run says more.
+            with suppress(HostError):
+                if _cancelled(folder):
+                    (folder / RUNNING).unlink()
 
 
 def _cancelled(folder: Path) -> bool:
