@@ -314,6 +314,17 @@ def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
     assert recipes.read(str(made.path), packages.without_open).name == "mine"
 
 
+def test_a_copy_of_a_recipe_that_came_with_tfwright_is_put_among_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = recipes.find("demo").read_text("utf-8")
+    original = make_file(tmp_path / "package/recipes/demo.toml", text)
+    monkeypatch.setattr(writing, "SHIPPED", tmp_path / "package")
+    monkeypatch.setattr(recipes, "RECIPES", tmp_path / "own/recipes")
+    assert writing.copy(original, "mine").path == tmp_path / "own/recipes/mine.toml"
+    assert list(original.parent.iterdir()) == [original]
+
+
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"= 1", b"machin = 1"])
 def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
     tmp_path: Path, text: bytes

@@ -21,6 +21,7 @@ from tfwright.configure.catalogue import Prompt
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import PINS, pins_copied
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES, recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
@@ -464,8 +465,8 @@ def wanted_of(text: str) -> WantedRelease:
 def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     """Write a copy of a recipe under another name, without its [verified] table.
 
-    It is put next to the recipe, unless a folder is named. Raises RecipeError if there is such a
-    recipe already, or the name is none for a recipe.
+    It is put next to the recipe, or into recipes/ if tfwright came with it, unless a folder is
+    named. Raises RecipeError if there is such a recipe already, or the name is none for a recipe.
     """
     try:
         recipe_name(name)
@@ -473,7 +474,8 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         raise RecipeError(
             f"{name!r} {fault}", remedy="Choose another name: --name linux-r2.6-mine."
         ) from fault
-    target = (Path(folder) if folder else path.parent) / f"{name}.toml"
+    beside = recipes.RECIPES if path.parent == SHIPPED / "recipes" else path.parent
+    target = (Path(folder) if folder else beside) / f"{name}.toml"
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     # Its faults are shown with its own lines, and not with those of a copy that is removed again.

@@ -106,7 +106,7 @@ def insist(report: Inspection) -> None:
     lines = report.faults if len(report.faults) > 1 else ()
     raise WheelError(
         f"{report.file}: {report.faults[0]}",
-        remedy="Do not publish it: what it says of itself is what pip believes.",
+        remedy="Build or download it again. Do not publish it: pip believes what a wheel says.",
         evidence=Evidence(lines=first_few(lines, SHOWN)),
     )
 
