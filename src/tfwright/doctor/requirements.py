@@ -416,9 +416,9 @@ class Requirements(HostComparison):
             )
         newest, why = compatibility.newest_gcc(self.recipe.source.release)
         # What nvcc needs is looked at with CUDA.
-        other = cuda.needed(self.recipe) or toolchain.named(self.recipe, self.host_file)
-        other = other or self.recipe.source.interface == "own" or not newest
-        if found and found.family == "gcc" and not other and is_newer(found.version, newest):
+        ours = not (cuda.needed(self.recipe) or toolchain.named(self.recipe, self.host_file))
+        known = newest and self.recipe.source.interface != "own"
+        if found and found.family == "gcc" and ours and known and is_newer(found.version, newest):
             yield Finding(
                 str(found),
                 f"gcc {newest} or earlier, with which this release compiles",
