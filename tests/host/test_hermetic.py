@@ -66,17 +66,21 @@ def test_the_configuration_for_clang_overrides_the_answered_gpus() -> None:
 
 def test_an_empty_cudnn_is_the_default_of_the_tree_and_not_the_one_of_host() -> None:
     answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
-    text = said(recipe(cudnn="9.12", HERMETIC_CUDNN_VERSION="", **answers))
+    text = said(recipe(architectures=(), cudnn="9.12", HERMETIC_CUDNN_VERSION="", **answers))
     assert "Bazel takes cuDNN 9.3.0; [host] names 9.12" in text
     assert "ends with 9.11.0" in text
-    assert said(recipe(cudnn="9.8", HERMETIC_CUDNN_VERSION="9.8.0", **answers)) == ""
+    assert (
+        said(recipe(architectures=(), cudnn="9.8", HERMETIC_CUDNN_VERSION="9.8.0", **answers)) == ""
+    )
 
 
 def test_kernels_by_clang_and_the_configuration_for_nvcc_contradict_each_other() -> None:
     answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
     gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89"
-    assert "makes nvcc compile" in said(recipe(*NVCC, gpus, TF_CUDA_CLANG=True, **answers))
-    assert said(recipe(*NVCC[1:], gpus, TF_CUDA_CLANG=True, **answers)) == ""
+    assert "makes nvcc compile" in said(
+        recipe(*NVCC, gpus, architectures=(), TF_CUDA_CLANG=True, **answers)
+    )
+    assert said(recipe(*NVCC[1:], gpus, architectures=(), TF_CUDA_CLANG=True, **answers)) == ""
 
 
 @pytest.mark.parametrize(("clang", "refused"), [("18", True), ("20", False), ("99", False)])
