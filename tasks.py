@@ -15,7 +15,7 @@ if sys.version_info < (3, 11):
     sys.dont_write_bytecode = True
     from tfwright import old_python
 
-    sys.stderr.write(old_python.message(sys.argv[1:]) + "\n")
+    sys.stderr.write(old_python.message(sys.argv) + "\n")
     # The status of a host that lacks something.
     sys.exit(3)
 

@@ -1,5 +1,6 @@
 """What mkdocs asks while it builds the site: help of all commands, and links that leave docs/."""
 
+import os
 import posixpath
 import re
 import subprocess
@@ -26,7 +27,7 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN
 
 
 def _help() -> str:
-    """Return the help of all commands, as a terminal of 100 characters shows it."""
+    """Return the help of all commands, in lines that a page of the site has room for."""
     listed = _run("--list")
     names = re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
     return "\n\n".join(f"### {name}\n\n```text\n{_run(name, '--help')}```" for name in names)
@@ -35,5 +36,8 @@ def _help() -> str:
 def _run(*words: str) -> str:
     """Run tasks.py, which makes its own venv where there is none."""
     command = [sys.executable, str(ROOT / "tasks.py"), *words]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(
+        command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment
+    )
     return done.stdout

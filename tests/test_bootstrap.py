@@ -73,6 +73,40 @@ def test_a_python_without_ensurepip_is_answered_with_the_package_that_has_it(
     assert not (tmp_path / ".venv").exists()
 
 
+@pytest.mark.parametrize(
+    "fault", [OSError(28, "No space left on device"), subprocess.CalledProcessError(1, "ensurepip")]
+)
+def test_a_full_disk_is_not_taken_for_a_missing_package(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    fault: Exception,
+) -> None:
+    def create(*_: object, **__: object) -> None:
+        raise fault
+
+    make_file(tmp_path / "requirements.txt", "")
+    monkeypatch.setattr("venv.create", create)
+    with pytest.raises(SystemExit) as caught:
+        bootstrap.hand_over(str(tmp_path), ["build"])
+    assert caught.value.code == HostError.exit_status
+    said = capsys.readouterr().err
+    assert "MB free on the disk" in said
+    assert "apt-get" not in said
+
+
+def test_a_checkout_that_is_set_up_need_not_be_writable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A directory in its place fails as a read-only file system does, for root too.
+    (tmp_path / ".venv.lock").mkdir()
+    started: list[str] = []
+    monkeypatch.setattr(bootstrap, "_ready", lambda *_: True)
+    monkeypatch.setattr("os.execv", lambda _, command: started.extend(command))
+    bootstrap.hand_over(str(tmp_path), ["build"])
+    assert started[-1] == "build"
+
+
 def test_a_damaged_bundle_has_the_status_of_an_input(tmp_path: Path) -> None:
     bundle = make_file(tmp_path / "r.tar", b"x" * 1024)
     with pytest.raises(SystemExit) as caught:

@@ -17,11 +17,13 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
     python = Path.home() / f".pyenv/versions/{version}/bin/python"
     if not python.exists():
         pytest.skip(f"there is no Python {version} here")
+    tasks = os.path.relpath(ROOT / "tasks.py", tmp_path)
     newer = tmp_path / "python3.12"
     newer.write_text("#!/bin/sh\n", "utf-8")
     newer.chmod(0o755)
     done = subprocess.run(
-        [python, ROOT / "tasks.py", "build"],
+        [python, tasks, "match", "--gpu", "RTX 3090"],
+        cwd=tmp_path,
         env={"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")},
         capture_output=True,
         text=True,
@@ -29,7 +31,7 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
     )
     assert done.returncode == 3
     assert "needs Python 3.11 or newer" in done.stderr
-    assert done.stderr.endswith("    python3.12 tasks.py build\n")
+    assert done.stderr.endswith(f"    python3.12 {tasks} match --gpu 'RTX 3090'\n")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_the_line_for_an_old_python_uses_what_the_system_has(
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
     monkeypatch.setattr(old_python, "_system", lambda: "debian 11")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    line = old_python.message(["build"]).splitlines()[-1].strip()
+    line = old_python.message(["tasks.py", "build"]).splitlines()[-1].strip()
     assert line.startswith(start)
     assert line.endswith("--no-project --python 3.13 python tasks.py build")
 
@@ -63,9 +65,11 @@ def test_the_line_for_an_old_python_asks_for_root_only_where_it_is_not(
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
     monkeypatch.setattr(old_python, "_system", lambda: "ubuntu 22.04")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "    sudo apt-get update && sudo apt-get install -y python3.11" in old_python.message([])
+    assert "    sudo apt-get update && sudo apt-get install -y python3.11" in old_python.message(
+        ["tasks.py"]
+    )
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert "    apt-get update && apt-get install -y python3.11" in old_python.message([])
+    assert "    apt-get update && apt-get install -y python3.11" in old_python.message(["tasks.py"])
 
 
 def test_a_shim_that_starts_no_python_is_not_named(
@@ -84,5 +88,5 @@ def test_a_shim_that_starts_no_python_is_not_named(
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/shims:{tmp_path}/usr")
     monkeypatch.setenv("PYENV_ROOT", f"{tmp_path}/pyenv")
-    shown = old_python.message(["build"])
+    shown = old_python.message(["tasks.py", "build"])
     assert shown.endswith(f"    {tmp_path}/pyenv/versions/3.12.1/bin/python3.12 tasks.py build")

@@ -52,12 +52,22 @@ def hand_over(checkout: str, arguments: list[str]) -> None:
     if FOR_DEVELOPERS.intersection(arguments):
         wanted = "requirements-dev.txt"
     place = root / ".venv"
-    # Two commands on a fresh checkout would otherwise fill the same venv.
-    with (root / ".venv.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        # Two commands on a fresh checkout would otherwise fill the same venv.
+        with (root / ".venv.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not _ready(place, root, wanted):
+                with _bundled_packages(arguments) as variables:
+                    _make(place, root, wanted, variables)
+    except OSError as fault:
+        # Of a checkout that its owner has set up, others need not write anything.
         if not _ready(place, root, wanted):
-            with _bundled_packages(arguments) as variables:
-                _make(place, root, wanted, variables)
+            room = shutil.disk_usage(root).free // 10**6
+            _refuse(
+                HOST_STATUS,
+                f"{place} cannot be made, with {room} MB free on the disk: {fault}",
+                "Make room for 200 MB, or take a copy of the checkout that you may write.",
+            )
     python = str(place / "bin/python")
     command = [python, "-m", "invoke", f"--search-root={root}", *(arguments or ["--list"])]
     # Replaced, not called: Ctrl-C and the exit status then are invoke's own.
@@ -190,9 +200,10 @@ def _make_venv(place: Path) -> None:
         # Debian packages it apart; its venv would print and exit in its own way.
         importlib.import_module("ensurepip")
         venv.create(place, with_pip=True)
-    except (ImportError, subprocess.CalledProcessError):
-        # Left behind, the half-made venv would be taken for one that only lacks packages.
-        shutil.rmtree(place, ignore_errors=True)
+    except subprocess.CalledProcessError as fault:
+        # Of a full disk, venv says only that its pip failed.
+        raise OSError(fault) from fault
+    except ImportError:
         package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
         _refuse(
             HOST_STATUS,

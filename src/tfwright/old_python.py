@@ -7,6 +7,11 @@ import os
 import subprocess
 import sys
 
+try:
+    from shlex import quote
+except ImportError:
+    from pipes import quote
+
 NEEDED = (3, 11)
 NEWER = ("3.14", "3.13", "3.12", "3.11")
 """Versions that are looked for, the newest first."""
@@ -23,10 +28,10 @@ PACKAGES = {
 """Releases whose own packages include a newer Python in addition to the default one."""
 
 
-def message(arguments):
+def message(command):
     # type: (list[str]) -> str
-    """Return what is needed, and one command that runs tfwright with it."""
-    words = " ".join(["tasks.py"] + arguments)
+    """Return what is needed, and one command that runs this one, tasks.py's path first, with it."""
+    words = " ".join(quote(word) for word in command)
     return (
         "tfwright needs Python %d.%d or newer to run; this is %d.%d. Recipes can build for older\n"
         "ones all the same. Run instead:\n\n    %s"

@@ -25,7 +25,7 @@ UNTIL = {"until": "stop after this stage"}
 OFFLINE = {"offline": "use only what is on this host"}
 WHEEL = {"wheel": "path of a .whl file, of any TensorFlow"}
 MACHINE = {
-    "gpu": "name as 'RTX 3090', or compute capability as sm_86 or 8.6",
+    "gpu": "name as 'RTX 3090', compute capability as sm_86 or 8.6, or none",
     "python": "target Python, as 3.6",
     "glibc": "the oldest that the wheel must load on; none for a system with musl",
     "cuda": "version, as 10.1",

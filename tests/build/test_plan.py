@@ -72,6 +72,12 @@ def test_without_a_tree_nothing_is_said(job: RecipeJob) -> None:
     assert not list(plan.doubled(job))
 
 
+def test_of_a_bundled_tree_which_has_little_to_compile_nothing_is_said(job: RecipeJob) -> None:
+    source = job.recipe.source.model_copy(update={"url": "bundled:demo"})
+    job = replace(job, recipe=job.recipe.model_copy(update={"source": source}))
+    assert not list(plan.doubled(job))
+
+
 def test_a_bazel_in_place_of_the_pinned_one_is_warned_of_with_the_flags_that_it_lacks(
     tmp_path: Path,
 ) -> None:

@@ -87,6 +87,14 @@ def test_what_only_looks_bad_is_named_as_harmless(capsys: pytest.CaptureFixture[
     assert lines[1].startswith("  harmless: bazel-remark, line 1: ")
 
 
+def test_what_is_harmless_only_without_a_gpu_says_what_to_do_with_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = shown("Num GPUs Available:  0\n", capsys)
+    assert lines[0] == "No line of this log reports an error."
+    assert "invoke match --gpu NAME" in " ".join(lines)
+
+
 def test_an_empty_log_says_how_to_catch_one(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = shown("", capsys)
     assert line.startswith("The log is empty. Bazel writes to standard error")

@@ -31,7 +31,7 @@ def recipe() -> Recipe:
 def test_an_open_way_is_named_with_the_commands(recipe: Recipe, play: Player) -> None:
     lines = toolkit_ways.remedy(recipe, "cuda", play({"programs": APT})).splitlines()
     assert lines[0] == (
-        "invoke toolkit --recipe demo-cuda   # from Debian bookworm by apt; shows the licences"
+        "invoke toolkit --recipe demo-cuda   # from Debian bookworm by apt; names the licences"
     )
     assert "--licence-accepted" in lines[1]
 
@@ -49,7 +49,7 @@ def test_open_and_closed_ways_are_listed_separately(recipe: Recipe, play: Player
     toolkit = recipe.toolkit.model_copy(update={"cuda": both})
     recipe = recipe.model_copy(update={"toolkit": toolkit})
     lines = toolkit_ways.remedy(recipe, "cuda", play({})).splitlines()
-    assert "# from developer.download.nvidia.com; shows the licences" in lines[0]
+    assert "# from developer.download.nvidia.com; names the licences" in lines[0]
     assert (
         lines[-1] == "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
     )

@@ -24,6 +24,9 @@ from tfwright.match.wish import Wish
         ({"gpu": "7.2", "machine": "aarch64", "release": "2.16"}, ("JetPack", "11.4", "2.14")),
         ({"system": "Windows"}, ("not on Windows",)),
         ({"glibc": "none"}, ("not with musl",)),
+        ({"machine": "riscv64"}, ("Bazel", "riscv64")),
+        ({"cuda": "12.7"}, ("no toolkit of CUDA 12.7", "nvidia-smi")),
+        ({"cuda": "12.7", "release": "2.20"}, ("no toolkit of CUDA 12.7", "without CUDA 12.7")),
     ],
 )
 def test_wishes_that_exclude_each_other_are_named_with_the_nearest_that_fits(
@@ -42,7 +45,12 @@ def test_a_release_behind_the_end_of_the_tables_is_unknown_and_not_impossible() 
 
 @pytest.mark.parametrize(
     ("wanted", "end"),
-    [({"python": "3.20"}, "3.13"), ({"cuda": "19.0"}, "13."), ({"gpu": "20.0"}, "12.1")],
+    [
+        ({"python": "3.20"}, "3.13"),
+        ({"cuda": "19.0"}, "13."),
+        ({"cuda": "7.5"}, "8.0"),
+        ({"gpu": "20.0"}, "12.1"),
+    ],
 )
 def test_what_lies_behind_the_end_of_a_table_is_unknown(wanted: dict[str, str], end: str) -> None:
     (said,) = exclusions(Wish(system="Linux", **wanted))

@@ -184,6 +184,17 @@ def test_a_promise_that_only_older_systems_miss_does_not_keep_a_wheel_from_a_new
     assert fit.verdict(damaged, wish.Wish(glibc="2.36", **wanted), None, HostFile()).runs is False
 
 
+@pytest.mark.parametrize(
+    ("stated", "says"), [("False", "no GPU code"), ("True", "what its libraries need is not known")]
+)
+def test_of_a_wheel_for_windows_only_what_it_states_is_known(stated: str, says: str) -> None:
+    tag = "cp310-cp310-win_amd64"
+    made = replace(wheel(tag=tag), summary=None, stated=(("is_cuda_build", stated),))
+    wanted = wish.Wish(system="Windows", machine="AMD64", gpu="8.9", python="3.10")
+    judgements = fit.verdict(made, wanted, None, HostFile()).judgements
+    assert says in [one.says for one in judgements if not one.holds]
+
+
 def test_what_is_no_report_of_doctor_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "host.json"
     path.write_text("[]")

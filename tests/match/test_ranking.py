@@ -66,6 +66,10 @@ def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(ubuntu: Host) ->
         ({"python": "3.12.3"}, "python", "3.12"),
         ({"python": "27"}, "python", "2.7"),
         ({"cuda": "12.8.1"}, "cuda", "12.8"),
+        ({"gpu": "sm120"}, "gpu", "12.0"),
+        ({"gpu": "Compute Capability 8.6"}, "gpu", "8.6"),
+        ({"gpu": "CC 8.6"}, "gpu", "8.6"),
+        ({"gpu": "2x RTX 3090"}, "gpu", "8.6"),
         ({"machine": "arm64"}, "machine", "aarch64"),
         ({"system": "macos", "machine": "aarch64"}, "machine", "arm64"),
         ({"system": "win", "machine": "x64"}, "machine", "AMD64"),
@@ -219,6 +223,11 @@ def test_a_gpu_is_known_by_the_name_that_people_give_it(ubuntu: Host) -> None:
     assert wanted.named.startswith("1080 Ti: https://developer.nvidia.com/cuda-")
 
 
+def test_a_wish_for_no_gpu_is_not_completed_with_the_gpu_of_this_host(ubuntu: Host) -> None:
+    assert wishes.wish(ubuntu).gpu == "6.1"
+    assert not wishes.wish(ubuntu, gpu="none").gpu
+
+
 @pytest.mark.parametrize(
     ("name", "machine"), [("Jetson Orin", "aarch64"), ("GH200", "aarch64"), ("H100", "x86_64")]
 )
@@ -263,6 +272,7 @@ def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
         ("gpu", "foo", "foo"),
         ("gpu", "RTX 309", "RTX 3090"),
         ("gpu", "Tesla V10", "Tesla V100"),
+        ("gpu", "RTX 3090, Tesla K80", "more than one GPU"),
         ("gpu", "Voodoo 2", "https://developer.nvidia.com/cuda-gpus"),
         ("python", "3", "--python"),
         ("cuda", "ten", "--cuda"),

@@ -196,7 +196,8 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     make_file(
         upstream / "tensorflow/tools/pip_package/setup.py",
         "_VERSION = '2.4.0'\nREQUIRED_PACKAGES = [\n"
-        "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3']\n",
+        "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3',\n"
+        "    'protobuf >= 3.9.2']\n",
     )
     run_git("add", ".", cwd=upstream)
     run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
@@ -206,7 +207,9 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     made = writing.new(wish, named, host_file, tmp_path, alone)
     assert recipes.read(str(made.path), packages.without_open).source.commit == commit
     assert not [line for line in made.open if "source.commit" in line]
-    required = ("numpy~=1.19.2", "keras_preprocessing~=1.1.2", "gast==0.3.3")
+    # What setup.py leaves without a bound gets the one of its time.
+    protobuf = "protobuf<3.21,>=3.9.2"
+    required = ("numpy~=1.19.2", "keras_preprocessing~=1.1.2", "gast==0.3.3", protobuf)
     building = ("numpy~=1.19.2", "wheel", "keras-preprocessing~=1.1.2")
     assert made.unpinned == building + required
     with fails(RecipeError, "2.4", "2.3"):
@@ -311,6 +314,17 @@ def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
     first, *_ = made.path.read_text("utf-8").splitlines()
     assert (made.path.parent / first.removeprefix("#:schema ")).is_file()
     assert recipes.read(str(made.path), packages.without_open).name == "mine"
+
+
+def test_a_copy_of_a_recipe_that_came_with_tfwright_is_put_among_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = recipes.find("demo").read_text("utf-8")
+    original = make_file(tmp_path / "package/recipes/demo.toml", text)
+    monkeypatch.setattr(writing, "SHIPPED", tmp_path / "package")
+    monkeypatch.setattr(recipes, "RECIPES", tmp_path / "own/recipes")
+    assert writing.copy(original, "mine").path == tmp_path / "own/recipes/mine.toml"
+    assert list(original.parent.iterdir()) == [original]
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"= 1", b"machin = 1"])

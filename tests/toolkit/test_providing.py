@@ -401,12 +401,17 @@ def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same
     tree.insist(second.root, job.recipe.name)
 
 
-def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
+def test_the_licence_in_a_pinned_package_and_those_of_other_parts_are_named_before_it_is_used(
     job: RecipeJob, tmp_path: Path
 ) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
-    with fails(HostError, "/License.txt", "https://example.com/sla"):
+    host = job.recipe.host.model_copy(update={"tensorrt": "7.0"})
+    job = pinned(
+        replace(job, recipe=job.recipe.model_copy(update={"host": host})),
+        cudnn={"licence": "https://example.com/sla", "wheels": pin},
+        tensorrt={"licence": "https://example.com/other", "wheels": pin},
+    )
+    with fails(HostError, "/License.txt", "https://example.com/sla, https://example.com/other"):
         list(installer(job, accepted=False).provide([]))
     assert job.host_file.of(job.recipe).cudnn is None
 

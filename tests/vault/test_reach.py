@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.upstream import commit
@@ -17,7 +18,7 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.rules import repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
-from tfwright.tools import files
+from tfwright.tools import files, unpacking
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
@@ -116,6 +117,18 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
         "inner",
     }
     assert [missing.wanted.name for missing in reached.supply.missing] == ["two", "inner"]
+
+
+def test_an_archive_of_which_several_rules_want_files_is_unpacked_once(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outer, contents = tarred(tmp_path / "outer.tar.gz"), Mock(wraps=unpacking.contents)
+    monkeypatch.setattr(unpacking, "contents", contents)
+    found = tree(files.sha256(outer))
+    # The file is loaded, and a function of it is called.
+    assert len(found.ways) > 1
+    reach.bring(found, {}, None, store, Suppliers(Giver(store, outer), no_clone))
+    contents.assert_called_once()
 
 
 def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:

@@ -77,7 +77,11 @@ def doubled(job: RecipeJob) -> Iterator[str]:
     Nothing is known before the source stage has made the tree.
     """
     tree, recipe = job.places.tree, job.recipe
-    if recipe.compile.target not in {TENSORFLOW_TARGET, WHEEL_TARGET} or not tree.is_dir():
+    # A bundled tree has little to compile.
+    bundled = recipe.source.url.startswith("bundled:")
+    if bundled or recipe.compile.target not in {TENSORFLOW_TARGET, WHEEL_TARGET}:
+        return
+    if not tree.is_dir():
         return
     bazel = recipe.bazel.version
     bazelrc = _text(tree / ".bazelrc") or ""

@@ -51,7 +51,7 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
             continue
         # ./configure joins the files that it looked for by "or"; "//a/b" is a label of Bazel's.
         for part in value.split(" or "):
-            path = part.strip("'\"`,. ")
+            path = part.lstrip("'\"` ").rstrip("'\"`,. ")
             if path.startswith("/") and not path.startswith("//"):
                 # A directory that this user may not read proves nothing.
                 with suppress(OSError):

@@ -52,7 +52,9 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         text.part("  also:", f"{more} of complaint")
     for match in found.harmless:
         label = text.detail("  harmless:")
-        text.part(label, f"{match.entry.id}, line {match.line}: {match.cause}", indent=12)
+        # Where it is harmless only without a GPU, the reader may have one.
+        said = f"{match.cause} {match.remedy}" if match.entry.unless else match.cause
+        text.part(label, f"{match.entry.id}, line {match.line}: {said}", indent=12)
     if report:
         text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
         # The path alone on standard output, as build prints a wheel.

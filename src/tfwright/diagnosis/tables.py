@@ -32,7 +32,7 @@ _GAPS = (
     # "`df -h . /tmp`" is left alone: only the end of a sentence closes up.
     (re.compile(r" \.(?=\s+[A-Z`]|\s*$)"), "."),
     # A parameter may end with a question.
-    (re.compile(r"(?<=[?!])\.(?=\s|$)"), ""),
+    (re.compile(r"(?<=[?!。])\.(?=\s|$)"), ""),
 )
 """What is replaced in a sentence whose parameters are in place, in this order."""
 _WORD = re.compile(r"[A-Za-z0-9_/@.][A-Za-z0-9_.+/=:,@~^-]{0,200}")

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from packaging.specifiers import SpecifierSet
+
 from tfwright import facts
 from tfwright.documents.release import Release
 
@@ -355,6 +357,20 @@ def is_within(version: str, least: str, most: str) -> bool:
 def range_text(least: str, most: str) -> str:
     """Say a range; one that ends with its own major version has no end yet."""
     return f"{least} or later" if is_of_line(least, most) else f"{least} to {most}"
+
+
+BOUNDS = Path(__file__).with_name("bounds.toml")
+
+
+def package_bounds(version: str) -> list[str]:
+    """Return what pip is to be told about packages for a TensorFlow, as ``protobuf<3.21``."""
+    # Nightly wheels are pre-releases, and need the same bounds as their release.
+    return [
+        line
+        for row in facts.read(BOUNDS)["bounds"]
+        if SpecifierSet(row["tensorflow"]).contains(version, prereleases=True)
+        for line in row["packages"]
+    ]
 
 
 DISTRIBUTIONS = Path(__file__).with_name("distributions.toml")

@@ -14,8 +14,8 @@ JETPACK = "https://docs.nvidia.com/deeplearning/frameworks/install-tf-jetson-pla
 _LINES = {"geforce", "quadro", "tesla", "nvidia", "jetson", "rtx", "gtx", "gt"}
 """Words that people leave out in front of a number."""
 _SAID_TWICE = re.compile(
-    r"\b(mig( \dg\.\d+gb)?|nvidia|gpu|graphics|generation|with|design|max-?q|\d+ ?gb|sxm\d?|"
-    r"pcie|hbm\d\w?|nvl|"
+    r"\b(\d+ ?x|x\d|mig( \dg\.\d+gb)?|nvidia|gpu|graphics|generation|with|design|max-?q|\d+ ?gb|"
+    r"sxm\d?|pcie|hbm\d\w?|nvl|"
     r"dgxs|fhhl|rev\.? \w|oem|gddr\d\w?|lite hash rate|refresh|(workstation|server|mac) edition)\b"
 )
 """What tells cards of one name apart whose chip is the same."""

@@ -156,7 +156,7 @@ def of_machine_code(names: Iterable[str]) -> list[str]:
 def capability(text: str) -> str:
     """Return a compute capability as NVIDIA writes it, ``3.0``, from that or from ``sm_30``."""
     # The last digit is the minor version: sm_120 is 12.0.
-    found = re.fullmatch(r"(?:sm_|compute_)(\d+)(\d)[af]?", text)
+    found = re.fullmatch(r"(?:sm_?|compute_)(\d+)(\d)[af]?", text)
     return f"{found[1]}.{found[2]}" if found else text.rstrip("af")
 
 

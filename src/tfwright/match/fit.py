@@ -57,11 +57,18 @@ class WheelFacts:
         """Return the facts of a wheel that was inspected."""
         names = "\n".join(library.path for library in report.libraries)
         modules = re.findall(r"\.cpython-3(\d+)", names)
+        stated = dict(report.stated)
+        needs = of_machine(report)
+        if needs:
+            needs["cudnn"] = stated.get("cudnn_version", "")
+        elif stated.get("is_cuda_build") == "False":
+            # All that is known of a wheel for Windows.
+            needs["gpu"] = ""
         return cls(
             report.project,
             report.version,
             frozenset(tag for text in report.tags for tag in parse_tag(text)),
-            of_machine(report) | {"cudnn": dict(report.stated).get("cudnn_version", "")},
+            needs,
             frozenset(f"3.{minor}" for minor in modules),
         )
 
@@ -315,9 +322,7 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     found += Judge(WheelFacts.of(report), wanted, host, host_file).judgements()
     # A system that is newer than the tag says does not mind.
     if not {"glibc", "macOS"} & {one.what for one in found if one.holds is False}:
-        more = [
-            f"promises too much for systems older than this: {it}" for it in report.broken_promises
-        ]
+        more = [f"makes no difference here: {it}" for it in report.broken_promises]
         found += [Judgement("tag", said, holds=True) for said in more]
     order = {False: 0, None: 1, True: 2}
     return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))

@@ -86,7 +86,8 @@ def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
         needs = {name: getattr(wheel, name) for name in ("glibc", "cpu", "cuda", "cudnn")}
         needs["gpu"] = ",".join(wheel.gpu)
         return WheelFacts(wheel.project, wheel.version, made, needs)
-    said = "no GPU code of NVIDIA's is known of it on this platform"
+    # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
+    said = "no GPU code on this platform"
     if gpus.jetson(wanted.gpu):
         said += f"; NVIDIA has wheels for Jetsons: {gpus.JETPACK}"
     if wanted.system == "Windows" and wheel.gpu:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility, gpus
 from tfwright.facts.compatibility import is_newer, is_of_line, is_older, range_text, version_numbers
-from tfwright.match.wish import Wish
+from tfwright.match.wish import ARM, X86, Wish
 
 KNOWN = [
     Release(major, minor)
@@ -60,6 +60,9 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
     """Say what of a wish a release does not go with."""
     if wanted.system == "Windows":
         yield "tfwright builds on Linux and macOS, and not on Windows"
+    if wanted.machine.lower() not in {"", *X86, *ARM}:
+        # https://github.com/bazelbuild/bazel/releases
+        yield f"Bazel is released for x86-64 and 64-bit ARM only, and not for {wanted.machine}"
     if wanted.glibc == "none":
         yield "TensorFlow is built for systems with glibc, and not with musl"
     python = compatibility.python(release)
@@ -90,7 +93,7 @@ def _cuda_refusal(
             f"{wanted.gpu}"
         )
     elif not rows:
-        yield f"nothing is known of CUDA {wanted.cuda}"
+        yield _no_toolkit(wanted.cuda)
     elif last := compatibility.last_cuda(wanted.gpu):
         made_for = f"TensorFlow {release} is made for CUDA {wanted.cuda or major}"
         yield f"{made_for}, and the last JetPack for {wanted.gpu} has CUDA {last}"
@@ -98,6 +101,20 @@ def _cuda_refusal(
         yield f"TensorFlow {release} {said}"
     else:
         yield f"there is no CUDA {wanted.cuda or major} for {wanted.system} that serves"
+
+
+def _no_toolkit(cuda: str) -> str:
+    """Say why the tables have no CUDA of a version; empty if they have one, or none is wanted."""
+    known = [row.version for row in compatibility.cudas()]
+    if not cuda or any(is_of_line(version, cuda) for version in known):
+        return ""
+    if is_older(cuda, known[0]):
+        return f"CUDA {cuda} is unknown: the tables begin with {known[0]}"
+    if is_older(known[-1], cuda):
+        return f"CUDA {cuda} is unknown: the tables end with {known[-1]}"
+    # https://developer.nvidia.com/cuda-toolkit-archive
+    shown = "nvidia-smi shows the newest CUDA that the driver runs"
+    return f"NVIDIA made no toolkit of CUDA {cuda}; {shown}"
 
 
 def exclusions(wanted: Wish) -> list[str]:
@@ -123,12 +140,12 @@ def exclusions(wanted: Wish) -> list[str]:
 
 def _apart(wanted: Wish) -> list[str]:
     """Name the parts of a wish that exclude each other, or what one of them alone excludes."""
-    parts = ("python", "gpu", "cuda", "driver", "system", "glibc")
+    parts = ("python", "gpu", "cuda", "driver", "system", "machine", "glibc")
     given = [name for name in parts if vars(wanted)[name]]
     alone = [Wish(**{name: vars(wanted)[name]}) for name in given]
     if lacking := [one for one in alone if not fitting(one)]:
         return [said for one in lacking for said in refusals(KNOWN[0], one)]
-    groups = (names for size in range(2, 7) for names in itertools.combinations(given, size))
+    groups = (names for size in range(2, 8) for names in itertools.combinations(given, size))
     apart = [
         names
         for names in groups
@@ -158,8 +175,8 @@ def _unknown(wanted: Wish) -> Iterator[str]:
             f"{python.most}"
         )
     last = compatibility.cudas()[-1]
-    if wanted.cuda and is_older(last.version, wanted.cuda):
-        yield f"CUDA {wanted.cuda} is unknown: the tables end with {last.version}"
+    if said := _no_toolkit(wanted.cuda):
+        yield said
     if wanted.gpu and is_older(last.capabilities[1], wanted.gpu):
         yield (
             f"GPUs of compute capability {wanted.gpu} are unknown: the tables end with "

@@ -17,7 +17,10 @@ from tfwright.tools import json_text
 
 LEVELS: tuple[str, ...] = get_args(CpuLevel)
 _FORMS = {
-    "gpu": (r"((?:sm_|compute_)\d{2,3}[af]?|\d{1,2}\.\d[af]?)", "--gpu sm_61 or --gpu 6.1"),
+    "gpu": (
+        r"(?:compute )?(?:capability |cc ?)?((?:sm_?|compute_)\d{2,3}[af]?|\d{1,2}\.\d[af]?)",
+        "--gpu sm_61 or --gpu 6.1",
+    ),
     "python": (r"(?:cp|py|python)?([23])\.?(\d{1,2})(?:\.\d+)?", "--python 3.6"),
     "glibc": (r"(2\.\d+|none)", "--glibc 2.17, or --glibc none for musl"),
     "cuda": (r"(\d+)(?:\.(\d+))?(?:\.\d+)?", "--cuda 10.1 or --cuda 10"),
@@ -36,7 +39,7 @@ _FORMS = {
 written."""
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "win": "Windows"}
 """Systems as they name themselves; any other spelling is a Mac's."""
-_X86, _ARM = ("x86_64", "x86-64", "amd64", "x64"), ("aarch64", "arm64")
+X86, ARM = ("x86_64", "x86-64", "amd64", "x64"), ("aarch64", "arm64")
 _MACHINES = {
     "Linux": ("x86_64", "aarch64"),
     "Darwin": ("x86_64", "arm64"),
@@ -106,13 +109,16 @@ def wish(host: Host | None, **asked: str) -> Wish:
     # An empty option was not given.
     wanted = {name: value for name, value in asked.items() if value}
     # Anything but a capability is taken for a name, such as "RTX 3090".
-    if "gpu" in wanted and not re.fullmatch(_FORMS["gpu"][0], wanted["gpu"]):
+    for_cpu = wanted.get("gpu", "").lower() == "none"
+    if for_cpu:
+        del wanted["gpu"]
+    elif "gpu" in wanted and not re.fullmatch(_FORMS["gpu"][0], wanted["gpu"], re.IGNORECASE):
         wanted |= _named(wanted["gpu"])
     wanted = {name: _read(name, value) for name, value in wanted.items()}
     system = wanted.get("system") or (host.system if host else "")
     if "machine" in wanted:
         x86, arm = _MACHINES.get(system, _MACHINES["Linux"])
-        spelled = dict.fromkeys(_X86, x86) | dict.fromkeys(_ARM, arm)
+        spelled = dict.fromkeys(X86, x86) | dict.fromkeys(ARM, arm)
         wanted["machine"] = spelled.get(wanted["machine"].lower(), wanted["machine"])
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
@@ -124,10 +130,10 @@ def wish(host: Host | None, **asked: str) -> Wish:
     # Someone who asks for a Mac on Linux does not mean this machine's GPU.
     if host and system == host.system:
         # The first GPU, which TensorFlow uses as well where no device is named.
-        gpu = next((gpu.capability for gpu in host.gpus), "")
+        gpu = "" if for_cpu else next((gpu.capability for gpu in host.gpus), "")
         wanted = {"system": host.system, "machine": host.machine, "gpu": gpu} | wanted
     found = Wish(**wanted)
-    if found.cpu and found.machine.lower() not in {"", *_X86}:
+    if found.cpu and found.machine.lower() not in {"", *X86}:
         said = f"--cpu is of x86-64, and the machine is {found.machine}"
         raise RecipeError(said, remedy="Leave out --cpu.")
     if found.glibc and system not in {"", "Linux"}:
@@ -179,6 +185,12 @@ def _named(name: str) -> dict[str, str]:
             raise RecipeError(
                 f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
                 remedy=f"For the CPU alone, leave out --gpu; {maker} has its own: {builds}.",
+            )
+        cards = re.split(r" ?[,+&] ?| and ", name)
+        if len(cards) > 1:
+            raise RecipeError(
+                f"{name!r} names more than one GPU",
+                remedy="Ask for each by itself: what serves them all is in each answer.",
             )
         meant = guess(name, gpus.names())
         raise RecipeError(

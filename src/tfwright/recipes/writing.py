@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from tfwright.build import verified
@@ -19,6 +21,7 @@ from tfwright.configure.catalogue import Prompt
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import PINS, pins_copied
+from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
@@ -39,11 +42,8 @@ from tfwright.tools.render import render
 URL = "https://github.com/tensorflow/tensorflow.git"
 ROUNDS = 8
 """Answers can lead to further questions; no release nests them deeper than this."""
-FLAGS = {
-    "x86_64": "-march=x86-64 -mtune=generic",
-    "aarch64": "-march=armv8-a",
-    "arm64": "-mcpu=apple-m1",
-}
+ARMV8 = "-march=armv8-a"
+FLAGS = {"x86_64": "-march=x86-64 -mtune=generic", "aarch64": ARMV8, "arm64": ARMV8}
 """What serves most people: code for every processor of a machine."""
 BUILDING = ("numpy", "wheel")
 """Packages that every build imports."""
@@ -326,6 +326,13 @@ class _Draft:
         """Name the packages of build and wheel; `invoke pin` finds versions that go together."""
         python, _ = self.host["python"]
         required = tree_files.required(setup, python)
+        bounds = map(Requirement, compatibility.package_bounds(str(self.wanted.line)))
+        bounded = {bound.name: bound.specifier for bound in bounds}
+        for requirement in required:
+            # Old releases set no upper bounds, and later packages broke what they had promised.
+            if {part.operator for part in requirement.specifier} <= {">", ">=", "!="}:
+                bound = bounded.get(canonicalize_name(requirement.name), SpecifierSet())
+                requirement.specifier &= bound
         self.verifying = [str(requirement).partition(";")[0].strip() for requirement in required]
         for requirement in tree_files.nightlies(setup, python):
             self.verifying.append(str(requirement).partition(";")[0].strip())
@@ -401,9 +408,7 @@ class _Draft:
                 # Where an empty text is an answer, it is a good one: configure then uses what it
                 # finds.
                 if given == '""' and not prompt.empty:
-                    self.open.append(
-                        f"{prompt.variable}: {recipe.name} needs a value that is not empty"
-                    )
+                    self.open.append(f"{prompt.variable} needs a value that is not empty")
                 self.answers[prompt.variable] = given
         self.open.append(
             "some questions of ./configure still have no answer: see 'invoke plan --recipe FILE'"
@@ -467,8 +472,8 @@ def wanted_of(text: str) -> WantedRelease:
 def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     """Write a copy of a recipe under another name, without its [verified] table.
 
-    It is put next to the recipe, unless a folder is named. Raises RecipeError if there is such a
-    recipe already, or the name is none for a recipe.
+    It is put next to the recipe, or into recipes/ if tfwright came with it, unless a folder is
+    named. Raises RecipeError if there is such a recipe already, or the name is none for a recipe.
     """
     try:
         recipe_name(name)
@@ -476,7 +481,8 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         raise RecipeError(
             f"{name!r} {fault}", remedy="Choose another name: --name linux-r2.6-mine."
         ) from fault
-    target = (Path(folder) if folder else path.parent) / f"{name}.toml"
+    beside = recipes.RECIPES if path.parent == SHIPPED / "recipes" else path.parent
+    target = (Path(folder) if folder else beside) / f"{name}.toml"
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     # Its faults are shown with its own lines, and not with those of a copy that is removed again.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement
-from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
@@ -18,10 +17,10 @@ from pydantic import TypeAdapter
 from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.toml import Table, load
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, WheelError
+from tfwright.facts import compatibility
 from tfwright.host import probes, pythons
-from tfwright.smoke import PROGRAMS, run
+from tfwright.smoke import run
 from tfwright.smoke.run import TrialOutcome, WheelVenv
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, runner
@@ -29,7 +28,6 @@ from tfwright.tools.python import package_clients, packages, pips
 from tfwright.tools.python import venv as python
 from tfwright.wheel import archive
 
-BOUNDS = PROGRAMS.parent / "bounds.toml"
 LET_THROUGH = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 """What of the caller's environment reaches the programs: where CUDA is, which GPUs are meant."""
 NEED_NO_MODULE = ("imports", "library_path")
@@ -120,22 +118,6 @@ class SmokeReport:
 
 
 _REPORT = TypeAdapter(SmokeReport)
-
-
-class Bound(Table):
-    """What a range of TensorFlow's releases needs."""
-
-    tensorflow: str
-    """The releases, as a version specifier."""
-    packages: tuple[str, ...]
-    why: str
-    source: str
-
-
-class Bounds(Table):
-    """The document bounds.toml."""
-
-    bounds: tuple[Bound, ...]
 
 
 def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> SmokeReport:
@@ -259,13 +241,7 @@ def bounds_for(request: Request) -> tuple[str, ...]:
     # The bounds are known for TensorFlow; another module brings its own metadata.
     if request.module != "tensorflow":
         return ()
-    version = _parsed(request.wheel)[0]
-    known: list[str] = []
-    for bound in load(BOUNDS, Bounds).bounds:
-        releases = SpecifierSet(bound.tensorflow)
-        # Nightly wheels are pre-releases, and need the same bounds as their release.
-        if releases.contains(version, prereleases=True):
-            known.extend(bound.packages)
+    known = compatibility.package_bounds(str(_parsed(request.wheel)[0]))
     # The user's own requirement wins: two lines for one package would contradict.
     return tuple(line for line in known if packages.name_of(line) not in named)
 

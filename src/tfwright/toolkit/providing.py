@@ -191,7 +191,7 @@ class Installer:
                 return Provided(kind.title, root, part)
             # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
             if not self.licence_accepted:
-                raise _unaccepted(archive.name, archive, kind.licence, scratch, root)
+                raise _unaccepted(archive.name, archive, [kind.licence], scratch, root)
             # A .deb holds Debian's layout, an archive of NVIDIA's its own.
             way: Way = "debian" if archive.suffix == ".deb" else "archives"
             made = _arranged(kind, way, [archive], scratch)
@@ -220,7 +220,8 @@ class Installer:
             if table.licence and not self.licence_accepted:
                 # All packages of a part hold the same text; the largest takes minutes to read.
                 package = min(obtained.files, key=lambda path: path.stat().st_size)
-                raise _unaccepted(kind.title, package, table.licence, scratch, root)
+                licences = [part.licence for _, part in self.recipe.toolkit.parts() if part.licence]
+                raise _unaccepted(kind.title, package, licences, scratch, root)
             # The longest step: without a note it would look like the download.
             self.supplier.listener.note(f"Unpacking {title}")
             made = _arranged(kind, obtained.way, obtained.files, scratch)
@@ -339,11 +340,14 @@ def _arranged(kind: Kind, way: Way, packages: Collection[Path], scratch: Path) -
     return made
 
 
-def _unaccepted(named: str, archive: Path, licence: str, scratch: Path, root: Path) -> HostError:
-    """Return the refusal that shows the licence's text in an archive, or where it is published."""
+def _unaccepted(
+    named: str, archive: Path, licences: Sequence[str], scratch: Path, root: Path
+) -> HostError:
+    """Return the refusal that names the licence's text in an archive, and what else to accept."""
     found = layout.licences(archive, scratch, root.with_name(f"{root.name}-licences"))
-    where = found[0] if found else licence
+    where = found[0] if found else licences[0]
     return HostError(
         f"{named} is NVIDIA's, under a licence that you have to accept yourself: {where}",
-        remedy=f"Read it (also at {licence}); if you accept it, add --licence-accepted.",
+        remedy=f"Read it, and all of {', '.join(licences)}; if you accept them, add "
+        "--licence-accepted.",
     )

@@ -6,7 +6,7 @@ An archive may hold rules that declare more: they are read once the archive is t
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from tfwright.documents.recipe import SubstituteTable
@@ -307,6 +307,8 @@ def _content(
     return None
 
 
+# Each call and each load of an archive reads it, and LLVM's takes a minute to unpack.
+@lru_cache(maxsize=8)
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     """Return the .bzl files in an archive by their paths below `strip_prefix`.
 

@@ -89,6 +89,8 @@ def show_report(report: "Inspection") -> None:
         "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
         "linked with": ", ".join(report.nvidia) or "none of NVIDIA's libraries",
     }
+    if report.summary is None:
+        facts["linked with"] = "not read"
     if report.signed_by:
         facts["signed by"] = f"the key with the id {report.signed_by}"
     shown = [(name, value or "not stated") for name, value in facts.items()]

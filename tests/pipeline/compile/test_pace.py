@@ -8,13 +8,16 @@ from tfwright.pipeline.compile.attempts import Pace
 from tfwright.progress import Progress
 
 
+def judged(seen: Sequence[tuple[float, int, int | None]]) -> Progress:
+    """Return what is shown last of a run with (seconds, actions done, actions known) so far."""
+    clock = (moment for moment, *_ in seen)
+    pace = Pace(clock.__next__)
+    return [pace.judged(Progress(done=done, total=total)) for _, done, total in seen][-1]
+
+
 def last(seen: Sequence[tuple[float, int]], total: int | None) -> float | None:
     """Return the last estimate for a run of which this many actions were done at these seconds."""
-    clock = (moment for moment, _ in seen)
-    pace, left = Pace(clock.__next__), None
-    for _, done in seen:
-        left = pace.remaining(Progress(done=done, total=total))
-    return left
+    return judged([(moment, done, total) for moment, done in seen]).remaining
 
 
 @pytest.mark.parametrize(
@@ -41,3 +44,13 @@ def test_a_build_goes_on_at_its_pace() -> None:
 def test_a_slow_end_counts_more_than_what_was_up_to_date() -> None:
     slow = [(100.0 + 30 * n, 900 + n) for n in range(20)]
     assert last([(0, 0), (1, 900), *slow], total=1000) == (1000 - 919) * 30
+
+
+def test_a_total_that_grows_with_the_work_is_not_shown() -> None:
+    growing = judged([(30 * n, 50 * n, 50 * n + 53) for n in range(9)])
+    assert (growing.total, growing.remaining) == (None, None)
+
+
+def test_a_total_that_has_stopped_growing_is_shown_again() -> None:
+    growing = [(30 * n, 50 * n, 50 * n + 53) for n in range(9)]
+    assert judged([*growing, *((270 + 30 * n, 450, 453) for n in range(4))]).total == 453

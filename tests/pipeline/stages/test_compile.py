@@ -288,6 +288,18 @@ def test_the_callers_environment_reaches_bazel_only_as_far_as_it_is_about_the_ne
     assert "TF_NEED_CUDA" not in env
 
 
+def test_a_rule_that_patches_its_archive_by_git_does_so_inside_a_checkout(
+    job: RecipeJob, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    patched = make_file(job.places.bazel / "external/archive/file", "old\n")
+    patch = make_file(tmp_path / "patch", "--- a/file\n+++ b/file\n@@ -1 +1 @@\n-old\n+new\n")
+    subprocess.run(
+        ["git", "apply", patch], cwd=patched.parent, env=calls(job).environment, check=True
+    )
+    assert patched.read_text() == "new\n"
+
+
 # What failed, and what is tried again
 
 

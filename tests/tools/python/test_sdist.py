@@ -18,19 +18,26 @@ from tfwright.tools.python.sdist import Sdist
 pytestmark = pytest.mark.medium
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a source package whose setup.py must not be run, and let pip see only that."""
-    path = tmp_path / "index/old.thing-1.0rc1.tar.gz"
+def packed(path: Path, text: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a source package of files, and let pip see only that."""
     path.parent.mkdir()
-    setup = f"open({str(tmp_path / 'it ran')!r}, 'w')\nraise SystemExit('print \"for Python 2 only\"')\n".encode()
-    with tarfile.open(path, "w:gz") as packed:
-        member = tarfile.TarInfo("old.thing-1.0rc1/setup.py")
-        member.size = len(setup)
-        packed.addfile(member, io.BytesIO(setup))
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in text.items():
+            member = tarfile.TarInfo(f"{path.name.removesuffix('.tar.gz')}/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content.encode()))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(path.parent))
     return path
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a source package whose setup.py must not be run."""
+    ran = str(tmp_path / "it ran")
+    setup = f"open({ran!r}, 'w')\nraise SystemExit('print \"for Python 2 only\"')\n"
+    path = tmp_path / "index/old.thing-1.0rc1.tar.gz"
+    return packed(path, {"setup.py": setup}, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,25 @@ def test_pip_brings_the_very_file_and_nothing_in_it_is_run(package: Path, tmp_pa
     sdist.download(Sdist("old.thing", "1.0rc1"), files.sha256(package), tmp_path / "brought")
     assert (tmp_path / "brought").read_bytes() == package.read_bytes()
     assert not (tmp_path / "it ran").exists()
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "setuptools.build_meta:__legacy__",
+        "flit_core.buildapi",
+        "hatchling.build",
+        "poetry.core.masonry.api",
+    ],
+)
+def test_pip_brings_a_package_whose_build_backend_this_host_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    project = f"[build-system]\nrequires = []\nbuild-backend = {backend!r}\n"
+    path = packed(tmp_path / "index/newer-2.0.tar.gz", {"pyproject.toml": project}, monkeypatch)
+    sdist.download(Sdist("newer", "2.0"), files.sha256(path), tmp_path / "brought")
+    assert (tmp_path / "brought").read_bytes() == path.read_bytes()
 
 
 def test_other_bytes_of_that_name_are_refused(package: Path, tmp_path: Path) -> None:

@@ -206,6 +206,17 @@ def test_a_library_that_is_none_is_a_fault(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["small/_a.pyd", "small/a.dll", "small/ops.so"])
+def test_a_library_for_windows_is_sound_and_what_it_needs_is_unknown(
+    tmp_path: Path, name: str
+) -> None:
+    content = {name: b"MZ\x90\x00 library"}
+    report = inspection.inspect(wheel_of(tmp_path, "small-1.0-cp312-cp312-win_amd64.whl", content))
+    assert not report.faults
+    assert report.notes == (f"{name}: is for Windows, and what it needs is not read",)
+    assert report.summary is None
+
+
 def test_a_macos_that_is_too_new_for_the_tag_is_a_fault(tmp_path: Path) -> None:
     said = faults(
         wheel_of(

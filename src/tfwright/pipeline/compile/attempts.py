@@ -92,29 +92,37 @@ def actions_at_once(job: Job, table: CompileTable) -> int:
 
 
 class Pace:
-    """Tells how long a run still takes, from how long its actions took lately."""
+    """Tells how far a run has come, and how long it still takes, from what it did lately."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin with nothing seen."""
         self._clock = clock
-        self._seen: deque[tuple[float, int]] = deque()
+        self._seen: deque[tuple[float, int, int]] = deque()
 
-    def remaining(self, progress: Progress) -> float | None:
-        """Return the seconds left, or None where nothing is known yet.
+    def judged(self, progress: Progress) -> Progress:
+        """Return the progress with the seconds left, or without a total that is still growing.
 
-        It is a rough guess: Bazel's total still grows while it analyses.
+        With few actions at once Bazel learns of the next ones only as it gets to them: its total
+        is then always a little more than what is done.
         """
         if not progress.total:
-            return None
+            return progress
         now = self._clock()
-        self._seen.append((now, progress.done))
+        self._seen.append((now, progress.done, progress.total))
         # The first one that is kept is older than the window, so that the window is full.
         while len(self._seen) > 1 and now - self._seen[1][0] >= WINDOW:
             self._seen.popleft()
-        then, before = self._seen[0]
-        if now - then < SHORTEST_WINDOW or progress.done <= before:
-            return None
-        return (progress.total - progress.done) * (now - then) / (progress.done - before)
+        lately = [seen for seen in self._seen if now - seen[0] >= SHORTEST_WINDOW]
+        if not lately:
+            return progress
+        _, done, total = lately[-1]
+        if 2 * (progress.total - total) > progress.done - done:
+            return replace(progress, total=None)
+        then, before, _ = self._seen[0]
+        if progress.done <= before:
+            return progress
+        pace = (now - then) / (progress.done - before)
+        return replace(progress, remaining=(progress.total - progress.done) * pace)
 
 
 def build(bazel: Invocation) -> BazelRun:
@@ -170,7 +178,7 @@ def build(bazel: Invocation) -> BazelRun:
 
 
 def _report(listener: Listener, pace: Pace, progress: Progress) -> None:
-    listener.progress(replace(progress, remaining=pace.remaining(progress)))
+    listener.progress(pace.judged(progress))
 
 
 def _learn(bazel: Invocation, outcome: BazelRun, jobs: int) -> None:

@@ -121,7 +121,10 @@ class Invocation:
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
         pip = packages.environment(self.job.places.stores) if self.packages else {}
-        extra = {**proxies, **BY_CHECKSUM, **pip, **_temporary(), **self.table.env}
+        # The rules of 1.15 and 2.0 patch archives by `git apply`. Where git finds the repository
+        # of a checkout further up, that changes nothing and succeeds.
+        ceiling = {"GIT_CEILING_DIRECTORIES": str(self.output_base or self.job.places.bazel)}
+        extra = {**proxies, **BY_CHECKSUM, **pip, **ceiling, **_temporary(), **self.table.env}
         return clean_environment(self.job.places.home, programs, self.epoch, extra)
 
     @property

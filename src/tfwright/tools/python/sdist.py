@@ -31,9 +31,16 @@ def prepare_metadata_for_build_wheel(folder, config_settings=None):
         stream.write("Metadata-Version: 2.1\\nName: %s\\nVersion: %s\\n" % (name, version))
     return made
 """
-"""What pip takes for setuptools. pip asks a package for its version before it hands it over, which
-runs its setup.py, and that of an old package fails under a Python of today; here the answer is
-known beforehand."""
+"""What pip takes for the package's build backend. pip asks a package for its version before it
+hands it over, which runs its setup.py, and that of an old package fails under a Python of today;
+here the answer is known beforehand."""
+_BACKENDS = (
+    "setuptools/build_meta",
+    "flit_core/buildapi",
+    "hatchling/build",
+    "poetry/core/masonry/api",
+)
+"""The modules that packages name as build backends; this host need not have them."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,9 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        files.write(scratch / "backend/setuptools/__init__.py", "")
-        files.write(scratch / "backend/setuptools/build_meta.py", _BACKEND)
+        for backend in _BACKENDS:
+            files.write(scratch / "backend" / backend.partition("/")[0] / "__init__.py", "")
+            files.write(scratch / "backend" / f"{backend}.py", _BACKEND)
         hashed = f" --hash=sha256:{sha256}" if sha256 else ""
         files.write(scratch / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
         try:
@@ -105,8 +113,7 @@ def _last_error(fault: ToolError) -> str:
 
 def _command(wanted: Sdist, scratch: Path, *, hashed: bool) -> Command:
     """Return pip's command line: one source package, without dependencies, nothing built."""
-    # Without build isolation pip takes the backend of PYTHONPATH, which answers for
-    # setuptools.
+    # Without build isolation pip takes the backend of PYTHONPATH.
     options = (
         "--no-deps",
         "--no-binary=:all:",

@@ -26,7 +26,7 @@ from tfwright.wheel.inspect.leaks import HostDirectory, Leak, LeakSearch
 from tfwright.wheel.inspect.library import Library
 from tfwright.wheel.inspect.needs import Summary
 
-LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib)$")
+LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib|pyd|dll)$")
 DISGUISED = re.compile(r"(^|/)[^./]*$|\.(so|dylib)[^a-z]")
 """Other names that a program or library may have: without an ending, or of a release candidate."""
 SHOWN = 20
@@ -62,7 +62,7 @@ class Inspection:
     faults: tuple[str, ...] = ()
     """How the wheel is damaged or contradicts itself, and what could not be read."""
     broken_promises: tuple[str, ...] = ()
-    """Those of the faults that a system which is newer than the tag does not mind."""
+    """Those of the faults that do not keep it from a system that is new enough."""
     notes: tuple[str, ...] = ()
     """What may matter to whoever uses it."""
     signed_by: str = ""
@@ -106,7 +106,7 @@ def insist(report: Inspection) -> None:
     lines = report.faults if len(report.faults) > 1 else ()
     raise WheelError(
         f"{report.file}: {report.faults[0]}",
-        remedy="Do not publish it: what it says of itself is what pip believes.",
+        remedy="Build or download it again. Do not publish it: pip believes what a wheel says.",
         evidence=Evidence(lines=first_few(lines, SHOWN)),
     )
 
@@ -140,6 +140,8 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         for note in library.notes():
             notes[note].append(library.path)
     needed = {name for library in libraries for name in library.needed}
+    # Those of a wheel for Windows are not read.
+    read = not libraries or any(library.parts for library in libraries)
     return Inspection(
         file=path.name,
         size=size,
@@ -152,11 +154,11 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         nvidia=tuple(sorted(filter(cuda.NVIDIA.match, needed))),
         cuda=cuda.sources(libraries, [*map(str, headers.get_all("Requires-Dist") or ())]),
         cuda_in_reach=cuda.in_reach(libraries),
-        summary=needs.summarize(libraries),
+        summary=needs.summarize(libraries) if read else None,
         libraries=libraries,
         leaks=found.leaks,
         faults=tuple(faults),
-        broken_promises=tuple(tags.broken_promises(path, libraries)),
+        broken_promises=tuple(tags.broken_promises(path, stated, libraries)),
         notes=(
             *(f"{first_of(paths)}: {note}" for note, paths in notes.items()),
             *search.notes(found.leaks),

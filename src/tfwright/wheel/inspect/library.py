@@ -19,6 +19,8 @@ FIXED = re.compile(r"/|@|\$(ORIGIN|\{ORIGIN\})(/|$)")
 """How a directory begins that does not depend on where a program is started."""
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+")
 """Libraries all of whose symbols have versions, so that one without a version is not theirs."""
+WINDOWS = b"MZ"
+"""How a library for Windows begins, also where its name ends with .so."""
 MOST_MISSING = 20
 """Of the names that a library misses, how many are kept."""
 NCCL = re.compile(
@@ -104,6 +106,8 @@ class Library:
 
     def notes(self) -> Iterator[str]:
         """Say what a sound library may still do to its users."""
+        if not (self.parts or self.fault):
+            yield "is for Windows, and what it needs is not read"
         if self.registered and self.registered.stub:
             yield f"a stub, {self.registered.stub}"
         if self.elf and (missing := self.elf.symbols.missing):
@@ -146,6 +150,8 @@ def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
         return replace(found, elf=linux), table
     if magic in macho.MAGICS:
         return replace(found, macho=macho.read(content)), None
+    if magic[:2] == WINDOWS:
+        return found, None
     raise ValueError("it is neither an ELF nor a Mach-O file")
 
 

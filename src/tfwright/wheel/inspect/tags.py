@@ -153,15 +153,14 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
     if not promised:
         return []
     return [
-        *_unequal(stated, promised),
         *impossible(promised),
         *(fault for library in found for fault in _library_faults(promised, library)),
-        *broken_promises(path, found),
+        *broken_promises(path, stated, found),
     ]
 
 
-def broken_promises(path: Path, found: Sequence[Library]) -> list[str]:
-    """Say which libraries need a newer system than a tag promises; they run on such a system."""
+def broken_promises(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
+    """Say what is not as the name says, and keeps no pip and no newer system from the wheel."""
     platforms = sorted({tag.platform for tag in named(path)})
     needed = [
         (need.version, f"{library.path} ({need.symbol})")
@@ -177,6 +176,7 @@ def broken_promises(path: Path, found: Sequence[Library]) -> list[str]:
             promises["macOS"].append((f"{part[1]}.{part[2]}", platform))
     macos = [(part.minimum, library.path) for library in found for part in library.macho]
     return [
+        *_unequal(stated, named(path)),
         *_excess("glibc", promises["glibc"], needed),
         *_excess("macOS", promises["macOS"], macos),
     ]
