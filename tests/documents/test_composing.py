@@ -237,3 +237,9 @@ def test_a_recipe_of_an_axis_has_no_text_that_could_be_changed(tmp_path: Path) -
         recipes.read(str(make_file(tmp_path / "b/linux-r2.20-py313.toml", text))).host.python
         == "3.13"
     )
+
+
+def test_a_part_of_a_toolkit_whose_version_the_recipe_does_not_name_is_left_out() -> None:
+    without, with_nccl = map(recipes.read, ("linux-r2.10-cuda11.8", "linux-nv1.15-cuda11.8"))
+    assert without.toolkit.nccl is None
+    assert without.toolkit.changed(nccl=with_nccl.toolkit.nccl) == with_nccl.toolkit

@@ -11,7 +11,12 @@ NVCC = ("--config=cuda_nvcc", "--config=cuda_wheel")
 CLANG = ("--config=cuda_clang", "--config=cuda_wheel")
 
 
-def recipe(*flags: str, architectures: tuple[str, ...] = (), **answers: str) -> Recipe:
+def recipe(
+    *flags: str,
+    architectures: tuple[str, ...] = (),
+    cudnn: str | None = None,
+    **answers: str | bool,
+) -> Recipe:
     return Recipe.model_validate(
         {
             "name": "small",
@@ -21,7 +26,7 @@ def recipe(*flags: str, architectures: tuple[str, ...] = (), **answers: str) -> 
                 "branch": "r2.20",
                 "commit": "0" * 40,
             },
-            "host": {"system": "Linux", "machine": "x86_64", "python": "3.12", "cuda": "12.8"},
+            "host": {"system": "Linux", "python": "3.12", "cuda": "12.8", "cudnn": cudnn},
             "bazel": {"version": "7.4.1"},
             "configure": {"answers": {"TF_NEED_CUDA": True, **answers}},
             "compile": {"target": WHEEL, "flags": flags or NVCC},
@@ -57,6 +62,25 @@ def test_the_configuration_for_clang_overrides_the_answered_gpus() -> None:
     assert "overrides" in text
     assert "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89" in text
     assert said(recipe(*NVCC, architectures=(), **answers)) == ""
+
+
+def test_an_empty_cudnn_is_the_default_of_the_tree_and_not_the_one_of_host() -> None:
+    answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
+    text = said(recipe(architectures=(), cudnn="9.12", HERMETIC_CUDNN_VERSION="", **answers))
+    assert "Bazel takes cuDNN 9.3.0; [host] names 9.12" in text
+    assert "ends with 9.11.0" in text
+    assert (
+        said(recipe(architectures=(), cudnn="9.8", HERMETIC_CUDNN_VERSION="9.8.0", **answers)) == ""
+    )
+
+
+def test_kernels_by_clang_and_the_configuration_for_nvcc_contradict_each_other() -> None:
+    answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
+    gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89"
+    assert "makes nvcc compile" in said(
+        recipe(*NVCC, gpus, architectures=(), TF_CUDA_CLANG=True, **answers)
+    )
+    assert said(recipe(*NVCC[1:], gpus, architectures=(), TF_CUDA_CLANG=True, **answers)) == ""
 
 
 @pytest.mark.parametrize(("clang", "refused"), [("18", True), ("20", False), ("99", False)])

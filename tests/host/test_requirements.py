@@ -263,7 +263,7 @@ def test_cuda_is_where_the_host_file_says_or_comes_with_the_release(
     files = {f"/opt/{path}": text for path, text in HEADERS.items()}
     assert requirements.examine(elsewhere, named, good(files)) == []
     hermetic = with_cuda(recipe, "2.20", HERMETIC_CUDA_COMPUTE_CAPABILITIES="sm_61")
-    newer = varied(hermetic, host={"cuda": "12.5"}, bazel={"version": "7.4.1"})
+    newer = varied(hermetic, host={"cuda": "12.5", "cudnn": "9.3"}, bazel={"version": "7.4.1"})
     assert requirements.examine(newer, UNSET, good()) == []
 
 

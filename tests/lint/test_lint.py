@@ -79,6 +79,14 @@ def test_a_build_whose_bazel_would_download_another_python_is_found(tmp_path: Pa
     assert "does not name Python 3.12" in found.what
 
 
+def test_packages_of_one_list_without_a_version_are_one_finding(outside: Path) -> None:
+    two = '"numpy>=1.14.5", "six>=1", "'
+    found = changed(outside, '"numpy==1.14.5", "', two)
+    assert [(finding.rule, "others of this list" in finding.what) for finding in found] == [
+        ("schema", True)
+    ]
+
+
 def test_all_mistakes_are_found_at_once(outside: Path) -> None:
     changed(outside, 'CC_OPT_FLAGS = "', 'CC_OPT_FLAGS = "-march=native ')
     found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")

@@ -30,7 +30,9 @@ def host_file(tmp_path: Path) -> HostFile:
         ["commit", "-q", "--allow-empty", "-m", "Begin"],
         ["branch", "r2.6"],
         ["branch", "r1.4"],
+        ["branch", "r2.15"],
         ["branch", "r2.20"],
+        ["branch", "r2.21"],
         ["branch", "r2.99"],
         ["tag", "v1.12.0-rc0"],
     ):
@@ -354,3 +356,71 @@ def test_what_was_asked_for_is_what_the_wheel_is_held_to(
     made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
     verify = recipes.read(str(made.path), packages.without_open).verify
     assert (verify.architectures, verify.cpu) == (("sm_86",), "avx")
+
+
+def written(host_file: HostFile, folder: Path, wish: Wish, release: str, **answers: str) -> Path:
+    """Write a recipe whose questions a person answers so; return its file, without packages."""
+    made = writing.new(
+        wish,
+        wanted_of(release),
+        host_file,
+        folder,
+        lambda prompt, default: answers.get(prompt.variable, default),
+    )
+    lists_emptied(made.path)
+    return made.path
+
+
+@pytest.mark.parametrize(
+    ("release", "variable"), [("2.15", "TF_PYTHON_VERSION"), ("2.20", "HERMETIC_PYTHON_VERSION")]
+)
+def test_the_python_of_bazel_is_named_as_the_release_reads_it(
+    host_file: HostFile, tmp_path: Path, release: str, variable: str
+) -> None:
+    wish = Wish(system="Linux", python="3.11")
+    path = written(host_file, tmp_path, wish, release)
+    assert [flag for flag in recipes.read(str(path)).compile.flags if "PYTHON" in flag] == [
+        f"--repo_env={variable}=3.11"
+    ]
+
+
+def test_kernels_by_clang_keep_the_gpus_that_were_asked_for(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", python="3.12", cuda="12.5", gpu="8.9")
+    clang = '"/usr/lib/llvm-18/bin/clang"'
+    path = written(
+        host_file, tmp_path, wish, "2.20", TF_CUDA_CLANG="true", CLANG_CUDA_COMPILER_PATH=clang
+    )
+    assert [str(finding) for finding in lint.lint(str(path))] == []
+    assert "--config=cuda_nvcc" not in recipes.read(str(path)).compile.flags
+
+
+def test_a_cudnn_that_no_known_tree_lists_is_left_to_decide_and_found(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", python="3.12", cuda="13.0", gpu="12.0")
+    made = writing.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
+    assert any("HERMETIC_CUDNN_VERSION: a full version of 9.12" in line for line in made.open)
+    (found,) = lint.lint(lists_emptied(made.path))
+    assert (found.rule, "cuDNN 9.3.0" in found.what) == ("cuda", True)
+
+
+@pytest.mark.parametrize("release", ["2.20", "2.21"])
+def test_another_machine_takes_its_own_compiler_where_bazel_downloads_one_for_x86(
+    host_file: HostFile, tmp_path: Path, release: str
+) -> None:
+    wish = Wish(system="Linux", machine="aarch64", python="3.12")
+    path = written(host_file, tmp_path, wish, release)
+    flag = "--config=clang_local"
+    assert (flag in recipes.read(str(path)).compile.flags) is (release == "2.21")
+    assert lint.lint(str(path)) == []
+    path.write_text(path.read_text("utf-8").replace(flag, "--config=opt"), "utf-8")
+    assert [finding.rule for finding in lint.lint(str(path))] == ["compiler"][release == "2.20" :]
+
+
+def test_a_mac_with_arm_is_written_without_an_open_question(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Darwin", machine="arm64", python="3.11")
+    assert lint.lint(str(written(host_file, tmp_path, wish, "2.15"))) == []

@@ -167,7 +167,7 @@ def _of_value(interview: Interview, prompt: Prompt, answer: Answer) -> Iterator[
         yield AnswerFault(
             prompt.variable,
             "is empty, so configure would use whatever its default is",
-            f"State the value in the recipe, or remove {prompt.variable}.",
+            f'Write the value that you want: {prompt.variable} = "...".',
         )
     elif answer:
         yield from _of_text(interview, prompt, answer)

@@ -169,7 +169,12 @@ class Composing:
             choose(values, self.path)
             self.documents.append(file)
         if isinstance(named := values.get("toolkit"), str):
-            values["toolkit"] = self._document(TOOLKITS, named, ("toolkit",), ToolkitTable)
+            parts = self._document(TOOLKITS, named, ("toolkit",), ToolkitTable)
+            # One that says more than the recipe needs serves it as well.
+            if isinstance(host := values.get("host"), dict):
+                optional = {"nccl", "tensorrt"} - {*host}
+                parts = {name: part for name, part in parts.items() if name not in optional}
+            values["toolkit"] = parts
         fetch = values.get("fetch")
         if isinstance(fetch, dict) and isinstance(named := fetch.get("archives"), str):
             shared = self._document(ARCHIVES, named, ("fetch", "archives"), self.archives_table)

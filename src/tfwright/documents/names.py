@@ -250,8 +250,8 @@ GitUrl = Annotated[str, AfterValidator(git_url), _in_editors(f"^{_GIT_URL}$")]
 DownloadUrl = Annotated[str, AfterValidator(download_url), _in_editors(f"^{URL}$")]
 PackageUrl = Annotated[str, AfterValidator(package_url), _in_editors(f"^{PACKAGE_URL.pattern}$")]
 HERMETIC_PYTHON_NAMES = ("HERMETIC_PYTHON_VERSION", "TF_PYTHON_VERSION")
-"""What Bazel reads the version of its Python from. 2.14 knows the second one only, 2.18 both; which
-of the two 2.15 to 2.17 know was not seen."""
+"""What Bazel reads the version of its Python from. 2.14 to 2.17 know the second one only, 2.18 and
+later both."""
 PythonVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]\.[0-9]{1,2}$")]
 PackagePin = Annotated[str, AfterValidator(exact_pin), _in_editors(f"^{EXACT_PIN.pattern}$")]
 """A package of the Python index at one version: ``numpy==1.14.5``."""

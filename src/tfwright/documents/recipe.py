@@ -23,6 +23,7 @@ from tfwright.documents import filesystem
 from tfwright.documents.composing import Composing, file_of, on_axes
 from tfwright.documents.filesystem import INSTALLED, SHIPPED
 from tfwright.documents.names import (
+    HERMETIC_PYTHON_NAMES,
     LONGEST_PATH,
     PYTHON,
     VARIABLE,
@@ -758,12 +759,19 @@ class Recipe(Table):
         return self
 
 
-HERMETIC_PYTHON = Release(2, 14)
-"""The first release whose Bazel downloads the Python that it builds for."""
+HERMETIC_PYTHON = Release(2, 14), Release(2, 18)
+"""The first release whose Bazel downloads the Python that it builds for, and the first that has a
+name of its own for that, before TensorFlow's."""
 FIRST_BY_BAZEL = Release(2, 16)
 """The first release that has the target `WHEEL_TARGET`."""
 LAST_BY_PROGRAM = Release(2, 16)
 """The last release whose build_pip_package takes a directory and makes a wheel there."""
+
+
+def hermetic_python(release: Release) -> tuple[str, ...]:
+    """Return the variables in which Bazel reads the version of its Python, the best one first."""
+    first, renamed = HERMETIC_PYTHON
+    return HERMETIC_PYTHON_NAMES[release < renamed :] if release >= first else ()
 
 
 def _has_target(target: str, release: Release) -> bool:

@@ -66,6 +66,15 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
             f"Bazel takes CUDA {found.version}, {source}; [host] names {named}",
             f'Answer HERMETIC_CUDA_VERSION = "{named}.0", or a patch level that the tree lists.',
         )
+    cudnn = recipe.host.cudnn or ""
+    tree = compatibility.hermetic(recipe.source.release)
+    if tree and cudnn and not is_of_line(found.cudnn, cudnn):
+        yield Contradiction(
+            ("configure", "answers", "HERMETIC_CUDNN_VERSION"),
+            f"Bazel takes cuDNN {found.cudnn}; [host] names {cudnn}",
+            f"Answer HERMETIC_CUDNN_VERSION with a {cudnn} that the tree lists; as far as its list "
+            f"is known, it ends with {tree.cudnns[-1]}.",
+        )
     gpus = {name: cuda.capability(name) for name in found.architectures}
     if row := compatibility.cuda(found.version):
         beyond = [name for name, gpu in gpus.items() if not row.compiles_for(gpu)]
@@ -100,6 +109,13 @@ def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradict
             ("compile", "flags"),
             f"the configuration cuda_clang of the tree overrides the answered GPUs by {made}",
             f'Repeat them in compile.flags: "--repo_env={capabilities}={answered}".',
+        )
+    nvcc = "--config=cuda_nvcc"
+    if told.answers.get("TF_CUDA_CLANG") is True and nvcc in told.flags:
+        yield Contradiction(
+            ("compile", "flags"),
+            f"TF_CUDA_CLANG is true, and {nvcc} makes nvcc compile the kernels",
+            f"Remove {nvcc}, or answer TF_CUDA_CLANG = false.",
         )
     lacking = set(recipe.verify.architectures) - set(found.architectures)
     if lacking:

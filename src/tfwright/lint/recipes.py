@@ -20,7 +20,6 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
 from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.names import HERMETIC_PYTHON_NAMES
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
@@ -129,8 +128,13 @@ def loadable(names: Sequence[str], findings: Sequence[LintFinding]) -> list[str]
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
     if isinstance(fault, DocumentError):
+        # The packages of one list that lack a version are one finding, with one remedy.
+        alike: dict[tuple[int, str], list[str]] = {}
         for found in fault.faults:
-            yield LintFinding(path, found.line, found.what, found.remedy, "schema")
+            alike.setdefault((found.line, found.remedy), []).append(found.what)
+        for (line, remedy), (what, *others) in alike.items():
+            more = ", as others of this list" if others else ""
+            yield LintFinding(path, line, what + more, remedy, "schema")
         return
     place = re.match(rf"{re.escape(str(path))}:(\d+): ", fault.what)
     what = _without_place(path, fault.what)
@@ -376,10 +380,8 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
     recipe = subject.recipe
     python = recipe.host.python
-    names = HERMETIC_PYTHON_NAMES
-    if recipe.source.interface == "own" or python == "any":
-        return
-    if recipe.source.release < recipes.HERMETIC_PYTHON:
+    names = recipes.hermetic_python(recipe.source.release)
+    if recipe.source.interface == "own" or python == "any" or not names:
         return
     # A patch level is allowed: the flag may say which one Bazel downloads.
     named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
@@ -388,7 +390,22 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
             "python",
             "compile.flags",
             f"compile.flags does not name Python {python}, and Bazel downloads its own",
-            f'Add "--repo_env={names[0]}={python}"; 2.14 reads {names[1]} instead.',
+            f'Add "--repo_env={names[0]}={python}".',
+        )
+
+
+def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
+    """Find a build by the clang that Bazel downloads, which is for x86-64 only."""
+    recipe = subject.recipe
+    tree = compatibility.hermetic(recipe.source.release)
+    local = {"--config=clang_local", "--config=release_arm64_linux"}
+    downloads = tree and not tree.clang and recipe.source.interface != "own"
+    if downloads and recipe.host.machine == "aarch64" and not local & {*recipe.compile.flags}:
+        yield subject.finding(
+            "compiler",
+            "compile.flags",
+            "Bazel downloads a clang for x86-64 only, and the recipe is for aarch64",
+            'Add "--config=clang_local" to compile.flags, which takes the compiler of the host.',
         )
 
 
@@ -547,6 +564,7 @@ RULES: Sequence[Rule] = (
     makes_a_wheel,
     pins_a_pip_that_reads_its_wheel,
     names_the_python_of_bazel,
+    has_a_compiler,
     names_a_bazel_of_the_release,
     says_what_it_replaces,
     was_verified_on_a_day,

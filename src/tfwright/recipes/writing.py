@@ -23,7 +23,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import PINS, pins_copied
 from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.names import HERMETIC_PYTHON_NAMES, recipe_name
+from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError
 from tfwright.facts import compatibility, gpus
@@ -389,12 +389,14 @@ class _Draft:
                 self.answers.pop(variable, None)
             lacking = interview.unanswered()
             if not (lacking or useless):
-                # Tables have the line of a CUDA only.
-                if toolkit and self.answers.get("HERMETIC_CUDA_VERSION") == '""':
-                    self.open.append(
-                        f"HERMETIC_CUDA_VERSION: a full version of CUDA {toolkit.row.version}; "
-                        "without it Bazel downloads the tree's default"
-                    )
+                # Tables have the line of a CUDA only, and cuDNNs that no known tree lists.
+                for name in ("cuda", "cudnn") if toolkit else ():
+                    variable = f"HERMETIC_{name.upper()}_VERSION"
+                    if self.answers.get(variable) == '""':
+                        self.open.append(
+                            f"{variable}: a full version of {self.host[name][0]} or later that "
+                            "the tree lists; without it Bazel downloads the tree's default"
+                        )
                 return
             for prompt in lacking:
                 texts = {
@@ -417,16 +419,21 @@ class _Draft:
         release, toolkit = self.wanted.line, self.toolkit
         kind = f"with CUDA {toolkit.row.version} " if toolkit else ""
         system = "macOS" if self.wish.system == "Darwin" else "Linux"
+        tree = compatibility.hermetic(release)
         values = {
             **vars(self),
             # A JSON string is a TOML string.
             "toml": json.dumps,
+            "no": [name for name, answer in self.answers.items() if answer == "false"],
             "schema": schemas.line_in(self.folder),
             "summary": f"TensorFlow {self.wanted} {kind}for {system}",
             "by_program": release <= recipes.LAST_BY_PROGRAM,
             "wheel_target": recipes.WHEEL_TARGET,
-            "hermetic": compatibility.hermetic(release) if toolkit else None,
-            "python_names": HERMETIC_PYTHON_NAMES if release >= recipes.HERMETIC_PYTHON else (),
+            "hermetic": tree if toolkit else None,
+            "gpus": CAPABILITIES[1],
+            "by_clang": self.answers.get("TF_CUDA_CLANG") == "true",
+            "own_clang": self.machine == "aarch64" and tree and not tree.clang,
+            "python_names": recipes.hermetic_python(release)[:1],
             "floors": self._floors(),
         }
         return render("recipe.toml.j2", values)
