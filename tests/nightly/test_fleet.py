@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.failing import fails
@@ -113,6 +114,26 @@ def slurm_fleet(tmp_path: Path, **keys: object) -> fleets.NightFleet:
     return fleets.NightFleet(pipeline_builder(tmp_path, "slurm", slurm=table), print)
 
 
+@dataclass
+class Settled:
+    """A night that keeps what it is handed, unless its disk is full."""
+
+    full: bool = False
+    builds: list[tuple[BuildOrder, NightlyBuild]] = field(default_factory=list)
+
+    def __call__(self, order: BuildOrder, made: Callable[[], NightlyBuild]) -> NightlyBuild:
+        build = made()
+        if self.full:
+            return order.outcome(result="blocked", seconds=0, broken=night.FULL)
+        self.builds.append((order, build))
+        return build
+
+
+def unseen(order: BuildOrder, _: object) -> NightlyBuild:
+    """Settle an order whatever came of it."""
+    return order.outcome(result="failed", seconds=0)
+
+
 def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
     target = Target(name="demo", recipe="demo")
     moment = host_with(tmp_path).clock()
@@ -155,7 +176,7 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
         "id": "id",
         "target": "demo",
         "recipe": "demo",
-        "started": "2026-01-01T00:00:00Z",
+        "started": "2026-01-01T02:00:00Z",
         "seconds": 1.0,
         "result": "built",
         "wheel": "a-1-py3-none-any.whl",
@@ -167,40 +188,77 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
 
 
 def test_a_result_without_its_wheel_or_its_folder_is_refused(tmp_path: Path) -> None:
-    build = built(tmp_path / "order")
+    build, order = built(tmp_path / "order"), order_of(tmp_path, {})
     (tmp_path / "order" / fleets.RESULT / build.wheel).unlink()
     with fails(HostError, "none-any.whl"):
-        fleets.take(tmp_path / "order", tmp_path / "id")
+        fleets.take(tmp_path / "order", order)
     (tmp_path / "order" / fleets.RESULT).rmdir()
     with fails(HostError, "build_out/workers/logs"):
-        fleets.take(tmp_path / "order", tmp_path / "id")
+        fleets.take(tmp_path / "order", order)
 
 
 def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Path) -> None:
     built(tmp_path / "order", wheel="", sha256="")
-    (tmp_path / "id").mkdir()
-    assert fleets.take(tmp_path / "order", tmp_path / "id").id == "id"
-    assert (tmp_path / "id/a-1-py3-none-any.whl").is_file()
+    order = order_of(tmp_path, {})
+    make_file(tmp_path / "secret", "secret")
+    (tmp_path / "order" / fleets.RESULT / "compile.log").symlink_to(tmp_path / "secret")
+    order.work.mkdir()
+    assert fleets.take(tmp_path / "order", order).id == "id"
+    # A link of a worker could publish any file of this host.
+    assert [path.name for path in order.work.iterdir()] == ["a-1-py3-none-any.whl"]
 
 
-@pytest.mark.parametrize("changes", [{"id": "../../id"}, {"wheel": "../a-1-py3-none-any.whl"}])
-def test_the_result_of_another_order_is_refused(changes: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "../../id"},
+        {"wheel": "../a-1-py3-none-any.whl"},
+        {"target": "../other"},
+        {"fingerprint": {"the commit": "a" * 40}},
+        {"started": "2036-01-01T00:00:00Z"},
+        {"against": "../../../id"},
+    ],
+)
+def test_the_result_of_another_order_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     built(tmp_path / "order", **changes)
     with fails(HostError, tmp_path / "order"):
-        fleets.take(tmp_path / "order", tmp_path / "id")
-    assert not (tmp_path / "id").exists()
+        fleets.take(tmp_path / "order", order_of(tmp_path, {}))
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("seconds", "1e300"),
+        ("seconds", "NaN"),
+        ("size", "9" * 30),
+        ("logs", '["../../../../private/key"]'),
+        ("logs", '["/etc/shadow"]'),
+        ("profile", '"logs/../../x"'),
+        ("broken", '{"stage": "compile", "line": "", "log": "/etc/shadow"}'),
+    ],
+)
+def test_a_worker_s_document_can_neither_end_a_night_nor_show_other_files(
+    key: str, value: str, tmp_path: Path
+) -> None:
+    text = built(tmp_path / "order", wheel="").model_dump_json(exclude={key})
+    hostile = f'{text[:-1]}, "{key}": {value}}}'
+    make_file(tmp_path / "order" / fleets.BUILT, hostile)
+    with fails(HostError, "build_out/workers/logs"):
+        fleets.take(tmp_path / "order", order_of(tmp_path, {}))
 
 
 def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -> None:
     fleet = ssh_fleet(tmp_path, "two")
-    settled: list[NightlyBuild] = []
+    settled = Settled()
     order = order_of(tmp_path, {})
     given = Assignment("demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8")
-    fleet.settle(order, given, lambda _, made: settled.append(made()))
-    assert settled[0].result == "blocked"
-    assert settled[0].broken
-    assert settled[0].broken.line == "no CUDA 11.8"
-    assert (settled[0].worker, settled[0].lost) == ("two", ("one",))
+    fleet.settle(order, given, settled)
+    ((_, build),) = settled.builds
+    assert build.result == "blocked"
+    assert build.broken
+    assert build.broken.line == "no CUDA 11.8"
+    assert (build.worker, build.lost) == ("two", ("one",))
 
 
 def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
@@ -289,7 +347,7 @@ def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
     asked: list[str] = []
     monkeypatch.setattr(ssh, "run", rebuilding({}, asked))
     fleet = ssh_fleet(tmp_path, "one", "two")
-    fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
+    fleet.build([order_of(tmp_path, {})], {}, unseen)
     assert sorted(asked) == ["one", "two"]
     again = order_again(tmp_path, "two")
     with fails(HostError):
@@ -334,15 +392,17 @@ def test_what_a_cut_off_night_left_is_adopted_once_if_it_is_complete(tmp_path: P
         folder.mkdir(parents=True)
         fleets.write(folder, changed(order, id=name), fleet.builder, carry=False)
         if name != "2026-01-01-cut":
-            built(folder, id=name, wheel="", sha256="")
+            built(folder, id=name, wheel="", sha256="", fingerprint=order.fingerprint)
     (tmp_path / "site/builds/2026-01-01-placed").mkdir(parents=True)
-    settled: list[tuple[BuildOrder, NightlyBuild]] = []
-    fleet.adopt(lambda order, made: settled.append((order, made())))
-    ((adopted, build),) = settled
+    # Without room for it, what is done stays for the next start.
+    fleet.adopt(Settled(full=True))
+    assert [path.name for path in (tmp_path / "orders").iterdir()] == ["2026-01-01-done"]
+    fleet.adopt(settled := Settled())
+    ((adopted, build),) = settled.builds
     assert (adopted.id, build.id) == ("2026-01-01-done", "2026-01-01-done")
     assert adopted.fingerprint == order.fingerprint
     assert (adopted.work / "a-1-py3-none-any.whl").is_file()
-    assert not (tmp_path / "orders").exists()
+    assert not [*(tmp_path / "orders").iterdir()]
 
 
 def test_a_worker_removes_orders_whose_night_lost_it_a_week_ago(
@@ -356,9 +416,24 @@ def test_a_worker_removes_orders_whose_night_lost_it_a_week_ago(
     os.utime(old, (eight_days_ago, eight_days_ago))
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
     fleets.write(new, order, pipeline_builder(tmp_path), carry=False)
+    make_file(new / fleets.BUILT, "of an earlier time")
     with pytest.raises(HostError):
         fleets.carry_out(new, SILENCE)
     assert (old.exists(), new.exists()) == (False, True)
+    # It would say that the order was carried out.
+    assert not (new / fleets.BUILT).exists()
+
+
+def test_an_order_that_cannot_be_written_blocks_its_target_and_ends_no_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh_that(tmp_path, "exit 0", monkeypatch)
+    fleet = ssh_fleet(tmp_path, "one")
+    make_file(tmp_path / "orders", "in the place of a folder")
+    build = settled_by(fleet, order_of(tmp_path, {}))
+    assert build.result == "blocked"
+    assert build.broken
+    assert str(tmp_path / "orders") in build.broken.line
 
 
 def test_orders_for_nodes_without_a_network_are_built_offline(
@@ -378,7 +453,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     monkeypatch.setattr(hand_out, "by_slurm", submit)
     for inputs in (False, True):
         fleet = slurm_fleet(tmp_path, inputs=inputs)
-        fleet.build([order_of(tmp_path, {})], {}, lambda *_: None)
+        fleet.build([order_of(tmp_path, {})], {}, unseen)
     assert seen == [False, True]
 
 
@@ -450,9 +525,9 @@ def a_worker(checkout: Path, name: str = "one") -> WorkerTable:
 
 def settled_by(fleet: fleets.NightFleet, order: BuildOrder) -> NightlyBuild:
     """Let a fleet build an order; return the build."""
-    settled: list[NightlyBuild] = []
-    fleet.build([order], {}, lambda _, made: settled.append(made()))
-    (build,) = settled
+    settled = Settled()
+    fleet.build([order], {}, settled)
+    ((_, build),) = settled.builds
     return build
 
 
@@ -565,16 +640,16 @@ def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
     broken = Breakage(stage="check", line="no gcc", remedy="Install gcc.")
     unbuilt = {"result": "blocked", "wheel": "", "sha256": ""}
-    blocked = built(tmp_path / "x", broken=broken, **unbuilt)
-    monkeypatch.setattr(PipelineBuilder, "build", lambda *_: blocked)
     builder = pipeline_builder(tmp_path)
     order = order_of(tmp_path, {})
     order = changed(order, fingerprint=builder.decides(order.target))
+    blocked = built(tmp_path / "x", broken=broken, fingerprint=order.fingerprint, **unbuilt)
+    monkeypatch.setattr(PipelineBuilder, "build", lambda *_: blocked)
     folder = make_folder(tmp_path / "order")
     fleets.write(folder, order, builder, carry=False)
     with fails(HostError, "no gcc", "Install gcc."):
         fleets.carry_out(folder, SILENCE)
-    assert fleets.take(folder, tmp_path / "id").result == "blocked"
+    assert fleets.take(folder, order).result == "blocked"
 
 
 @pytest.mark.parametrize("left", ["", "{", '{"id": "id"}'])
@@ -583,6 +658,6 @@ def test_a_worker_that_left_no_result_points_to_its_log(tmp_path: Path, left: st
         if left:
             (tmp_path / name).write_text(left, "utf-8")
     with fails(HostError, "build_out/workers/logs"):
-        fleets.take(tmp_path, tmp_path / "id")
+        fleets.take(tmp_path, order_of(tmp_path, {}))
     with fails(HostError, "build_out/workers/logs"):
         fleets.difference(tmp_path)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +17,9 @@ from urllib.parse import unquote
 
 import pytest
 from tests.failing import fails
+from tests.nightly import fake
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
+from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
@@ -152,6 +155,59 @@ def test_a_server_that_does_not_answer_blocks_one_recipe(tmp_path: Path) -> None
     assert outcome.details == {"a": "the server does not answer"}
 
 
+def test_what_blocks_a_recipe_now_is_shown_and_not_what_broke_it_before(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    builder_of(host).broken["a"] = BROKEN
+    pass_night(host, a="2")
+    builder_of(host).unreachable.add("a")
+    pass_night(host)
+    page = (host.site / "index.html").read_text()
+    assert "the server does not answer" in page
+    assert BROKEN.remedy not in page
+
+
+def test_a_failing_recipe_out_of_budget_says_what_broke_and_opens_no_thread(tmp_path: Path) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", "b", hours=2))
+    builder = builder_of(host)
+    pass_night(host)
+    builder.seconds, builder.broken["a"] = 7000, BROKEN
+    pass_night(host, a="2")
+    # Both do not fit into a night any more.
+    builder.parts["b"] = {"recipe": "2"}
+    assert pass_night(host).verdicts == {"a": "skipped", "b": "good"}
+    assert latest(host)["a"]["detail"] == f"compile: {BROKEN.line}"
+    assert heard.kinds == ["failing"]
+
+
+def test_a_site_that_somebody_removed_is_built_again(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    kept = shutil.copytree(host.builds, tmp_path / "kept")
+    shutil.rmtree(host.site)
+    assert pass_night(host).verdicts == {"a": "good"}
+    assert listed(host, "tf-a")
+    # What comes back belongs to its night again.
+    shutil.copytree(kept, host.builds, dirs_exist_ok=True)
+    assert pass_night(host).verdicts == {"a": "unchanged"}
+    with states.opened(tmp_path) as state:
+        assert len(state.builds("a")) == 2
+
+
+def test_a_wheel_that_the_index_refuses_is_not_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_another_version(*given: Any, **named: Any) -> Path:
+        wheel = write_wheel(*given, **named)
+        return wheel.rename(wheel.with_name(wheel.name.replace("-1.0", "-2.0")))
+
+    monkeypatch.setattr(fake, "write_wheel", of_another_version)
+    host = host_with(tmp_path, "a")
+    assert pass_night(host).verdicts == {"a": "failed"}
+    assert "wheel" not in latest(host)["a"]
+    assert not [*host.site.glob("pointers/*/*")]
+
+
 def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", "c", hours=1.5)
     builder_of(host).seconds = 3600
@@ -159,6 +215,18 @@ def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
     assert sorted(first.values()) == ["good", "skipped", "skipped"]
     pass_night(host)
     assert set(pass_night(host).verdicts.values()) == {"good", "unchanged"}
+
+
+def test_what_changes_each_night_shares_a_budget_that_is_too_small(tmp_path: Path) -> None:
+    names = [f"r{number}" for number in range(6)]
+    host = host_with(tmp_path, *names, hours=1.5)
+    builder = builder_of(host)
+    builder.seconds = 1800
+    for count in range(14):
+        builder.parts = {name: {"recipe": str(count)} for name in names}
+        pass_night(host)
+    counts = Counter(builder.built)
+    assert min(counts[name] for name in names) >= 5
 
 
 def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
@@ -218,11 +286,11 @@ def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(tmp_path: Path) -> No
 def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
-    # The same version from another toolchain: the fake names a wheel by its fingerprint.
     (wheel,) = (host.site / "packages").glob("*.whl")
     build = next(builds.all_below(host.builds))
-    other = build.model_copy(update={"sha256": "0" * 64})
-    marked = site.unless_taken(host.site, other)
+    # The same version from another toolchain: the fake names a wheel by its fingerprint.
+    write_wheel(tmp_path / "work", "tf_a", build.version, body="other = 1\n")
+    marked = site.unless_refused(host.site, build, tmp_path / "work")
     assert "other bytes" in marked.unpublished
     assert "local" in marked.unpublished
     assert wheel.name in marked.unpublished
@@ -383,7 +451,7 @@ def test_a_deletion_that_was_cut_off_leaves_no_wheel(tmp_path: Path) -> None:
 def without_sweep() -> Iterator[None]:
     """Let a night end as if it was killed before it removed what it had deleted."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tfwright.nightly.retention.sweep", lambda *_: None)
+        patched.setattr("tfwright.nightly.retention.sweep", lambda *_: [])
         yield
 
 
@@ -454,7 +522,7 @@ def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(tmp_
     # It is found to have failed, and then tried again every night.
     verdicts = [pass_night(host).verdicts["a"] for _ in range(3)]
     assert verdicts == ["failed"] * 3
-    assert builder_of(host).built == ["a"] * 4
+    assert builder_of(host).built == ["a"] * 5
 
 
 def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(tmp_path: Path) -> None:
@@ -532,8 +600,13 @@ def test_a_night_that_is_cut_off_is_noticed_until_one_ends(tmp_path: Path) -> No
     cut_off(host)
     with file_lock.held(tmp_path / night.LOCK, "the night goes on"):
         assert watched(host) == 0
+        assert "under way" in (host.site / "index.html").read_text()
     assert [watched(host) for _ in range(2)] == [1, 0]
     assert heard.kinds == ["cut off"]
+    page = (host.site / "index.html").read_text()
+    assert "The last night was cut off" in page
+    assert "under way" not in page
+    assert json.loads((host.site / "health.json").read_text())["status"] == "fail"
     assert "the build host: a night did not come to its end" in (
         (host.site / "feed.xml").read_text() if pass_night(host) else ""
     )
@@ -635,10 +708,10 @@ def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
 ) -> None:
     host = host_with(tmp_path, "a")
 
-    def taken(_: Path, build: NightlyBuild) -> NightlyBuild:
+    def taken(_: Path, build: NightlyBuild, __: Path) -> NightlyBuild:
         return build.model_copy(update={"unpublished": "The index already has a.whl"})
 
-    monkeypatch.setattr("tfwright.nightly.site.unless_taken", taken)
+    monkeypatch.setattr("tfwright.nightly.site.unless_refused", taken)
     attempts = []
     for number in range(20):
         before = len(builder_of(host).built)

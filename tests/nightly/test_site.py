@@ -38,6 +38,7 @@ def test_the_first_page_says_in_a_night_what_runs_what_waits_and_when_it_ends(
     # Both count as an hour until they were built once.
     assert json.loads(latest)["night"] == {
         "began": "2026-01-01T02:00:00+00:00",
+        "cut-off": False,
         "expected-end": "2026-01-01T04:00:00+00:00",
         "running": ["a"],
         "waiting": ["b"],

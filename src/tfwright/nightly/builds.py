@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -75,6 +75,10 @@ class SmokeLine(_Frozen):
     seconds: float = 0.0
 
 
+OwnFile = Annotated[str, Field(pattern=r"^(logs/)?[^/\x00]*$")]
+"""A file's path in the build's directory: a page shows what it holds, and a worker names it."""
+
+
 class Breakage(_Frozen):
     """What broke: the one line, its cause and what helps."""
 
@@ -83,8 +87,8 @@ class Breakage(_Frozen):
     """The line of the log that says it, or the error message."""
     cause: str = ""
     remedy: str = ""
-    log: str = ""
-    """The log that holds the line, relative to the build's directory."""
+    log: OwnFile = ""
+    """The log that holds the line."""
     number: int = 0
     """The line's number in that log; 0 where it is not known."""
 
@@ -115,13 +119,13 @@ class NightlyBuild(_Frozen):
     target: str
     recipe: str
     started: dt.datetime
-    seconds: float
+    seconds: float = Field(ge=0, lt=1e9)
     result: Result
     version: str = ""
     wheel: str = ""
     """File name; empty without a wheel."""
     sha256: str = ""
-    size: int = 0
+    size: int = Field(0, ge=0, lt=2**63)
     commit: str = ""
     source: str = ""
     """The address of the repository that the commit is in."""
@@ -147,17 +151,16 @@ class NightlyBuild(_Frozen):
     """Bytes of GPU code by architecture."""
     differences: tuple[str, ...] = ()
     """In what the wheel differs from the last good one."""
-    logs: tuple[str, ...] = ()
-    """Relative to the build's directory."""
-    profile: str = ""
-    """Bazel's profile, relative to the build's directory."""
+    logs: tuple[OwnFile, ...] = ()
+    profile: OwnFile = ""
+    """Bazel's profile."""
     host: dict[str, str] = {}
     worker: str = ""
     """The machine that built it; empty for the build host itself."""
     lost: tuple[str, ...] = ()
     """Machines that died while they built it."""
     unpublished: str = ""
-    """Why a wheel is not in the index: its name is taken."""
+    """Why the index refuses the wheel: most often its name is taken."""
 
     def redacted(self) -> "NightlyBuild":
         """Return the build as strangers may read it."""
@@ -247,22 +250,26 @@ class BuildOrder(BaseModel):
     work: SkipJsonSchema[Path] = Field(Path(), exclude=True)
     """An empty directory that the builder fills; each machine has its own."""
 
+    @property
+    def known(self) -> dict[str, object]:
+        """What is known of the build before it begins."""
+        return {
+            "id": self.id,
+            "target": self.target.name,
+            "recipe": self.target.recipe,
+            "started": self.started,
+            "fingerprint": dict(self.fingerprint),
+            "against": self.last_good.id if self.last_good else "",
+        }
+
     def outcome(self, **found: object) -> NightlyBuild:
         """Return the build that was ordered, with what was found of it.
 
         One that ended before its stages, or on no machine, is compared with the last good one too.
         """
-        known = {
-            "id": self.id,
-            "target": self.target.name,
-            "recipe": self.target.recipe,
-            "started": self.started,
-            "fingerprint": self.fingerprint,
-        }
-        if last := self.last_good:
-            changed = differing(last.fingerprint, self.fingerprint)
-            known |= {"against": last.id, "changed": changed}
-        return NightlyBuild.model_validate({**known, **found})
+        last = self.last_good.fingerprint if self.last_good else self.fingerprint
+        changed = differing(last, self.fingerprint)
+        return NightlyBuild.model_validate({**self.known, "changed": changed, **found})
 
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:

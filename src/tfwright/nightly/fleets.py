@@ -26,10 +26,10 @@ from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.nightly import builds, notices, targets
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
-from tfwright.nightly.night import BuildHost, Fleet, Settle
+from tfwright.nightly.night import FULL, BuildHost, Fleet, Settle
 from tfwright.printable import printable_lines
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools import files
+from tfwright.tools import disk, files
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.workers import hand_out, supply
@@ -104,16 +104,17 @@ def write(
     elif carry:
         known["last_wheel"] = last.name
         copies.append((last, LAST))
-    # A lost worker may have left a part of its result there.
-    files.remove(folder)
-    files.write(folder / ORDER, order.model_copy(update=known).model_dump_json(indent=1))
     lock = targets.lock_of(order.target)
     # Locks of recipes are in the worker's checkout; those of axes are the build host's own.
     if lock.parent.name == targets.LOCKS and lock.is_file():
         copies.append((lock, targets.LOCKS))
-    for file, name in copies:
-        (folder / name).mkdir()
-        shutil.copyfile(file, folder / name / file.name)
+    with disk.explained(folder):
+        # A lost worker may have left a part of its result there, or still write to it.
+        files.remove(folder)
+        files.write(folder / ORDER, order.model_copy(update=known).model_dump_json(indent=1))
+        for file, name in copies:
+            (folder / name).mkdir()
+            shutil.copyfile(file, folder / name / file.name)
 
 
 def write_own(folder: Path, recipe: str) -> None:
@@ -147,6 +148,9 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
             remedy="Let 'invoke nightly' write it, on a build host with this version of tfwright, "
             "or add --recipe to build a recipe there.",
         ) from fault
+    # Carried out once before, it has documents of that time.
+    for name in (BUILT, REBUILT):
+        files.remove(folder / name)
     # No command reached a lost worker, so it still has its old order.
     if folder.parent.name == ORDERS:
         files.remove_old(folder.parent, supply.LEFT_DAYS)
@@ -194,8 +198,8 @@ def difference(folder: Path) -> str:
     return printable_lines(found.difference)
 
 
-def take(folder: Path, work: Path) -> NightlyBuild:
-    """Move the result of an order into the night's own directory; return the build.
+def take(folder: Path, order: BuildOrder) -> NightlyBuild:
+    """Put the result of an order into the night's own directory; return the build.
 
     Raises HostError if the worker left no result, or one of another order.
     """
@@ -204,8 +208,9 @@ def take(folder: Path, work: Path) -> NightlyBuild:
         build = NightlyBuild.model_validate_json(files.content(folder / BUILT))
     except (OSError, ValidationError) as fault:
         raise HostError("The worker left no result", remedy=READ) from fault
-    # The identifier and the wheel become paths of the site.
-    if build.id != work.name or build.wheel != Path(build.wheel).name:
+    # Identifier, target and wheel become paths of the site, and the rest says what is due.
+    same = build.model_copy(update=order.known) == build
+    if not same or build.wheel != Path(build.wheel).name:
         raise HostError(
             f"The worker left the result of another order: {build.id}",
             remedy=f"Keep whatever else writes to {folder} away from it, and build again.",
@@ -218,9 +223,14 @@ def take(folder: Path, work: Path) -> NightlyBuild:
         raise HostError(
             f"{build.wheel} {what}", remedy="Build it again; look at the disks of both machines."
         )
-    files.remove(work)
+    files.remove(order.work)
+
+    def links(place: str, names: list[str]) -> list[str]:
+        """Name the links, which could lead to any file of this host."""
+        return [name for name in names if Path(place, name).is_symlink()]
+
     # Not moved: if the night is killed now, the next start takes it again.
-    shutil.copytree(result, work, copy_function=files.link)
+    shutil.copytree(result, order.work, copy_function=files.link, ignore=links)
     return build
 
 
@@ -294,19 +304,20 @@ class NightFleet:
             # Nothing runs in it: only what an earlier run left is looked at.
             with slurm.run_folder(self.settings.build_out / "workers" / "slurm", self.note):
                 pass
-        folder = self.builder.nightly.directory / ORDERS
-        # One night runs at a time: what is there is of one that was cut off.
-        for built in sorted(folder.glob(f"*/{BUILT}")):
+        nightly = self.builder.nightly
+        # One night runs at a time: what is there is of an earlier one.
+        for folder in sorted((nightly.directory / ORDERS).glob("*")):
+            full = False
             # What is in its place already was cut off after it.
-            if (self.builder.nightly.site / "builds" / built.parent.name).exists():
-                continue
-            # A document that cannot be read is of no use to anyone.
-            with suppress(OSError, ValidationError):
-                order = BuildOrder.model_validate_json(files.content(built.with_name(ORDER)))
-                work = self.builder.nightly.directory / builds.WORK / order.id
-                adopted = order.model_copy(update={"work": work})
-                settle(adopted, partial(take, built.parent, work))
-        files.remove(folder)
+            if (folder / BUILT).is_file() and not (nightly.site / "builds" / folder.name).exists():
+                # A document that cannot be read is of no use to anyone.
+                with suppress(OSError, ValidationError):
+                    order = BuildOrder.model_validate_json(files.content(folder / ORDER))
+                    work = nightly.directory / builds.WORK / order.id
+                    order = order.model_copy(update={"work": work})
+                    full = settle(order, partial(take, folder, order)).broken == FULL
+            if not full:
+                files.remove(folder)
 
     def reproduce(self, order: BuildOrder) -> str:
         """Build the last good wheel of an order again from nothing; say how it differs.
@@ -338,7 +349,7 @@ class NightFleet:
         def made() -> NightlyBuild:
             # A failed build has a document too: it says what broke.
             if given.state == "built" or (folder / BUILT).is_file():
-                build = take(folder, order.work)
+                build = take(folder, order)
             else:
                 remedy = "Look at the logs in build_out/workers/logs, and at the workers."
                 broken = Breakage(
@@ -352,8 +363,9 @@ class NightFleet:
             # A worker is not asked for its name: what the build host calls it is the name.
             return build.model_copy(update={"worker": given.worker, "lost": given.lost})
 
-        settle(order, made)
-        files.remove(folder)
+        # A result for which this host has no room is taken by the next start.
+        if settle(order, made).broken != FULL:
+            files.remove(folder)
 
     def report(self, given: Assignment) -> None:
         """Say where a target is built."""
@@ -399,23 +411,28 @@ class NightFleet:
         log.parent.mkdir(parents=True, exist_ok=True)
         copied = log.with_suffix(".rsync.log")
         folder = self.folder(order)
-        write(folder, order, self.builder, carry=bool(host.build_out), offline=host.supplied)
+        own = bool(host.build_out)
         # Without a disk of its own the worker sees this host's directories.
-        if not host.build_out:
-            return hand_out.on_worker(host, ("nightly", "--order", str(folder)), log)
-        there = f"{host.build_out}/{ORDERS}/{order.id}"
+        there = f"{host.build_out}/{ORDERS}/{order.id}" if own else str(folder)
+
+        def send() -> None:
+            write(folder, order, self.builder, carry=own, offline=host.supplied)
+            if own:
+                ssh.send_folder(host, folder, there, copied)
 
         def bring(_: RemoteBuild) -> None:
-            try:
-                ssh.fetch(host, there, folder, copied)
-            finally:
-                ssh.remove(host, there)
+            if own:
+                try:
+                    # The order itself stays as it was written here.
+                    ssh.fetch(host, there, folder, copied, (BUILT, REBUILT, f"{RESULT}/***"))
+                finally:
+                    ssh.remove(host, there)
 
         return hand_out.on_worker(
             host,
             ("nightly", "--order", there),
             log,
             job=lambda: self.builder.job(order.target),
-            send=lambda: ssh.send_folder(host, folder, there, copied),
+            send=send,
             bring=bring,
         )

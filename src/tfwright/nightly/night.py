@@ -24,13 +24,12 @@ from tfwright.nightly import plan as plans
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild, Verdict
 from tfwright.nightly.plan import PlannedTarget
-from tfwright.nightly.state import Culprit, State, WaitingBuild
+from tfwright.nightly.state import LOCK, Culprit, State, WaitingBuild
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.file_lock import LockHeldError
 from tfwright.vault.links import SILENT, LinkRow
 
-LOCK = "lock"
 UNSETTLED = {None, "blocked", "skipped"}
 """Verdicts after which a resumed night comes to a target again; None stands for no verdict."""
 RESUMED_WITHIN = dt.timedelta(hours=20)
@@ -103,8 +102,10 @@ class FreeSpace:
     """Where recipes are built."""
 
 
-Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], object]
-"""Receives an order that came to its end, and what returns its build once its directory exists."""
+Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], NightlyBuild]
+"""Receives an order that came to its end, and what returns its build once its directory exists.
+
+Returns the build as it is kept."""
 
 
 class Fleet(Protocol):
@@ -238,7 +239,7 @@ def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.
     Builds nothing; returns how many notices went out.
     """
     with states.opened(nightly.directory) as state:
-        book = notices.Book(state, moment, channels)
+        book, cut_off = notices.Book(state, moment, channels), False
         book.raise_all(nightly)
         last = state.last_night()
         if last and not last.ended:
@@ -247,7 +248,13 @@ def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.
                 # Asked again: it may have come to its end while the lock was waited for.
                 if (last := state.last_night()) and not last.ended:
                     book.raise_cut_off(last)
-        return book.send()
+                    cut_off = True
+        sent = book.send()
+        if cut_off:
+            # The first page would say that it is under way.
+            site.show_queue(nightly, state, moment)
+            site.copy(nightly)
+        return sent
 
 
 def _alone(directory: Path, *, wait: bool) -> AbstractContextManager[None]:
@@ -313,13 +320,12 @@ class Night:
         if last and cut_off and abs(moment - last.started) > RESUMED_WITHIN:
             state.end_night(last.number, last.started)
             last = None
-        whole = next((night.ended for night in state.nights(2) if night.ended), None)
+        begun = last.started if last and cut_off else moment
         self.number = last.number if last and cut_off else state.begin_night(moment)
         for build in builds.all_below(host.builds, state.known_builds()):
             host.note(f"{build.target}: found the finished build {build.id} of a cut-off night")
-            # What a person brought back is of an earlier night.
-            earlier = whole is not None and build.started < whole
-            state.add_build(build, None if earlier else self.number)
+            # What a person brought back is of an earlier night; so is all if the state was lost.
+            state.add_build(build, None if build.started < begun else self.number)
         if cut_off:
             # What a killed night built is offered before anything else is tried.
             self._publish()
@@ -460,7 +466,7 @@ class Night:
             # Inside the try: a disk that is full already fails here.
             work.mkdir(parents=True)
             # Checked before the directory is final, since it does not change after that.
-            build = site.unless_taken(host.site, made()).redacted()
+            build = site.unless_refused(host.site, made(), work).redacted()
             past = next(iter(self.state.history_of(build.target, 1)), None)
             if build.result == "blocked" and past and past.verdict == "blocked":
                 before = self.state.build(past.build) if past.detail == build.detail else None
@@ -636,4 +642,5 @@ class Night:
     def _sweep(self) -> None:
         """Remove the files of deleted builds, while no process makes the site from them."""
         with site.publishing(self.host.directory):
-            retention.sweep(self.state, self.host.site)
+            for lost in retention.sweep(self.state, self.host.site):
+                self.host.note(f"{lost}: its files are gone")

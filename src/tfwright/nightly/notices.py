@@ -126,12 +126,10 @@ class Book:
         if culprit:
             text += f"{culprit.said}.\n"
             self.state.keep_culprit(name, replace(culprit, told=True), self.now)
-        failed = view.failed
-        if failed and failed.broken and failed.detail == status.detail:
-            broken = failed.broken
+        if view.failed and (broken := view.failed.broken):
             text += f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
             text += f"What helps: {broken.remedy}\n" if broken.remedy else ""
-        page = _page(nightly, f"builds/{failed.id}/") if failed else ""
+        page = _page(nightly, view.failed_page)
         yield Notice(thread, name, kind, f"{name}: {status.said}", text, page)
 
     def _of_wheel(self, nightly: NightlyFile, view: TargetView) -> Iterator[Notice]:

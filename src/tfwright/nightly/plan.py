@@ -3,16 +3,18 @@
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Literal
 
 from tfwright.documents.nightly import Target
 from tfwright.nightly.builds import NightlyBuild, differing
 from tfwright.nightly.state import CheckedOn, NightVerdict, State
+from tfwright.nightly.status import FAILED
 
 UNKNOWN_SECONDS = 3600.0
 """How long a target is expected to take that was never built here."""
 Why = Literal[
-    "changed", "never built", "failed before", "asked for", "unchanged", "its name is taken"
+    "changed", "never built", "failed before", "asked for", "unchanged", "the index refuses it"
 ]
 RANK: Mapping[Why, int] = {
     "asked for": 0,
@@ -20,10 +22,10 @@ RANK: Mapping[Why, int] = {
     "never built": 1,
     "failed before": 2,
     "unchanged": 3,
-    "its name is taken": 3,
+    "the index refuses it": 3,
 }
 LONGEST_WAIT = 32
-"""Nights between two attempts at a wheel whose name is taken."""
+"""Nights between two attempts at a wheel that the index refuses."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class PlannedTarget:
     @property
     def due(self) -> bool:
         """Whether a night has to build it."""
-        return self.why not in {"unchanged", "its name is taken"}
+        return self.why not in {"unchanged", "the index refuses it"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Past:
 
     @property
     def waits(self) -> bool:
-        """Whether the next attempt at a taken name has to wait: 1, 2, 4 nights and so on.
+        """Whether the next attempt at a refused wheel has to wait: 1, 2, 4 nights and so on.
 
         The same inputs give the same name again, which the index refuses again. Only different
         bytes from the same inputs, or a person who corrects ``local``, can change that.
@@ -113,7 +115,7 @@ def planned(
         why = "changed"
     # The same inputs may build tonight: a server or a disk may have been at fault.
     elif not last.good:
-        why = "its name is taken" if last.unpublished and past.waits else "failed before"
+        why = "the index refuses it" if last.unpublished and past.waits else "failed before"
     return PlannedTarget(
         target,
         fingerprint,
@@ -126,22 +128,20 @@ def planned(
 
 
 def ordered(found: Sequence[PlannedTarget], past: Mapping[str, Past]) -> list[PlannedTarget]:
-    """Sort by worth: what changed, then the newest failure, then what waited longest.
+    """Sort by worth: what changed, of this what was built longest ago; then the newest failure.
 
     Among equals the shorter build comes first, so that a budget serves the most targets.
     """
 
     def worth(item: PlannedTarget) -> tuple[float, float, float, str]:
-        nights = past[item.target.name].nights
-        if item.why != "failed before":
-            waited = nights[-1].at.timestamp() if nights else 0.0
-            return RANK[item.why], 0.0, waited or item.seconds, item.target.name
-        since = 0.0
-        for night in reversed(nights):
-            if night.verdict not in {"failed", "smoke failed"}:
-                break
-            since = night.at.timestamp()
-        return RANK[item.why], -since, item.seconds, item.target.name
+        newest_first = past[item.target.name].nights[::-1]
+        if item.why == "failed before":
+            failures = takewhile(lambda night: night.verdict in FAILED, newest_first)
+            turn = -min((night.at.timestamp() for night in failures), default=0.0)
+        else:
+            # Not by name: where more changes each night than fits, the last ones would never come.
+            turn = next((night.at.timestamp() for night in newest_first if night.build), 0.0)
+        return RANK[item.why], turn, item.seconds, item.target.name
 
     return sorted(found, key=worth)
 

@@ -69,18 +69,20 @@ def expire(nightly: NightlyFile, state: State, today: dt.date, missing: int = 0)
     return count
 
 
-def sweep(state: State, site: Path) -> None:
+def sweep(state: State, site: Path) -> list[str]:
     """Remove the files of builds that are deleted in the state, also those that a kill has left.
 
-    The site that is in place names none of them.
+    The site that is in place names none of them. Forgets the builds whose wheels somebody removed,
+    and returns their identifiers: a recipe without a wheel must not count as built.
     """
 
     def names(folder: Path) -> set[str]:
         return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
     here, wheels = names(site / "builds"), names(site / PACKAGES)
+    kept = state.builds()
     # Builds with equal bytes share a name in the index.
-    listed = {item.wheel for item in state.builds() if item.listed}
+    listed = {item.wheel for item in kept if item.listed}
     for identifier, wheel in state.deleted():
         if identifier in here:
             builds.discard(site / "builds" / identifier, site.parent / builds.WORK)
@@ -88,6 +90,11 @@ def sweep(state: State, site: Path) -> None:
         if wheel in wheels and wheel not in listed:
             for suffix in (*EXTRAS, ".metadata", ""):
                 files.remove(site / PACKAGES / f"{wheel}{suffix}")
+    there = here | wheels
+    lost = [item.id for item in kept if item.listed and not there & {item.id, item.wheel}]
+    for identifier in lost:
+        state.forget(identifier)
+    return lost
 
 
 def _protected(nightly: NightlyFile, state: State, kept: Sequence[KeptBuild]) -> set[str]:

@@ -116,15 +116,16 @@ def _write_pointers(site: Path, pointers: Mapping[str, Mapping[str, KeptBuild]])
         pointer.unlink()
 
 
-def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
-    """Return the build; if its wheel's name stands for other bytes, with the reason in it."""
+def unless_refused(site: Path, build: NightlyBuild, work: Path) -> NightlyBuild:
+    """Return the build in `work`; if the index would refuse its wheel, with the reason in it."""
     if not build.wheel:
         return build
     # The catalog also knows the names of deleted wheels, which users may have pinned.
     with wheels.catalog(site / PACKAGES) as known:
         taken = known.digests()
     try:
-        wheels.refuse_other_bytes(taken, build.wheel, build.sha256)
+        listed, _ = wheels.read_wheel(work / build.wheel, "")
+        wheels.refuse_other_bytes(taken, build.wheel, listed.sha256)
     except WheelError as fault:
         return build.model_copy(update={"unpublished": f"{fault.what}. {fault.remedy}"})
     return build

@@ -21,6 +21,8 @@ from tfwright.tools import disk, json_text
 from tfwright.tools.redaction import redacted
 
 FILE = "state.sqlite"
+LOCK = "lock"
+"""The file, next to that of the state, which is locked while a night runs."""
 VERSION = 1
 SCHEMA = """
 -- A night without "finished" was cut off: the next start resumes it.
@@ -274,6 +276,10 @@ class State:
         """Keep what retention did with a build."""
         days = [None if day is None else day.isoformat() for day in (hidden, deleted)]
         self.write("update build set hidden = ?, deleted = ? where id = ?", *days, build)
+
+    def forget(self, build: str) -> None:
+        """Take a build out whose files are gone; if they come back, it is read from them."""
+        self.write("delete from build where id = ?", build)
 
     def builds(self, target: str = "") -> list[KeptBuild]:
         """Return the builds of a target, or all of them, oldest first, without deleted ones.

@@ -86,7 +86,7 @@ def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: i
     if not history:
         return Status("never run")
     good_since = bad_since = last_good = built = None
-    nights_bad, fixed = 0, False
+    nights_bad, fixed, broke = 0, False, ""
     for night in history:
         if night.verdict in GOOD:
             fixed = bad_since is not None
@@ -96,8 +96,8 @@ def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: i
             built = night.at if night.build else built
             continue
         nights_bad, fixed = nights_bad + 1, False
-        if night.verdict in FAILED and bad_since is None:
-            bad_since = night.at
+        if night.verdict in FAILED:
+            broke, bad_since = night.detail, bad_since or night.at
     last = history[-1]
     same = [*takewhile(lambda night: night.verdict == last.verdict, reversed(history))]
     run = same[-1].at
@@ -120,7 +120,9 @@ def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: i
         (True, "good", good_since),
     )
     word, since = next((word, since) for holds, word, since in rules if holds)
-    return Status(word, since, last_good, nights_bad, last.detail, len(same))
+    # A night out of budget does not say what broke.
+    detail = broke if word == "still failing" else last.detail
+    return Status(word, since, last_good, nights_bad, detail, len(same))
 
 
 def pointers(

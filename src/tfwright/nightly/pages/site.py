@@ -19,10 +19,11 @@ from tfwright.nightly.builds import Verdict
 from tfwright.nightly.notices import Notice
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.views import RECIPES, TargetView, views
-from tfwright.nightly.state import NightVerdict, PastNight, State, WaitingBuild, stamp
+from tfwright.nightly.state import LOCK, NightVerdict, PastNight, State, WaitingBuild, stamp
 from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
 from tfwright.tools.git import forge
+from tfwright.tools.process import file_lock
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import renderer
 
@@ -60,18 +61,20 @@ class NightLine:
 
 @dataclass(frozen=True)
 class Tonight:
-    """The night under way."""
+    """The night under way, or cut off."""
 
     began: dt.datetime
     queue: Sequence[WaitingBuild]
     """What runs, then what waits."""
     ends: Mapping[str, dt.datetime]
     """When each build of the queue is expected to end."""
+    cut_off: bool = False
+    """Whether no process runs it: it was killed, or failed as a whole."""
 
     @property
     def running(self) -> int:
         """How many builds run."""
-        return sum(build.began is not None for build in self.queue)
+        return 0 if self.cut_off else sum(build.began is not None for build in self.queue)
 
     @property
     def end(self) -> dt.datetime | None:
@@ -82,9 +85,10 @@ class Tonight:
         """Return its entry in ``latest.json``."""
         return {
             "began": stamp(self.began),
+            "cut-off": self.cut_off,
             "expected-end": stamp(self.end) if self.end else None,
-            "running": [build.target for build in self.queue if build.began],
-            "waiting": [build.target for build in self.queue if not build.began],
+            "running": [build.target for build in self.queue[: self.running]],
+            "waiting": [build.target for build in self.queue[self.running :]],
         }
 
 
@@ -127,10 +131,13 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
         current = tonight(last, state.queued(), now) if last and not last.ended else None
+        said, tone = sentence(listed)
         if current:
+            if not file_lock.is_held(nightly.directory / LOCK):
+                current = replace(current, ends={}, cut_off=True)
+                said, tone = f"The last night was cut off. {said}", "bad"
             latest["night"] = current.summary()
         batch.add(site / "metrics.txt", metrics(listed, past, current).encode())
-        said, tone = sentence(listed)
         health: dict[str, str | None] = {"status": HEALTH[tone], "output": said, "time": stamp(now)}
         health["night"] = stamp(last.started) if last else None
         batch.add(site / "health.json", (json.dumps(health, indent=1) + "\n").encode())

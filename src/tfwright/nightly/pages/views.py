@@ -279,10 +279,11 @@ def views(
             view = replace(view, status=status)
         if not status.fine:
             identifier = next((night.build for night in reversed(nights) if night.build), "")
-            culprit = culprits.get(name)
-            same = culprit and culprit.thread == build_documents.failure(status.detail)
-            known = culprit if same else None
-            view = replace(view, failed=state.build(identifier), culprit=known)
+            failed, culprit = state.build(identifier), culprits.get(name)
+            # What blocks it now is not what broke it before.
+            same = failed if failed and failed.detail == status.detail else None
+            known = culprit and culprit.thread == build_documents.failure(status.detail)
+            view = replace(view, failed=same, culprit=culprit if known else None)
         # The short form of a build lacks the worker; its document is read only where others build.
         if nightly.on != "here" and view.newest and (own := state.build(view.newest.id)):
             view = replace(view, worker=own.worker)

@@ -60,6 +60,18 @@ def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) ->
                 os.ftruncate(stream.fileno(), 0)
 
 
+def is_held(path: Path) -> bool:
+    """Say whether a process, on whatever host, holds the lock at `path`."""
+    try:
+        with path.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
 def _describe(stream: IO[bytes], doing: str) -> None:
     """Write down who holds the lock, for the message to whoever has to wait."""
     os.ftruncate(stream.fileno(), 0)
