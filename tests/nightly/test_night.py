@@ -197,7 +197,7 @@ def test_a_site_that_somebody_removed_is_built_again(tmp_path: Path) -> None:
 def test_a_wheel_that_the_index_refuses_is_not_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def of_another_version(*given: Any, **named: Any) -> Path:
+    def of_another_version(*given: Any, **named: Any) -> Path:  # noqa: ANN401 as `write_wheel` takes
         wheel = write_wheel(*given, **named)
         return wheel.rename(wheel.with_name(wheel.name.replace("-1.0", "-2.0")))
 
