@@ -283,7 +283,7 @@ def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
     (name,) = listed(host, "tf-a")
-    with file_lock.held(tmp_path / night.LOCK, "a night of eight hours"):
+    with file_lock.held(tmp_path / states.LOCK, "a night of eight hours"):
         site.yank(tmp_path, name, "wrong cuDNN")
         with states.opened(tmp_path) as state:
             site.publish(host.nightly, state, host.clock())
