@@ -21,6 +21,8 @@ def first(**wanted: str) -> official.OfficialMatch:
         ({"gpu": "6.1", "cuda": "11.8"}, "pip install 'tensorflow[and-cuda]==2.14.1'"),
         ({"gpu": "8.6", "python": "3.8"}, "pip install 'tensorflow==2.13.1'"),
         ({"python": "3.13"}, "pip install 'tensorflow-cpu==2.21.0'"),
+        # 2.11 for Python 3.7 is there under the name for GPUs only.
+        ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.10.1'"),
         ({"gpu": "8.9", "release": "2.10"}, "pip install 'tensorflow==2.10.1'"),
         (
             {"system": "Darwin", "machine": "arm64", "python": "3.12"},

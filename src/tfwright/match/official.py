@@ -59,7 +59,9 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         release = Release.parse(wheel.version)
         other = bool(missed) and asked is not None and release != asked
         away = abs(_order(release) - _order(asked)) if asked else -_order(release)
-        far = (other, elsewhere, bool(missed) and unlike, len(missed), away, unlike)
+        # A name that says GPU, though a wheel without one of the release before fits as well.
+        named = not wants_gpu and wheel.project == "tensorflow-gpu"
+        far = (other, elsewhere, bool(missed) and unlike, len(missed), named, away, unlike)
         found.append(((bool(missed), *far), match))
     return [match for _, match in sorted(found, key=lambda pair: pair[0])]
 
