@@ -78,8 +78,7 @@ def doubled(job: RecipeJob) -> Iterator[str]:
     """
     tree, recipe = job.places.tree, job.recipe
     # A bundled tree has little to compile.
-    bundled = recipe.source.url.startswith("bundled:")
-    if bundled or recipe.compile.target not in {TENSORFLOW_TARGET, WHEEL_TARGET}:
+    if recipe.source.bundled or recipe.compile.target not in {TENSORFLOW_TARGET, WHEEL_TARGET}:
         return
     if not tree.is_dir():
         return

@@ -24,7 +24,7 @@ SLOW = "did not answer in time"
 
 def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
     """Ask GitHub and pip's index where a recipe needs them; one finding for all that are alike."""
-    if recipe.source.url.startswith("bundled:"):
+    if recipe.source.bundled:
         return
     github = ["the archives that the vault does not hold"]
     if (host_file.mirror_of(recipe.source.url) or recipe.source.url).startswith(GITHUB):

@@ -40,7 +40,7 @@ def forecast(recipe: Recipe) -> str:
     """Say what a build of TensorFlow from nothing takes; empty for any other target."""
     source = recipe.source
     whole = recipe.compile.target in {TENSORFLOW_TARGET, WHEEL_TARGET}
-    if source.interface == "own" or source.url.startswith("bundled:") or not whole:
+    if source.interface == "own" or source.bundled or not whole:
         return ""
     cuda = recipe.configure.answers.get("TF_NEED_CUDA") is True
     cost = compatibility.build_cost(source.release, cuda=cuda)
@@ -83,7 +83,7 @@ class Requirements(HostComparison):
     @property
     def bundled(self) -> bool:
         """Whether tfwright ships the source tree; TensorFlow's rules do not apply to it."""
-        return self.recipe.source.url.startswith("bundled:")
+        return self.recipe.source.bundled
 
     def platform(self) -> Iterator[Finding]:
         wanted = self.recipe.host

@@ -154,6 +154,11 @@ class SourceTable(Table):
     _patches_of_recipe: Path = PrivateAttr(default=PATCHES)
 
     @property
+    def bundled(self) -> bool:
+        """Whether the tree comes with tfwright."""
+        return self.url.startswith("bundled:")
+
+    @property
     def named_files(self) -> tuple[str, ...]:
         """The patches and assets, as the recipe names them."""
         return (*self.patches, *self.assets.values())

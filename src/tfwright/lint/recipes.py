@@ -152,7 +152,7 @@ def _without_place(path: Path, what: str) -> str:
 def names_itself(subject: Subject) -> Iterator[LintFinding]:
     """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
     recipe = subject.recipe
-    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
+    if recipe.source.interface == "own" or recipe.source.bundled:
         return
     system = SYSTEMS[recipe.host.system]
     line = recipe.source.branch
@@ -179,7 +179,7 @@ def names_itself(subject: Subject) -> Iterator[LintFinding]:
 
 def gives_reasons(subject: Subject) -> Iterator[LintFinding]:
     """Find pins without a comment behind or above them: they cannot be judged later."""
-    if subject.recipe.source.url.startswith("bundled:"):
+    if subject.recipe.source.bundled:
         return
     for number, text in without_reason(subject.text):
         yield subject.finding(
@@ -251,7 +251,7 @@ def pins_no_nightly_package(subject: Subject) -> Iterator[LintFinding]:
 def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
     """Find another repository that would be packaged or verified as if it were TensorFlow."""
     recipe = subject.recipe
-    if recipe.source.interface != "own" or recipe.source.url.startswith("bundled:"):
+    if recipe.source.interface != "own" or recipe.source.bundled:
         return
     if not recipe.configure.bazelrc.lines:
         yield subject.finding(

@@ -42,7 +42,7 @@ def rank(
     found = list[tuple[tuple[int, ...], Candidate]]()
     for recipe in recipes:
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
-        if recipe.source.url.startswith("bundled:") or recipe.source.interface == "own":
+        if recipe.source.bundled or recipe.source.interface == "own":
             continue
         differs = tuple(_differences(recipe, wanted, host))
         elsewhere = _elsewhere(recipe, wanted)

@@ -145,7 +145,8 @@ def _apart(wanted: Wish) -> list[str]:
     alone = [Wish(**{name: vars(wanted)[name]}) for name in given]
     if lacking := [one for one in alone if not fitting(one)]:
         return [said for one in lacking for said in refusals(KNOWN[0], one)]
-    groups = (names for size in range(2, 8) for names in itertools.combinations(given, size))
+    sizes = range(2, len(given) + 1)
+    groups = (names for size in sizes for names in itertools.combinations(given, size))
     apart = [
         names
         for names in groups

@@ -108,10 +108,10 @@ def wish(host: Host | None, **asked: str) -> Wish:
     """
     # An empty option was not given.
     wanted = {name: value for name, value in asked.items() if value}
-    # Anything but a capability is taken for a name, such as "RTX 3090".
     for_cpu = wanted.get("gpu", "").lower() == "none"
     if for_cpu:
         del wanted["gpu"]
+    # Anything but a capability is taken for a name, such as "RTX 3090".
     elif "gpu" in wanted and not re.fullmatch(_FORMS["gpu"][0], wanted["gpu"], re.IGNORECASE):
         wanted |= _named(wanted["gpu"])
     wanted = {name: _read(name, value) for name, value in wanted.items()}

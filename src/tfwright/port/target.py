@@ -83,7 +83,7 @@ def of(old: RecipeJob, to: str) -> PortTarget:
     Raises RecipeError for a commit that is none, SupplyError if the repository lacks the name.
     """
     source = old.recipe.source
-    if source.url.startswith("bundled:"):
+    if source.bundled:
         raise RecipeError(
             f"{source.url} comes with tfwright, and has no other release",
             remedy=f"Copy the recipe instead: invoke new --like {old.argument} --name mine",
