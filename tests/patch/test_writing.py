@@ -110,13 +110,13 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
     with fails(RecipeError, "--refresh"):
         engine.build(job)
     # The remedy is followed.
-    tree = patches.prepare(job, 1)
+    tree = patches.prepare(job, "1")
     (rejected,) = tree.rglob("*.rej")
     with fails(RecipeError, "FILE.rej"):
-        patches.refresh(job, 1)
+        patches.refresh(job, "1")
     rejected.unlink()
     edit(tree, "#include", "// Redone.\n#include")
-    made = patches.refresh(replace(job, until="source"), 1)
+    made = patches.refresh(replace(job, until="source"), "1")
     assert made.path == own
     engine.build(job_of(path, tmp_path))
     assert "// Redone." in (job.places.tree / EDITED).read_text("utf-8")
@@ -149,18 +149,18 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     listed = [name, "demo/0002-second.patch"]
     toml_editing.put(path, ("source", "patches"), listed)
     job = job_of(path, tmp_path)
-    patches.prepare(job, 1)
+    patches.prepare(job, "1")
     # Nothing was edited yet, so that another one may take the place.
-    tree = patches.prepare(job, 2)
+    tree = patches.prepare(job, "2")
     (tree / "new.txt").write_text("newer\n", "utf-8")
     for number in (1, 2):
         with fails(RecipeError, "2", f"--recipe {path} --refresh 2 --write"):
             patches.prepare(job, number)
     with fails(RecipeError, "2"):
-        patches.refresh(job, 1)
-    assert patches.refresh(job, 2).path == second
+        patches.refresh(job, "1")
+    assert patches.refresh(job, "2").path == second
     assert "+newer" in second.read_text("utf-8")
-    patches.prepare(job, 1)
+    patches.prepare(job, "1")
 
 
 def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_next_to_it(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tfwright.documents.names import inner_path
 from tfwright.errors import Evidence, RecipeError, ToolError, invoke
+from tfwright.printable import shell_word
 from tfwright.tools.git import fitting, program
 from tfwright.tools.git.fitting import Fit, Hunk
 from tfwright.tools.git.repository import REGULAR, Change
@@ -336,9 +337,9 @@ def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due
 def _redo(patch: Path) -> str:
     """Return the command that makes a patch again; what knows the recipe adds its name."""
     found = re.match(r"0*(\d+)-", patch.name)
-    number = found[1] if found else "N"
+    which = shell_word(found[1] if found else f"{patch.parent.name}/{patch.name}")
     return (
-        f"Redo the patch against the pinned commit: '{invoke(f'patch --refresh {number}')}' "
+        f"Redo the patch against the pinned commit: '{invoke(f'patch --refresh {which}')}' "
         "prepares a tree, and writes the patch from your edits."
     )
 
