@@ -52,7 +52,7 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
 ) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
     (job.places.tree / "new.txt").write_text("new\n", "utf-8")
-    made = patches.make(job, path, "Say that it is edited!", HEADER)
+    made = patches.make(job, path, "Say that it ïs édited!", HEADER)
     assert made.path == tmp_path / "patches/demo/0002-say-that-it-is-edited.patch"
     assert made.files == ("new.txt", EDITED)
     assert patching.header(made.path) == HEADER

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import textwrap
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -55,7 +56,9 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     tree = WorkTree(job.places.tree)
     if not tree.exists():
         raise no_tree(job)
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    # Without accents a letter stays: u of ü.
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
     if not words:
         raise RecipeError(
             f"{name!r} names no patch",

@@ -32,7 +32,7 @@ _FIRST = re.compile(r"^diff --git ", re.MULTILINE)
 """Where the first file of a patch begins; a header may mention these words."""
 # git shows a file that moved as a rename by default.
 _REMADE = "Make the patch with 'git diff --no-renames' against the pinned commit."
-_RENAMED = "Give the file a name without blanks, quotes and backslashes, or leave it out."
+_RENAMED = "Name the file in ASCII, without blanks, quotes and backslashes; or leave it out."
 _LEFT_OUT = "Leave it out of the patch; a new file that is not text is an asset: [source.assets]."
 LARGEST = 4 * 2**20
 """Bytes of a patch; the largest of ours has some thousand."""
