@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import Read
 
 from tfwright.bisect import page
 from tfwright.bisect.bisection import Bisection, BisectOutcome
@@ -45,11 +46,9 @@ def wanted(**changes: tuple[str, str]) -> Bisection:
     )
 
 
-def printed(
-    outcome: BisectOutcome, capsys: pytest.CaptureFixture[str], **changes: tuple[str, str]
-) -> str:
+def printed(outcome: BisectOutcome, out: Read, **changes: tuple[str, str]) -> str:
     page.show_outcome(wanted(**changes), outcome)
-    return capsys.readouterr().out
+    return out()
 
 
 def as_json(outcome: BisectOutcome) -> Any:  # noqa: ANN401 what JSON holds
@@ -98,23 +97,21 @@ def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
     assert as_json(found)["verdict"] == "host"
 
 
-def test_at_the_start_the_number_of_trials_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_at_the_start_the_number_of_trials_is_known(err: Read) -> None:
     page.show_start(wanted(cc=("gcc 12", "gcc 13")))
-    assert capsys.readouterr().err.splitlines() == [
+    assert err().splitlines() == [
         "monday is good, tuesday fails in compile.",
         "3 changes in between: about 3 trials, each up to compile.",
         "This host changed as well: cc, from gcc 12 to gcc 13",
     ]
     page.show_start(replace(wanted(), steps=()))
-    assert capsys.readouterr().err.splitlines()[1] == (
-        "The recipe did not change: one trial, up to compile."
-    )
+    assert err().splitlines()[1] == ("The recipe did not change: one trial, up to compile.")
 
 
-def test_each_trial_says_what_it_gave_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_trial_says_what_it_gave_and_why(err: Read) -> None:
     page.show_trial(STEPS[0], GOOD)
     page.show_trial(STEPS[1], FAILED)
-    assert capsys.readouterr().err.splitlines() == [
+    assert err().splitlines() == [
         "good: commit aaaaaaaaaaaa Note",
         "bad: commit bbbbbbbbbbbb Note (compile: error: no member named x)",
     ]

@@ -53,8 +53,3 @@ def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
     assert site.yanked(tmp_path) == {name: "wrong cuDNN"}
     site.yank(tmp_path, name, None)
     assert site.yanked(tmp_path) == {}
-
-
-def test_a_misspelt_verdict_is_not_kept(tmp_path: Path) -> None:
-    with state.opened(tmp_path) as kept, pytest.raises(ValueError, match="'fine' is not a verdict"):
-        kept.judge("demo", 1, "fine")  # type: ignore[arg-type]

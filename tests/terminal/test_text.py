@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from tests.making import Read
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
@@ -228,12 +229,8 @@ def test_a_width_that_is_no_number_is_not_believed(
     ],
 )
 def test_only_paths_below_the_working_directory_become_relative(
-    here: str,
-    told: str,
-    shown: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    here: str, told: str, shown: str, monkeypatch: pytest.MonkeyPatch, err: Read
 ) -> None:
     monkeypatch.setattr(Path, "cwd", lambda: Path(here))
     text.tell(told)
-    assert capsys.readouterr().err == f"{shown}\n"
+    assert err() == f"{shown}\n"

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -47,6 +48,7 @@ CAUSES = {
     "failed": "the workers died while they built it, or tfwright failed there",
 }
 """Why there is no build, by the state of an assignment."""
+Document = TypeVar("Document", bound=BaseModel)
 
 
 class Rebuilt(BaseModel):
@@ -94,7 +96,7 @@ def write(
     """
     last = Path(order.last_wheel)
     known: dict[str, object] = {
-        "followed": builder.followed(order.target),
+        "followed": builder.followed.get(order.target.name),
         "reproduce": builder.nightly.reproduce,
         "offline": offline,
     }
@@ -159,7 +161,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     nightly = NightlyFile(directory=folder, reproduce=order.reproduce)
     builder = PipelineBuilder(nightly, host_file.read(), listener, offline=order.offline)
     target = order.target
-    builder.follow(target, order.followed)
+    builder.followed[target.name] = order.followed
     differing = builds.differing(order.fingerprint, builder.decides(target))
     if differing:
         raise HostError(
@@ -191,11 +193,15 @@ def difference(folder: Path) -> str:
 
     Raises HostError if the worker left no result.
     """
+    return printable_lines(_left(folder / REBUILT, Rebuilt).difference)
+
+
+def _left(file: Path, kind: type[Document]) -> Document:
+    """Return the document that a worker left. Raises HostError."""
     try:
-        found = Rebuilt.model_validate_json(files.content(folder / REBUILT))
+        return kind.model_validate_json(files.content(file))
     except (OSError, ValidationError) as fault:
         raise HostError("The worker left no result", remedy=READ) from fault
-    return printable_lines(found.difference)
 
 
 def take(folder: Path, order: BuildOrder) -> NightlyBuild:
@@ -203,11 +209,7 @@ def take(folder: Path, order: BuildOrder) -> NightlyBuild:
 
     Raises HostError if the worker left no result, or one of another order.
     """
-    result = folder / RESULT
-    try:
-        build = NightlyBuild.model_validate_json(files.content(folder / BUILT))
-    except (OSError, ValidationError) as fault:
-        raise HostError("The worker left no result", remedy=READ) from fault
+    result, build = folder / RESULT, _left(folder / BUILT, NightlyBuild)
     # Identifier, target and wheel become paths of the site, and the rest says what is due.
     same = build.model_copy(update=order.known) == build
     if not same or build.wheel != Path(build.wheel).name:
