@@ -21,28 +21,24 @@ def printed(folder: Path, out: Read) -> str:
 
 
 def test_the_configuration_names_the_newest_wheel_with_a_local_version(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, out: Read
 ) -> None:
     for version in ("1.0+cpu", "1.1+cpu", "1.2"):
         write_wheel(tmp_path / "packages", version=version)
-    text = printed(tmp_path, capsys)
+    text = printed(tmp_path, out)
     assert "demo==1.1+cpu" in text
     assert '    demo = { index = "tfwright" }' in text
 
 
-def test_without_a_local_version_the_configuration_asks_for_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_local_version_the_configuration_asks_for_one(tmp_path: Path, out: Read) -> None:
     write_wheel(tmp_path / "packages")
-    text = printed(tmp_path, capsys)
+    text = printed(tmp_path, out)
     assert "Give wheels a local version and pin it" in text
     assert "==" not in text
 
 
-def test_an_empty_index_still_says_how_it_is_used(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert f"extra-index-url = {URL}simple/" in printed(tmp_path, capsys)
+def test_an_empty_index_still_says_how_it_is_used(tmp_path: Path, out: Read) -> None:
+    assert f"extra-index-url = {URL}simple/" in printed(tmp_path, out)
 
 
 def test_a_wheel_that_cannot_be_listed_is_named_with_its_remedy(tmp_path: Path, err: Read) -> None:

@@ -12,6 +12,16 @@ from tfwright.progress import Progress
 from tfwright.terminal import console, text
 
 
+@pytest.fixture
+def on_terminal(err: Read, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Let standard error be a terminal without colours; return what reads it."""
+    # The class, since the test gets another stream than this fixture.
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True)
+    for name, value in {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}.items():
+        monkeypatch.setenv(name, value)
+    return err
+
+
 def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(err: Read) -> None:
     fault = HostError(
         "No compiler",
@@ -98,47 +108,34 @@ def test_a_service_stop_reads_as_an_interrupt() -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_the_bar_counts_in_the_unit_of_what_a_stage_counts_by_now(
-    monkeypatch: pytest.MonkeyPatch, err: Read
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def test_the_bar_counts_in_the_unit_of_what_a_stage_counts_by_now(on_terminal: Read) -> None:
     listener = console.Terminal()
     listener.started("fetch", "")
     listener.progress(Progress(1000, 2000, "B", "bazel"))
-    assert "B/s" in err()
+    assert "B/s" in on_terminal()
     listener.progress(Progress(21, 67, "archives", "zlib"))
-    shown = err()
+    shown = on_terminal()
     assert "21/67" in shown
     assert "archives/s" in shown
     listener.note("Done")
 
 
-def test_the_foot_of_a_build_makes_way_for_a_note(
-    monkeypatch: pytest.MonkeyPatch, err: Read
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
+def test_the_foot_of_a_build_makes_way_for_a_note(on_terminal: Read) -> None:
     listener = console.Terminal()
     listener.started("compile", "")
     listener.progress(Progress(1, 2, doing="Analyzing"))
-    assert "Analyzing" in err()
+    assert "Analyzing" in on_terminal()
     listener.note("Bazel starts again")
-    erased, said = err().rsplit("\x1b[2K", 1)
+    erased, said = on_terminal().rsplit("\x1b[2K", 1)
     assert erased
     assert said == "  compile    - Bazel starts again\n"
 
 
-def test_a_line_takes_the_display_of_a_running_build_away_first(
-    monkeypatch: pytest.MonkeyPatch, err: Read
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "80")
+def test_a_line_takes_the_display_of_a_running_build_away_first(on_terminal: Read) -> None:
     listener = console.Terminal()
     listener.progress(Progress(2, 6, doing="Compiling core.cc"))
     text.tell("16 archives")
-    shown = err()
+    shown = on_terminal()
     # The cursor goes up, and the line is erased.
     assert "\x1b[2K" in shown.partition("16 archives")[0]
     assert "Compiling" not in shown.partition("16 archives")[2]
@@ -155,27 +152,22 @@ def test_the_display_of_a_running_build_leaves_standard_output_to_scripts(
     text.tell("the end")
 
 
-def test_a_bar_that_is_full_goes_away(monkeypatch: pytest.MonkeyPatch, err: Read) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def test_a_bar_that_is_full_goes_away(on_terminal: Read) -> None:
     listener = console.Terminal()
     listener.progress(Progress(1, 2, "files"))
     listener.progress(Progress(2, 2, "files"))
-    last = err().rstrip("\r").rpartition("\r")[2]
+    last = on_terminal().rstrip("\r").rpartition("\r")[2]
     assert last.strip() == ""
 
 
-def test_a_stage_that_says_nothing_of_its_progress_has_a_line_that_moves(
-    monkeypatch: pytest.MonkeyPatch, err: Read
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
+def test_a_stage_that_says_nothing_of_its_progress_has_a_line_that_moves(on_terminal: Read) -> None:
     listener = console.Terminal()
     listener.started("verify", "")
     listener.note("a fact")
-    assert "0:00:0" in err()
+    assert "0:00:0" in on_terminal()
     listener.finished("verify", 1.0)
     with console.working("inspecting a.whl"):
-        assert "inspecting a.whl" in err()
+        assert "inspecting a.whl" in on_terminal()
 
 
 def test_nothing_of_progress_is_left_in_a_log(err: Read) -> None:
