@@ -53,10 +53,6 @@ def test_a_watch_says_how_many_notices_it_sent(shell: CommandLine, err: Read) ->
     assert err() == "0 notices sent\n"
 
 
-def test_an_order_that_is_none_says_who_writes_them(shell: CommandLine, tmp_path: Path) -> None:
-    shell.remedy(f"invoke nightly --order {tmp_path}", "invoke nightly", "--recipe")
-
-
 def test_the_configuration_of_a_web_server_is_printed_and_not_installed(
     shell: CommandLine, tmp_path: Path, out: Read
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 
-from tfwright.errors import HostError, RecipeError, WheelError
+from tfwright.errors import HostError, RecipeError
 from tfwright.index import write
 from tfwright.nightly import site, state
 
@@ -35,13 +35,6 @@ def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> 
     (tmp_path / site.YANKED).write_text(text)
     with fails(RecipeError, tmp_path / site.YANKED):
         site.yanked(tmp_path)
-
-
-def test_a_wheel_that_the_index_does_not_have_cannot_be_yanked(tmp_path: Path) -> None:
-    with fails(WheelError, "demo-1.0-py3-none-any.whl"):
-        site.yank(tmp_path, "demo-1.0-py3-none-any.whl", "wrong cuDNN")
-    with pytest.raises(WheelError):
-        site.yank(tmp_path, "../../etc/passwd", "wrong cuDNN")
 
 
 def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:

@@ -440,7 +440,11 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     seen: list[bool] = []
 
     def submit(
-        _: HostFile, schedule: WorkSchedule, program_of: Callable[[str], Sequence[str]], *__: object
+        _: HostFile,
+        schedule: WorkSchedule,
+        __: object,
+        program_of: Callable[[str], Sequence[str]],
+        *___: object,
     ) -> None:
         for program in map(program_of, schedule.assignments):
             written = Path(program[-1], fleets.ORDER).read_text("utf-8")

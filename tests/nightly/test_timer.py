@@ -159,14 +159,6 @@ def test_a_word_reaches_the_program_as_it_is(word: str, written: str) -> None:
     assert timer.quoted(word) == written
 
 
-def test_what_a_unit_or_a_crontab_cannot_say_is_refused(schedule: Schedule) -> None:
-    with fails(RecipeError, "ExecStartPre"):
-        timer.quoted("a\nExecStartPre=/bin/evil")
-    breaking = replace(schedule, program=("/bin/a\n* * * * * evil",))
-    with fails(RecipeError, "evil"):
-        timer.cron_lines(breaking)
-
-
 # Installed and taken away, with programs that note how they are called.
 
 

@@ -139,38 +139,6 @@ def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None
         assert RemoteBuild(0.0, ran.returncode).refused
 
 
-def test_a_lost_worker_is_replaced_and_the_rest_is_built() -> None:
-    def build(given: Assignment) -> RemoteBuild:
-        lost = given.worker == "dying"
-        return RemoteBuild(1.0, ssh.LOST if lost else 0, "no answer" if lost else "")
-
-    done = WorkSchedule(["a", "b", "c"], ["dying", "steady"], {})
-    hand_out.run(done, build, lambda _: None)
-    assert {each.worker for each in done.assignments.values()} == {"steady"}
-    assert {each.state for each in done.assignments.values()} == {"built"}
-    assert done.assignments["a"].lost == ("dying",)
-
-
-def test_what_one_worker_cannot_build_another_one_does() -> None:
-    def build(given: Assignment) -> RemoteBuild:
-        cannot = given.worker == "old" and given.recipe == "modern"
-        return RemoteBuild(1.0, 3 if cannot else 0, "no CUDA 11.8" if cannot else "")
-
-    done = WorkSchedule(["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1})
-    hand_out.run(done, build, lambda _: None)
-    assert done.assignments["modern"].refused == ("old",)
-    assert done.assignments["modern"].worker == "new"
-    assert done.gone == set()
-
-
-def test_what_no_worker_can_build_is_refused_with_the_reason() -> None:
-    done = WorkSchedule(["modern"], ["old", "older"], {})
-    refusal = RemoteBuild(1.0, 3, "no CUDA 11.8")
-    hand_out.run(done, lambda _: refusal, lambda _: None)
-    assert done.assignments["modern"].state == "refused"
-    assert done.assignments["modern"].detail == "no CUDA 11.8"
-
-
 def test_a_lost_machine_is_named_with_the_reason_and_how_to_try_it(
     tmp_path: Path, programs: Programs
 ) -> None:
@@ -640,7 +608,7 @@ esac
 
 @pytest.mark.medium
 def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
-    tmp_path: Path, programs: Programs
+    tmp_path: Path, job: RecipeJob, programs: Programs
 ) -> None:
     submit = 'cd "$(dirname "$0")"/workers/slurm/tfwright-*; echo n1 >> 0.nodes; echo x >> submitted; echo 17'
     forgets = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
@@ -648,7 +616,7 @@ def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
     settings = HostFile(build_out=tmp_path, slurm=table_of(tmp_path))
     heard: list[Assignment] = []
     done = WorkSchedule(["a"], (), {})
-    hand_out.by_slurm(settings, done, program, heard.append, print)
+    hand_out.by_slurm(settings, done, lambda _: job, program, heard.append, print)
     assert done.assignments["a"].state == "lost"
     assert "each time before it left a result" in done.assignments["a"].detail
     (submitted,) = (tmp_path / "workers/slurm").glob("*/submitted")
@@ -672,14 +640,6 @@ exit 1
     monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.0)
     assert [result.status for result in run_by_slurm(tmp_path, "a")] == [0]
     assert (tmp_path / "room/submitted").read_text("utf-8") == "x\n"
-
-
-def test_a_task_that_built_its_recipe_has_no_trouble(tmp_path: Path) -> None:
-    log = tmp_path / "0.log"
-    result = SlurmResult(0, 0, ("one", "two"), 5.0, log)
-    given = hand_out.ended(Assignment("a"), result)
-    assert (given.state, given.worker, given.lost) == ("built", "two", ("one",))
-    assert (given.detail, given.log) == ("", str(log))
 
 
 def test_a_task_that_left_nothing_at_all_points_to_a_directory_that_is_not_shared(
@@ -728,7 +688,7 @@ def test_the_wheel_of_a_worker_comes_here_with_its_provenance(
     assert list((tmp_path / "out/workers/incoming").iterdir()) == []
     # The next time, what took longest is begun first.
     took = json.loads((tmp_path / "out/workers/last.json").read_text("utf-8"))
-    assert [row["recipe"] for row in took] == ["demo"]
+    assert [*took] == ["demo"]
 
 
 @pytest.mark.medium
