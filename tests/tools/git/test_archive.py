@@ -13,7 +13,7 @@ from tests.upstream import run_git
 from tfwright.errors import SupplyError
 from tfwright.tools.git import archive
 from tfwright.tools.git import repository as repositories
-from tfwright.tools.git.archive import SourceArchive, regenerate
+from tfwright.tools.git.archive import Pack, pack
 from tfwright.tools.git.repository import GitRepository
 
 
@@ -49,9 +49,9 @@ def mirror(tmp_path: Path) -> Path:
     ],
 )
 def test_an_archive_unpacks_into_the_directory_that_github_names(url: str, prefix: str) -> None:
-    archive = SourceArchive.of(url)
-    assert archive is not None
-    assert archive.prefix == prefix
+    found = Pack.of(url)
+    assert found is not None
+    assert found.prefix == prefix
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_an_archive_unpacks_into_the_directory_that_github_names(url: str, prefi
     ],
 )
 def test_another_address_is_no_source_archive(url: str) -> None:
-    assert SourceArchive.of(url) is None
+    assert Pack.of(url) is None
 
 
 @pytest.mark.usefixtures("anywhere")
 def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
     mirror: Path, tmp_path: Path
 ) -> None:
-    regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, tmp_path / "made")
+    pack(Pack("r", "v1.0", "r-1.0/"), mirror, tmp_path / "made")
     made = (tmp_path / "made").read_bytes()
     assert made[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(made))) as tar:
@@ -80,7 +80,7 @@ def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
 
 @pytest.mark.usefixtures("anywhere")
 def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Path) -> None:
-    regenerate(SourceArchive("o", "r", "v1.0", "zip"), mirror, tmp_path / "made")
+    pack(Pack("r", "v1.0", "r-1.0/", form="zip"), mirror, tmp_path / "made")
     with zipfile.ZipFile(tmp_path / "made") as made:
         assert made.getinfo("r-1.0/file.txt").date_time == (2018, 1, 1, 4, 0, 0)
         assert made.read("r-1.0/file.txt") == b"content"
@@ -88,7 +88,7 @@ def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Pa
 
 def test_a_ref_that_the_mirror_lacks_is_told(mirror: Path, tmp_path: Path) -> None:
     with fails(SupplyError, "v9.9"):
-        regenerate(SourceArchive("o", "r", "v9.9", "tar.gz"), mirror, tmp_path / "made")
+        pack(Pack("r", "v9.9", "r-9.9/"), mirror, tmp_path / "made")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_ref_that_the_mirror_lacks_is_told(mirror: Path, tmp_path: Path) -> No
 def test_the_repository_is_that_of_the_forge_and_not_of_its_mirror(
     url: str, repository: str
 ) -> None:
-    found = SourceArchive.of(url)
+    found = Pack.of(url)
     assert found
     assert found.repository == repository
 
@@ -119,15 +119,15 @@ def test_a_gitlab_writes_zip_archives_in_greenwich_time_and_compresses_by_bzip2(
 ) -> None:
     made, forge = tmp_path / "made", "https://gitlab.com/o/r/-/archive/v1.0"
     for form in ("zip", "tar.bz2", "tar", "tar.gz"):
-        found = SourceArchive.of(f"{forge}/r-v1.0.{form}")
+        found = Pack.of(f"{forge}/r-v1.0.{form}")
         assert found
-        regenerate(found, mirror, made)
+        pack(found, mirror, made)
         if form == "zip":
-            with zipfile.ZipFile(made) as packed:
-                assert packed.getinfo("r-v1.0/file.txt").date_time[3] == 12
+            with zipfile.ZipFile(made) as made_of:
+                assert made_of.getinfo("r-v1.0/file.txt").date_time[3] == 12
         else:
-            with tarfile.open(made) as packed:
-                assert "r-v1.0/file.txt" in packed.getnames()
+            with tarfile.open(made) as made_of:
+                assert "r-v1.0/file.txt" in made_of.getnames()
 
 
 @pytest.mark.usefixtures("mirror")
@@ -141,9 +141,8 @@ def test_a_commit_whose_files_repeat_each_other_is_not_packed(
     run_git("commit", "--quiet", "-m", "Many", cwd=work)
     head = run_git("rev-parse", "HEAD", cwd=work)
     monkeypatch.setattr(archive, "LARGEST", 4_000_000)
-    wanted = SourceArchive("o", "r", head, "tar.gz")
     with fails(SupplyError, "5,000,007"):
-        regenerate(wanted, work / ".git", tmp_path / "made")
+        pack(Pack("r", head, "r/"), work / ".git", tmp_path / "made")
     assert not (tmp_path / "made").exists()
 
 

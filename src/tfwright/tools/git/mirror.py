@@ -258,8 +258,7 @@ def lacking(repository: GitRepository, pin: Pin) -> list[TreeEntry] | None:
 
 def size(repository: Path) -> int:
     """Return the bytes that a repository's objects take on disk."""
-    stored = trees.files_below(repository / "objects")
-    return sum(state.st_size for _, state in stored)
+    return trees.size(repository / "objects")
 
 
 class PinnedMirror(GitRepository):
