@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from tests.making import make_file, make_program
+from tests.making import Read, make_file, make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
 from tests.serving import QuietHandler, serving
@@ -281,6 +281,18 @@ def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name functions by their name: the address in their text differs in each worker of xdist."""
     return str(getattr(val, "__name__", argname)) if callable(val) else None
+
+
+@pytest.fixture
+def out(capsys: pytest.CaptureFixture[str]) -> Read:
+    """Return what reads standard output, and forgets standard error."""
+    return lambda: capsys.readouterr().out
+
+
+@pytest.fixture
+def err(capsys: pytest.CaptureFixture[str]) -> Read:
+    """Return what reads standard error, and forgets standard output."""
+    return lambda: capsys.readouterr().err
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from tfwright.bundle import packing as bundles
 from tfwright.bundle.unpacking import Arrival
 from tfwright.documents.filesystem import SHIPPED
@@ -37,7 +35,6 @@ from tfwright.vault import bundle
 from tfwright.vault.bundle import MANIFEST, BundleMember, Content, Manifest
 from tfwright.vault.store import Store
 from tfwright.wheel.seal import build_record
-from tfwright.wheel.seal.build_record import RecipeContent
 
 FOLDER = "inputs"
 """The folder in a worker's build_out that takes what is sent."""
@@ -236,12 +233,10 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
 
 def _recipe(folder: Path) -> Recipe:
     """Read the recipe as the other host builds it. Raises SupplyError."""
-    try:
-        text = files.content(folder / "recipe" / RECIPE)
-        sent = RecipeContent.model_validate_json(text)
-        return build_record.recipe_of(sent)
-    except (OSError, ValidationError) as fault:
+    recipe = build_record.read_recipe(folder / "recipe" / RECIPE)
+    if recipe is None:
         raise SupplyError(
             f"{folder} holds no recipe that this tfwright can read",
             remedy="Update the checkout of tfwright on this worker.",
-        ) from fault
+        )
+    return recipe
