@@ -1,7 +1,11 @@
 """Folders, files and texts that tests make, change and look through, each in one line."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+
+Read = Callable[[], str]
+"""What the fixtures `out` and `err` are: returns what was printed since the last call."""
 
 
 def make_folder(path: Path) -> Path:

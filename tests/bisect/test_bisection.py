@@ -398,19 +398,6 @@ def test_builds_between_which_nothing_changed_have_nothing_to_try(
     assert f"'invoke nightly --recipe {failing_night.target.name} --now'" in remedy
 
 
-@pytest.mark.medium
-def test_a_build_whose_inputs_are_damaged_is_left_for_another_one(
-    shell: CommandLine, failing_night: FailingNight
-) -> None:
-    good = failing_night.add("built", failing_night.good)
-    failing_night.fail(failing_night.good)
-    (good / builds.INPUTS / builds.RECIPE).write_text("{", "utf-8")
-    remedy = shell.remedy(f"invoke bisect {failing_night.target.name}")
-    assert shell.fault
-    assert shell.fault.what == "What 2026-01-01-built was made from cannot be read"
-    assert remedy.startswith("Choose another build with --good or --bad")
-
-
 # What a night does to a wheel after the pipeline, a trial does as well.
 
 

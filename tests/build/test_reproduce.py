@@ -8,12 +8,11 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from tests.failing import fails
 
 from tfwright import __version__
 from tfwright.build import reproduce as reproduction
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import RecipeError, WheelError
+from tfwright.errors import RecipeError
 from tfwright.host import probes
 from tfwright.pipeline import containers, engine, host_facts
 from tfwright.pipeline.job import RecipeJob
@@ -177,11 +176,6 @@ def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
     assert len(jobs) == 1
 
 
-def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: RecipeJob) -> None:
-    with fails(RecipeError, "wheelhouse", "invoke build --recipe small"):
-        reproduction.published(job)
-
-
 @pytest.fixture
 def heard(job: RecipeJob, listener: Listener) -> RecipeJob:
     return replace(job, listener=listener)
@@ -241,14 +235,6 @@ def test_a_host_without_the_python_of_a_recipe_is_not_compared(
     host = job.recipe.host.changed(python="1.0")
     other = replace(job, recipe=job.recipe.changed(host=host))
     assert not reproduction.host_changes(other, holding(original, record))
-
-
-def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(
-    job: RecipeJob, original: Path
-) -> None:
-    reproduction.insist(job, original)
-    with fails(WheelError, "record", "--recipe"):
-        reproduction.recipe_named(str(original))
 
 
 def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_build(

@@ -118,12 +118,6 @@ def test_what_was_edited_during_the_build_is_not_verified(copied: Path) -> None:
     assert verified.stale(recipes.read(str(copied)), lock) == "lock changed"
 
 
-@pytest.mark.parametrize("name", ["a\nb", " ", "\x1b[31m"])
-def test_a_name_that_a_recipe_cannot_hold_is_refused_before_the_build(name: str) -> None:
-    with fails(RecipeError, "--verified-by"):
-        verified.insist_on_name(name)
-
-
 def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:
     with fails(RecipeError, "verified.until"):
         changed(copied, 'until = "publish"', 'until = "done"')

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.cache.page import show_cache
+from tfwright.cache.command import show_cache
 from tfwright.documents.host_file import HostFile
 from tfwright.terminal.answer import plain
 from tfwright.tools.cache import usage

@@ -9,6 +9,7 @@ from threading import Timer
 
 import pytest
 from tests.failing import fails
+from tests.tools.process.test_pseudo_terminal import needs_system_calls, state_of
 
 from tfwright.errors import RecipeError, ToolError
 from tfwright.terminal.console import explain
@@ -18,10 +19,6 @@ from tfwright.tools.process.command import Command
 pytestmark = pytest.mark.medium
 
 QUESTION = "Flux? [y/N]: "
-needs_system_calls = pytest.mark.skipif(
-    not Path("/proc/self/syscall").exists(),
-    reason="this system does not tell what a process waits for",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -156,12 +153,6 @@ def test_a_program_that_is_stopped_before_it_reads_its_answer_is_waited_for(tmp_
     asks = Command(("/bin/bash", "-c", script), tmp_path, {"PATH": os.defpath})
     spoken = dialogue.converse(asks, tmp_path / "log", Stopper(), timeout=20)
     assert "got y" in spoken.text
-
-
-def state_of(process: int) -> str:
-    """Return the letter by which Linux calls what a process does."""
-    text = Path(f"/proc/{process}/stat").read_text("utf-8")
-    return text.rpartition(")")[2].split()[0]
 
 
 def test_an_answer_that_a_terminal_would_cut_is_refused(tmp_path: Path) -> None:

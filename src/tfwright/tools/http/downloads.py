@@ -127,7 +127,7 @@ def fetch(
     store and is not asked for again. `report` is called from this thread only. Ctrl-C stops at
     once. Raises HostError if the disk is full.
     """
-    transfers = [_Transfer.of(wanted, store.path(wanted.sha256)) for wanted in requests]
+    transfers = [_Transfer(wanted, store.path(wanted.sha256)) for wanted in requests]
     return _Run(transfers, limits).complete(report)
 
 
@@ -145,7 +145,7 @@ def download(
         arrived = Path(folder, "file")
         limits = Limits(pauses=pauses)
         wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
-        (outcome,) = _Run([_Transfer.of(wanted, arrived)], limits).complete(SILENCE.progress)
+        (outcome,) = _Run([_Transfer(wanted, arrived)], limits).complete(SILENCE.progress)
         if not outcome.obtained:
             failure = outcome.failures[0]
             kind = SilentServerError if failure.silent else SupplyError
@@ -165,14 +165,10 @@ class _Transfer:
 
     wanted: WantedFile
     to: Path
-    total: int | None
-    """Bytes, as far as they are known."""
+    announced: int | None = None
+    """Bytes, as a server says."""
     arrived: int = 0
     outcome: DownloadOutcome | None = None
-
-    @classmethod
-    def of(cls, wanted: WantedFile, to: Path) -> "_Transfer":
-        return cls(wanted, to, wanted.size)
 
     def largest(self, announced: int | None, space: int) -> int:
         """Return how many bytes the file may have, where a server announces so many.
@@ -370,7 +366,7 @@ class _Run:
         # Only a file that this run downloaded has a url in its outcome.
         moving = [one for one in self.transfers if not one.outcome or one.outcome.url]
         under_way = [one.wanted.name for one in moving if one.arrived and not one.outcome]
-        totals = [transfer.total for transfer in moving]
+        totals = [transfer.announced or transfer.wanted.size for transfer in moving]
         return Progress(
             done=sum(transfer.arrived for transfer in moving),
             # One unknown size makes the sum unknown.
@@ -513,7 +509,7 @@ class _Run:
         with response:
             begun, total = _accepted(response, start)
             largest = transfer.largest(total, space)
-            transfer.total = total or wanted.size
+            transfer.announced = total
             if not begun:
                 partial.restart()
             with self._watched(_Answer(response.raw, pace)) as answer:
