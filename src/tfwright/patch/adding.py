@@ -103,6 +103,7 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
             if not said:
                 return
         make = invoke("patch WORDS")
+        apply = f"git -C {tree.place} apply -C1 -p{depth} {file.resolve()}"
         # What would fit says what is wrong; it is only asked for.
         fits = (
             (
@@ -118,10 +119,7 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
             (
                 "-C1",
                 "fits the tree but for the outer lines of its context",
-                (
-                    f"Apply it in the tree, 'git -C {tree.place} apply -C1 -p{depth} {file.resolve()}',"
-                    f" look at the result, and write that: '{make}'."
-                ),
+                f"Run '{apply}', look at the result, and write that: '{make}'.",
             ),
             (
                 "--unidiff-zero",
@@ -143,10 +141,7 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
             (
                 "",
                 f"does not fit the tree in {tree.place}",
-                (
-                    f"It was made for another commit: make the change there by hand, then write it with"
-                    f" '{make}'."
-                ),
+                f"It was made for another commit: make its change by hand, and write it: '{make}'.",
             ),
         )
         found = [row for row in fits if not refused(text, row[0], "--check")]
