@@ -124,8 +124,6 @@ def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:
 
 
 def test_what_a_build_writes_needs_no_reason(copied: Path) -> None:
-    now = parts_of(copied)
-    verified.write(copied, now, until="publish", by="a person", note="a note")
     table = copied.read_text("utf-8").partition("[verified]")[2]
     assert "digests = " in table
     assert lint.without_reason(f"[verified]{table}") == []

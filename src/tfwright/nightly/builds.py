@@ -328,14 +328,6 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     return place
 
 
-def size(place: Path) -> int:
-    """Return the bytes of a build's directory: logs and profile as well as the wheel."""
-    total = 0
-    for folder, _, names in os.walk(place):
-        total += sum(os.lstat(f"{folder}/{name}").st_size for name in names)
-    return total
-
-
 def discard(place: Path, work: Path) -> None:
     """Remove a build's directory: first from its place by one rename, then its files in `work`.
 
