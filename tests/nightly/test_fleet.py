@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
-from tests.nightly.fake import FakeBuilder, builder_of, host_with
+from tests.nightly.fake import FakeBuilder, a_build, builder_of, host_with
 from tests.workers.conftest import Programs
 from tests.workers.test_remote import LOCAL_SSH, a_host
 
@@ -175,15 +175,11 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
     (folder / fleets.RESULT / "a-1-py3-none-any.whl").write_bytes(b"wheel")
     values: dict[str, object] = {
         "id": "id",
-        "target": "demo",
-        "recipe": "demo",
-        "started": "2026-01-01T02:00:00Z",
-        "seconds": 1.0,
         "result": "built",
         "wheel": "a-1-py3-none-any.whl",
         "sha256": "8bde2e6c5bc9ac14c1d9c3b5d6ed3d1a0e3d6d2c2bb1ad1e4ed8c6f8fb77d2b5",
     }
-    build = NightlyBuild.model_validate({**values, **changes})
+    build = a_build(**values | changes)
     (folder / fleets.BUILT).write_text(build.model_dump_json(), "utf-8")
     return build
 
