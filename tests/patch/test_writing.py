@@ -133,7 +133,7 @@ def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     listed = [str(patch.relative_to(folder)) for patch in (own, second)]
     toml_editing.put(path, ("source", "patches"), listed)
     with fails(RecipeError, "2", f"--recipe {path} --refresh 1"):
-        patches.prepare(job_of(path, tmp_path), 2)
+        patches.prepare(job_of(path, tmp_path), "2")
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     # Nothing was edited yet, so that another one may take the place.
     tree = patches.prepare(job, "2")
     (tree / "new.txt").write_text("newer\n", "utf-8")
-    for number in (1, 2):
+    for number in ("1", "2"):
         with fails(RecipeError, "2", f"--recipe {path} --refresh 2 --write"):
             patches.prepare(job, number)
     with fails(RecipeError, "2"):

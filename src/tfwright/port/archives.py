@@ -81,10 +81,10 @@ class Substitutes:
                 toml_editing.put(path, (*table, name, "patches"), patches)
 
 
-def renamed(rules: Rules | None, sha256: str) -> str:
+def renamed(rules: Rules | None, sha256: str | None) -> str:
     """Return the name that a tree has for an archive with this checksum; empty if it has none."""
-    names = (rule.name for rule in (rules.repositories if rules else ()) if rule.sha256 == sha256)
-    return min(names, default="")
+    found = rules.repositories if rules and sha256 else ()
+    return min((rule.name for rule in found if rule.sha256 == sha256), default="")
 
 
 def checksums(rules: Rules | None, name: str) -> set[str]:

@@ -201,7 +201,9 @@ class _Porting:
         kept = [patch.name for patch in tried if patch.fate == "kept"]
         before = _rules(self.old, repository, self.old.recipe.source.patches)
         after = _rules(new, repository, kept) or after
-        compared = before and after and archives.Compared.of(before, after, new, self.old.locked)
+        compared = None
+        if before and after:
+            compared = archives.Compared.of(before, after, new, self.old.locked)
         judged = list(self._substitutes(before, after, compared))
         yield from self._patches(self._with_substitutes(tried, repository))
         yield from judged
