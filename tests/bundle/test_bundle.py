@@ -218,8 +218,7 @@ def refused(file: Path, build_out: Path, *values: str) -> None:
     assert not build_out.exists() or [path.name for path in build_out.iterdir()] == [
         "unbundling.lock"
     ]
-    assert not unpacking.RECIPES.exists()
-    assert not unpacking.PATCHES.exists()
+    assert not build_out.with_name("checkout").exists()
 
 
 @pytest.mark.parametrize("path", ["WORKSPACE", "core", "core/op.cc", ""])

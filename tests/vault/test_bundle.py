@@ -61,7 +61,7 @@ def forged(
 ) -> Path:
     """Write a tar with a manifest that says one thing, and members that may be another."""
     path = folder / "forged.tar"
-    values = manifest(()).model_dump() | described
+    values = {**manifest(()).model_dump(), **described}
     content = (json.dumps(values, indent=1) + "\n").encode()
     with tarfile.open(path, "w:", format=tarfile.GNU_FORMAT) as archive:
         add(archive, bundle.MANIFEST, content)

@@ -436,8 +436,8 @@ def handmade(order: str, *, wide: bool, version: bytes = b"") -> bytes:
         segments += struct.pack(order + ("IIQQQQQQ" if wide else "8I"), *fields)
     identity = b"\x7fELF" + bytes([1 + wide, 1 + (order == ">"), 1]) + bytes(9)
     start = 64 if wide else 52
-    fields = (3, 22, 1, 0, start, 0, 0, start, (head - start) // 2, 2, 0, 0, 0)
-    header = struct.pack(f"{order}HHI3{'Q' if wide else 'I'}I6H", *fields)
+    head_of_file = (3, 22, 1, 0, start, 0, 0, start, (head - start) // 2, 2, 0, 0, 0)
+    header = struct.pack(f"{order}HHI3{'Q' if wide else 'I'}I6H", *head_of_file)
     return identity + header + segments + content
 
 
