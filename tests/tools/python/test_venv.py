@@ -47,7 +47,7 @@ def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> 
 
 
 def made_of(python: Path, *pins: str, store: Path, offline: bool = True) -> Path:
-    return venv.venv(python, pins, (store,), offline=offline, log=store.parent / "log")
+    return venv.venv(python, pins, (store,), offline=offline, log=store / "log")
 
 
 def wrapper(folder: Path, rest: str) -> Path:
