@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -30,6 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 from tests.making import Read, make_file, make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
+from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -301,9 +301,8 @@ def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-class _FileHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+class _FileHandler(QuietHandler, http.server.SimpleHTTPRequestHandler):
+    """Serves the files of a folder."""
 
 
 @pytest.fixture
@@ -313,14 +312,7 @@ def serve() -> Iterator[Callable[[Path], str]]:
 
         def start(folder: Path) -> str:
             handler = partial(_FileHandler, directory=str(folder))
-            server = running.enter_context(
-                http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-            )
-            threading.Thread(
-                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-            ).start()
-            running.callback(server.shutdown)
-            return f"http://127.0.0.1:{server.server_port}/"
+            return running.enter_context(serving(handler)) + "/"
 
         yield start
 

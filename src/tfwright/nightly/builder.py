@@ -39,7 +39,7 @@ from tfwright.pipeline.results import Built, Published, Tree, Verdict
 from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.cache import store
 from tfwright.tools.git.remote import Remote
 from tfwright.vault import usage
@@ -292,8 +292,7 @@ class PipelineBuilder:
                 usage.collect(settings.build_out, recipes, lambda _: None, locks)
         cached = settings.cache_directory
         if (lacking := missing(cached)) > 0:
-            entries = list(store.files_below(str(cached)))
-            store.remove_oldest(entries, max(0, sum(one.size for one in entries) - lacking))
+            store.remove_oldest([cached], max(0, trees.size(cached) - lacking))
         free = [_disk(place)[1] for place in places]
         return FreeSpace(site=free[0], work=free[-1])
 

@@ -27,6 +27,7 @@ from tfwright.tools.container import image
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Pin
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import packages
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild
@@ -191,8 +192,8 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
                 shelves = map(packages.shelf, places.stores)
                 return any((shelf / kept).is_file() for shelf in shelves)
             case "source":
-                repository = mirror.place(places.git, recipe.source.url)
-                return repository.is_dir() and mirror.is_complete(repository, Pin.of(recipe.source))
+                pin, repository = Pin.of(recipe.source), mirror.place(places.git, recipe.source.url)
+                return repository.is_dir() and mirror.lacking(GitRepository(repository), pin) == []
             case "toolkit":
                 unpacked = bool(settings.of(recipe).cuda)
                 return unpacked or sources.store(places.vault).holds(member.sha256)

@@ -78,7 +78,7 @@ def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("planted", [False, True], ids=["changed", "planted"])
 def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: bool) -> None:
     made = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
-    home = venv.home_of(made)
+    home = made.parents[1]
     assert not venv.damaged(home)
     (packages_folder,) = home.glob("lib/python*/site-packages")
     victim = packages_folder / ("sitecustomize.py" if planted else "pip/__init__.py")
