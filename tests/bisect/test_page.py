@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.making import Read
+from tests.nightly.fake import a_build
 
 from tfwright.bisect import page
 from tfwright.bisect.bisection import Bisection, BisectOutcome
 from tfwright.bisect.steps import BisectStep
 from tfwright.bisect.trial import Symptom, TrialResult
 from tfwright.documents import recipe
-from tfwright.nightly.builds import KeptInputs, NightlyBuild
+from tfwright.nightly.builds import KeptInputs
 from tfwright.terminal.answer import plain
 
 INPUTS = KeptInputs(recipe.read("demo"))
@@ -20,23 +21,10 @@ GOOD = TrialResult("good")
 FAILED = TrialResult("bad", "compile", "error: no member named x")
 
 
-def build(name: str) -> NightlyBuild:
-    return NightlyBuild.model_validate(
-        {
-            "id": name,
-            "target": "demo",
-            "recipe": "demo",
-            "started": "2026-01-01T02:00:00Z",
-            "seconds": 1.0,
-            "result": "failed",
-        }
-    )
-
-
 def wanted(**changes: tuple[str, str]) -> Bisection:
     return Bisection(
-        build("monday"),
-        build("tuesday"),
+        a_build(id="monday"),
+        a_build(id="tuesday"),
         INPUTS,
         STEPS,
         Symptom("compile"),

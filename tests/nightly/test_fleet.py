@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
-from tests.nightly.fake import FakeBuilder, builder_of, host_with
+from tests.nightly.fake import FakeBuilder, a_build, builder_of, host_with
 from tests.workers.conftest import Programs
 from tests.workers.test_remote import LOCAL_SSH, a_host
 
@@ -147,10 +147,24 @@ def changed(order: BuildOrder, **values: object) -> BuildOrder:
     return order.model_copy(update=values)
 
 
-def test_an_order_whose_inputs_were_sent_is_built_offline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def ordered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Return what writes an order that this machine would build alike; that returns its folder."""
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+
+    def write(order: BuildOrder, *, offline: bool = False) -> Path:
+        builder = pipeline_builder(tmp_path)
+        folder = make_folder(tmp_path / "order")
+        alike = changed(order, fingerprint=builder.decides(order.target))
+        fleets.write(folder, alike, builder, carry=True, offline=offline)
+        return folder
+
+    return write
+
+
+def test_an_order_whose_inputs_were_sent_is_built_offline(
+    tmp_path: Path, ordered: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[bool] = []
 
     def build(builder: PipelineBuilder, order: BuildOrder) -> NightlyBuild:
@@ -159,12 +173,7 @@ def test_an_order_whose_inputs_were_sent_is_built_offline(
 
     monkeypatch.setattr(PipelineBuilder, "build", build)
     for offline in (False, True):
-        builder = pipeline_builder(tmp_path)
-        order = order_of(tmp_path, {})
-        order = changed(order, fingerprint=builder.decides(order.target))
-        folder = make_folder(tmp_path / f"order{offline}")
-        fleets.write(folder, order, builder, carry=True, offline=offline)
-        fleets.carry_out(folder, SILENCE)
+        fleets.carry_out(ordered(order_of(tmp_path, {}), offline=offline), SILENCE)
         shutil.rmtree(tmp_path / "other")
     assert seen == [False, True]
 
@@ -175,15 +184,11 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
     (folder / fleets.RESULT / "a-1-py3-none-any.whl").write_bytes(b"wheel")
     values: dict[str, object] = {
         "id": "id",
-        "target": "demo",
-        "recipe": "demo",
-        "started": "2026-01-01T02:00:00Z",
-        "seconds": 1.0,
         "result": "built",
         "wheel": "a-1-py3-none-any.whl",
         "sha256": "8bde2e6c5bc9ac14c1d9c3b5d6ed3d1a0e3d6d2c2bb1ad1e4ed8c6f8fb77d2b5",
     }
-    build = NightlyBuild.model_validate({**values, **changes})
+    build = a_build(**values | changes)
     (folder / fleets.BUILT).write_text(build.model_dump_json(), "utf-8")
     return build
 
@@ -361,9 +366,8 @@ def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
 
 
 def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ordered: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
     done: list[str] = []
 
     def fetch(job: RecipeJob) -> None:
@@ -375,11 +379,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
 
     monkeypatch.setattr(bundle, "fetched", fetch)
     monkeypatch.setattr(PipelineBuilder, "reproduce", rebuild)
-    builder = pipeline_builder(tmp_path)
-    order = order_again(tmp_path, "one")
-    order = changed(order, fingerprint=builder.decides(order.target))
-    folder = make_folder(tmp_path / "order")
-    fleets.write(folder, order, builder, carry=True)
+    folder = ordered(order_again(tmp_path, "one"))
     fleets.carry_out(folder, SILENCE)
     assert done == ["demo fetched", "demo against a-1-py3-none-any.whl"]
     assert fleets.difference(folder) == "2 differences"
@@ -635,18 +635,14 @@ def test_the_lock_file_of_an_axis_goes_with_its_order(
 
 
 def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ordered: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
     broken = Breakage(stage="check", line="no gcc", remedy="Install gcc.")
-    unbuilt = {"result": "blocked", "wheel": "", "sha256": ""}
-    builder = pipeline_builder(tmp_path)
-    order = order_of(tmp_path, {})
-    order = changed(order, fingerprint=builder.decides(order.target))
-    blocked = built(tmp_path / "x", broken=broken, fingerprint=order.fingerprint, **unbuilt)
+    folder = ordered(order_of(tmp_path, {}))
+    order = BuildOrder.model_validate_json((folder / fleets.ORDER).read_bytes())
+    order = changed(order, work=tmp_path / "work")
+    blocked = order.outcome(result="blocked", seconds=0, broken=broken)
     monkeypatch.setattr(PipelineBuilder, "build", lambda *_: blocked)
-    folder = make_folder(tmp_path / "order")
-    fleets.write(folder, order, builder, carry=False)
     with fails(HostError, "no gcc", "Install gcc."):
         fleets.carry_out(folder, SILENCE)
     assert fleets.take(folder, order).result == "blocked"

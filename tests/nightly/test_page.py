@@ -1,13 +1,12 @@
 """What `invoke nightly` prints."""
 
-import datetime as dt
-
 import pytest
 from tests.making import Read
+from tests.nightly.fake import a_build
 
 from tfwright.documents.nightly import Target
 from tfwright.nightly import page
-from tfwright.nightly.builds import Breakage, NightlyBuild
+from tfwright.nightly.builds import Breakage
 from tfwright.nightly.fleets import Rebuilt
 from tfwright.nightly.night import NightOutcome, NightPlan
 from tfwright.nightly.plan import PlannedTarget
@@ -87,16 +86,8 @@ def test_a_night_without_a_fault_has_no_column_for_reasons(out: Read) -> None:
 
 
 def test_a_worker_says_what_broke_in_an_order(err: Read) -> None:
-    build = NightlyBuild(
-        id="1",
-        target="mine",
-        recipe="mine",
-        started=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
-        seconds=61.4,
-        result="failed",
-        broken=Breakage(stage="compile", line="no such header"),
-    )
-    page.show_order(build)
+    broken = Breakage(stage="compile", line="no such header")
+    page.show_order(a_build(target="mine", seconds=61.4, broken=broken))
     assert err() == "mine: failed in 61 s: no such header\n"
 
 

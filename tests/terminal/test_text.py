@@ -101,7 +101,7 @@ def test_a_sentence_goes_on_below_and_keeps_its_colours(monkeypatch: pytest.Monk
     assert screen.getvalue().startswith("  \x1b[32mkept ")
 
 
-@pytest.mark.parametrize("columns", ["20", "41", "60"])
+@pytest.mark.parametrize("columns", [20, 41, 60])
 @pytest.mark.parametrize(
     "words",
     [
@@ -112,29 +112,25 @@ def test_a_sentence_goes_on_below_and_keeps_its_colours(monkeypatch: pytest.Monk
     ],
 )
 def test_no_character_of_a_broken_line_is_lost(
-    words: tuple[str, ...], columns: str, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], columns: int, wide: Wide
 ) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    pipe = io.StringIO()
-    text.line(*words, to=pipe)
-    assert pipe.getvalue().split() == "".join(words).split()
+    screen = wide(columns)
+    text.line(*words)
+    assert screen.getvalue().split() == "".join(words).split()
 
 
-def test_a_line_that_must_stay_whole_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "20")
-    pipe = io.StringIO()
-    text.line("  resume: invoke build --offline", whole=True, to=pipe)
-    assert pipe.getvalue() == "  resume: invoke build --offline\n"
+def test_a_line_that_must_stay_whole_is_not_broken(wide: Wide) -> None:
+    screen = wide(20)
+    text.line("  resume: invoke build --offline", whole=True)
+    assert screen.getvalue() == "  resume: invoke build --offline\n"
 
 
-@pytest.mark.parametrize("columns", ["20", "33", "60"])
-def test_a_command_on_several_lines_is_still_the_same_command(
-    columns: str, monkeypatch: pytest.MonkeyPatch, out: Read
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
+@pytest.mark.parametrize("columns", [20, 33, 60])
+def test_a_command_on_several_lines_is_still_the_same_command(columns: int, wide: Wide) -> None:
+    screen = wide(columns)
     words = ["git", "--work-tree=/a b/c", "apply", "it's", "--cached", "x" * 30]
     text.command("  ", words)
-    shown = out()
+    shown = screen.getvalue()
     # As a shell joins them.
     assert shlex.split(shown.replace("\\\n", "")) == words
     assert shown.count("\n") > 1
@@ -156,12 +152,11 @@ def test_a_command_on_several_lines_is_still_the_same_command(
     ],
 )
 def test_a_paragraph_keeps_its_indent_where_its_words_fit(
-    label: str, content: str, indent: int, printed: str, monkeypatch: pytest.MonkeyPatch
+    label: str, content: str, indent: int, printed: str, wide: Wide
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    pipe = io.StringIO()
-    text.paragraph(label, content, indent=indent, to=pipe)
-    assert pipe.getvalue() == printed
+    screen = wide(40)
+    text.paragraph(label, content, indent=indent)
+    assert screen.getvalue() == printed
 
 
 def test_a_path_is_cut_in_its_middle(wide: Wide) -> None:

@@ -90,6 +90,11 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
     for kind, name, content in names:
         (made / name).write_bytes(content)
         contents.append(Content.of(kind, made / name, name))
+    return laid_out(room, recipe, contents, Carried(remote=REMOTE, commit=cloned))
+
+
+def laid_out(room: Path, recipe: Recipe, contents: Sequence[Content], *clones: Carried) -> Path:
+    """Lay out the inputs of a recipe in a folder, with their manifest; return the folder."""
     manifest = Manifest(
         tfwright="0",
         recipe=recipe.name,
@@ -97,10 +102,9 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
         python="3.11",
         bazel=recipe.bazel.version,
         members=tuple(content.member for content in contents),
-        clones=(Carried(remote=REMOTE, commit=cloned),),
+        clones=clones,
     )
-    sources = {content.member: content.source for content in contents}
-    bundle.lay_out(room, manifest, sources)
+    bundle.lay_out(room, manifest, {content.member: content.source for content in contents})
     return room
 
 
@@ -346,20 +350,10 @@ def test_a_worker_lacks_an_image_until_all_of_it_is_there(
     content = build_record.recipe_content(recipe)
     document.write_text(content.model_dump_json(), "utf-8")
     contents = [Content.of("recipe", document), Content.of("image", layer)]
-    manifest = Manifest(
-        tfwright="0",
-        recipe=recipe.name,
-        platform=binary.here(),
-        python="3.11",
-        bazel=recipe.bazel.version,
-        members=tuple(content.member for content in contents),
-    )
-    places = {content.member: content.source for content in contents}
-    bundle.lay_out(tmp_path / "room", manifest, places)
-    lacking = supply.lacking(tmp_path / "room", worker)
-    assert lacking == (["image/layer"] if pinned else [])
+    room = laid_out(tmp_path / "room", recipe, contents)
+    assert supply.lacking(room, worker) == (["image/layer"] if pinned else [])
     make_folder(image.place(worker.build_out / "vault", table.digest))
-    assert supply.lacking(tmp_path / "room", worker) == []
+    assert supply.lacking(room, worker) == []
 
 
 @pytest.mark.medium

@@ -91,16 +91,12 @@ class Breakage(_Frozen):
     number: int = 0
     """The line's number in that log; 0 where it is not known."""
 
-    @property
-    def thread(self) -> str:
-        """The same for the same cause: without numbers, paths and digests, which vary by night."""
-        plain = re.sub(r"/\S+|\b[0-9a-f]{7,}\b|\d+", "#", self.cause or self.line)
-        return hashlib.sha256(f"{self.stage}\n{plain}".encode()).hexdigest()[:16]
-
 
 def failure(detail: str) -> str:
     """Return what stays the same from night to night while a target fails for one reason."""
-    return Breakage(stage="failing", line=detail).thread
+    # Without numbers, paths and digests, which vary by night.
+    plain = re.sub(r"/\S+|\b[0-9a-f]{7,}\b|\d+", "#", detail)
+    return hashlib.sha256(f"failing\n{plain}".encode()).hexdigest()[:16]
 
 
 class CommitLine(_Frozen):
@@ -326,14 +322,6 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     finally:
         os.close(handle)
     return place
-
-
-def size(place: Path) -> int:
-    """Return the bytes of a build's directory: logs and profile as well as the wheel."""
-    total = 0
-    for folder, _, names in os.walk(place):
-        total += sum(os.lstat(f"{folder}/{name}").st_size for name in names)
-    return total
 
 
 def discard(place: Path, work: Path) -> None:

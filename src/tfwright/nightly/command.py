@@ -63,9 +63,7 @@ def nightly(
         one_of(install=install, uninstall=uninstall, json=json)
         sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
     if adapter:
-        from tfwright.nightly import adapters
-
-        text = adapters.adapter(adapter, recipe or "demo", image or adapters.IMAGE)
+        text = page.adapter(adapter, recipe or "demo", image or page.IMAGE)
         return Answer({"adapter": text}, lambda _: sys.stdout.write(text))
     if order:
         if recipe:

@@ -154,21 +154,21 @@ def ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     *lost, worker = result.nodes or ("",)
     done = RemoteBuild(result.seconds, max(0, result.status), log=str(result.log))
-    folder = result.log.parent
-    remedy = f"Ask Slurm why: sacct --name={folder.name}, or the log of slurmctld."
+    state: State = "built"
     if result.status == slurm.LOST:
+        state, folder = "lost", result.log.parent
         failure = "Slurm ended the task each time before it left a result"
+        remedy = f"Ask Slurm why: sacct --name={folder.name}, or the log of slurmctld."
+        done = replace(done, failure=failure, remedy=remedy)
         if not result.nodes:
             failure = f"No task began, or the nodes do not see {folder}"
             remedy = (
                 "Share build_out with all nodes by this path; else ask Slurm why: sacct "
                 f"--name={folder.name}, or the log of slurmctld."
             )
-            done = replace(done, log="")
-        done = replace(done, failure=failure, remedy=remedy)
+            done = replace(done, failure=failure, remedy=remedy, log="")
     elif result.status:
+        state = "failed"
         said = ssh.failure(result.log, result.status)
         done = replace(done, failure=said, remedy=ssh.READ)
-    state: State = "failed" if result.status else "built"
-    state = "lost" if result.status == slurm.LOST else state
     return given.after(state, done, worker=worker, lost=tuple(lost))
