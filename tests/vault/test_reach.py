@@ -3,15 +3,14 @@
 What a lock leaves out is not among it.
 """
 
-import io
 import json
-import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.making import make_tar
 from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
@@ -62,12 +61,8 @@ def tree(outer: str = ONE) -> Rules:
 
 def tarred(path: Path, texts: Mapping[str, str] | None = None, folder: str = "outer-1") -> Path:
     """Pack texts into an archive, those that the tree above calls if none are given."""
-    with tarfile.open(path, "w:gz") as packed:
-        for name, text in (texts or {"rules/defs.bzl": DEFINITIONS, "README": "-"}).items():
-            info = tarfile.TarInfo(f"{folder}/{name}")
-            info.size = len(text)
-            packed.addfile(info, io.BytesIO(text.encode()))
-    return path
+    texts = texts or {"rules/defs.bzl": DEFINITIONS, "README": "-"}
+    return make_tar(path, {f"{folder}/{name}": text for name, text in texts.items()})
 
 
 def substitute(sha256: str) -> SubstituteTable:
