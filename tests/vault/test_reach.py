@@ -180,7 +180,7 @@ def cloning(wanted: Clone) -> Rules:
 
 
 def locked_clone(wanted: Clone, *, needed: bool) -> Lock:
-    cloned = Cloned(names=("of lock",), remote=wanted.remote, commit=wanted.commit, needed=needed)
+    cloned = Cloned(names=("of_lock",), remote=wanted.remote, commit=wanted.commit, needed=needed)
     return locked().changed(clones=(cloned,))
 
 
