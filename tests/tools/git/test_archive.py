@@ -33,25 +33,29 @@ def mirror(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("url", "prefix"),
+    ("url", "repository", "prefix"),
     [
-        ("https://github.com/glennrp/libpng/archive/v1.6.34.tar.gz", "libpng-1.6.34/"),
-        ("https://mirror.bazel.build/github.com/NVlabs/cub/archive/1.8.0.zip", "cub-1.8.0/"),
-        ("https://github.com/LMDB/lmdb/archive/LMDB_0.9.19.tar.gz", "lmdb-LMDB_0.9.19/"),
-        ("https://github.com/a/b/archive/refs/tags/v2.0.tar.gz", "b-2.0/"),
-        ("https://github.com/google/vault/archive/vaults.zip", "vault-vaults/"),
-        ("https://codeload.github.com/a/b/tar.gz/refs/tags/v2.0", "b-2.0/"),
-        ("https://codeload.github.com/a/b/zip/v2.0", "b-2.0/"),
-        ("https://github.com/a/b/releases/download/v2.0/b-v2.0.tar.gz", "b-2.0/"),
-        ("https://github.com/a/b/releases/download/2.0/b-2.0.tar.gz", "b-2.0/"),
-        ("https://gitlab.com/libeigen/eigen/-/archive/v3.3.9/eigen-v3.3.9.tar.gz", "eigen-v3.3.9/"),
-        ("https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2", "c-1/"),
+        ("github.com/NVlabs/cub/archive/v1.8.0.tar.gz", "github.com/NVlabs/cub", "cub-1.8.0/"),
+        # The repository is that of the forge, and not of its mirror.
+        ("mirror.example/github.com/a/b/archive/1.8.zip", "github.com/a/b", "b-1.8/"),
+        ("github.com/LMDB/lmdb/archive/LMDB_0.9.tar.gz", "github.com/LMDB/lmdb", "lmdb-LMDB_0.9/"),
+        ("github.com/a/b/archive/refs/tags/v2.0.tar.gz", "github.com/a/b", "b-2.0/"),
+        ("github.com/google/vault/archive/vaults.zip", "github.com/google/vault", "vault-vaults/"),
+        ("codeload.github.com/a/b/tar.gz/refs/tags/v2.0", "github.com/a/b", "b-2.0/"),
+        ("codeload.github.com/a/b/zip/v2.0", "github.com/a/b", "b-2.0/"),
+        ("github.com/a/b/releases/download/v2.0/b-v2.0.tar.gz", "github.com/a/b", "b-2.0/"),
+        ("github.com/a/b/releases/download/2.0/b-2.0.tar.gz", "github.com/a/b", "b-2.0/"),
+        ("gitlab.com/a/b/-/archive/v3.3.9/b-v3.3.9.tar.gz", "gitlab.com/a/b", "b-v3.3.9/"),
+        ("m.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2", "gitlab.com/a/b/c", "c-1/"),
+        ("salsa.example/a/c/-/archive/feature/x/c-x.zip", "salsa.example/a/c", "c-feature-x/"),
     ],
 )
-def test_an_archive_unpacks_into_the_directory_that_github_names(url: str, prefix: str) -> None:
-    found = Pack.of(url)
+def test_an_address_of_a_forge_says_which_repository_is_packed_below_which_directory(
+    url: str, repository: str, prefix: str
+) -> None:
+    found = Pack.of(f"https://{url}")
     assert found is not None
-    assert found.prefix == prefix
+    assert (found.repository, found.prefix) == (f"https://{repository}.git", prefix)
 
 
 @pytest.mark.parametrize(
@@ -89,28 +93,6 @@ def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Pa
 def test_a_ref_that_the_mirror_lacks_is_told(mirror: Path, tmp_path: Path) -> None:
     with fails(SupplyError, "v9.9"):
         pack(Pack("r", "v9.9", "r-9.9/"), mirror, tmp_path / "made")
-
-
-@pytest.mark.parametrize(
-    ("url", "repository"),
-    [
-        (
-            "https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.zip",
-            "https://gitlab.com/a/b/c.git",
-        ),
-        (
-            "https://salsa.example/a/c/-/archive/feature/x/c-feature-x.zip",
-            "https://salsa.example/a/c.git",
-        ),
-        ("https://codeload.github.com/a/b/tar.gz/v1", "https://github.com/a/b.git"),
-    ],
-)
-def test_the_repository_is_that_of_the_forge_and_not_of_its_mirror(
-    url: str, repository: str
-) -> None:
-    found = Pack.of(url)
-    assert found
-    assert found.repository == repository
 
 
 @pytest.mark.medium

@@ -83,7 +83,17 @@ def test_a_notice_that_was_not_taken_is_not_lost(
         post_json(hosts.start(serve), {})
 
 
-@pytest.mark.parametrize("url", [f"http://[::1/{SECRET}", f"x://a/{SECRET}", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        f"x://a/{SECRET}",
+        *(
+            f"http://{host}/{SECRET}"
+            for host in ("[", "[::1", "a..b", "%", "x" * 70, "127.0.0.1:99999")
+        ),
+    ],
+)
 def test_an_address_that_is_none_is_not_shown(url: str) -> None:
     with pytest.raises(SupplyError) as caught:
         post_json(url, {}, "line\nbreak")

@@ -143,7 +143,7 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
     """
     repository = GitRepository(mirror)
     # git itself says best what is wrong with a ref that is not there.
-    if repository.kind(wanted.ref) is not None and (size := repository.size(wanted.ref)) > LARGEST:
+    if repository.kind(wanted.ref) and (size := repository.size(wanted.ref)) > LARGEST:
         raise SupplyError(
             f"{wanted.ref} of {mirror} has {size:,} bytes of files",
             remedy=f"Do not use this repository: no archive has more than {LARGEST:,}.",
