@@ -21,6 +21,22 @@ def first(**wanted: str) -> official.OfficialMatch:
         ({"gpu": "6.1", "cuda": "11.8"}, "pip install 'tensorflow[and-cuda]==2.14.1'"),
         ({"gpu": "8.6", "python": "3.8"}, "pip install 'tensorflow==2.13.1'"),
         ({"python": "3.13"}, "pip install 'tensorflow-cpu==2.21.0'"),
+        # The release that was asked for, and not the newest of its line: 1.5.1 needs AVX.
+        ({"release": "1.5.0", "cpu": "sse4.2"}, "pip install 'tensorflow==1.5.0'"),
+        ({"release": "2.10.0", "python": "3.9"}, "pip install 'tensorflow-cpu==2.10.0'"),
+        # A file of 2 KB is there for each of these Pythons, and not the wheel that it requires.
+        (
+            {"machine": "aarch64", "release": "2.11", "python": "3.10"},
+            "pip install 'tensorflow==2.11.0'",
+        ),
+        (
+            {"system": "Windows", "machine": "AMD64", "release": "2.13", "python": "3.8"},
+            "pip install 'tensorflow-cpu==2.13.0'",
+        ),
+        (
+            {"system": "Darwin", "machine": "arm64", "release": "2.13", "python": "3.8"},
+            "pip install 'tensorflow==2.13.0'",
+        ),
         # 2.11 for Python 3.7 is there under the name for GPUs only.
         ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.10.1'"),
         ({"gpu": "8.9", "release": "2.10"}, "pip install 'tensorflow==2.10.1'"),
@@ -46,6 +62,8 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         ({"python": "3.5", "release": "2.20"}, "for Python 3.9 to 3.13"),
         ({"gpu": "8.6", "cuda": "10.1", "release": "2.13"}, "made with CUDA 11.8"),
         ({"machine": "riscv64"}, "for manylinux"),
+        ({"release": "2.10.7"}, "another release"),
+        ({"machine": "aarch64", "release": "2.11.1"}, "for macosx"),
         ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code on this platform"),
     ],
 )
