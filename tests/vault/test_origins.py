@@ -21,7 +21,7 @@ from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.tools import files, trees
 from tfwright.tools.git import transport
-from tfwright.tools.git.archive import Pack, SourceArchive, pack, regenerate
+from tfwright.tools.git.archive import Pack, pack
 from tfwright.vault import origins, shortage
 from tfwright.vault.origins import (
     DROP,
@@ -107,7 +107,7 @@ def test_an_archive_of_github_is_made_again_from_a_mirror_and_no_network_is_need
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     made = tmp_path / "made"
-    regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, made)
+    pack(Pack("r", "v1.0", "r-1.0/"), mirror, made)
     wanted = WantedArchive("r", files.sha256(made), ("https://github.com/o/r/archive/v1.0.tar.gz",))
     host_file = HostFile(
         mirrors={
@@ -142,7 +142,7 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(
     mirror: Path, tmp_path: Path
 ) -> None:
     pack(
-        Pack("https://example.org/r.git", "v1.0", "r-1.0/", ("test.txt",), zipped=True),
+        Pack("https://example.org/r.git", "v1.0", "r-1.0/", ("test.txt",), "zip", stored=True),
         mirror,
         tmp_path / "made",
     )
@@ -164,7 +164,7 @@ def test_a_mirror_that_lacks_a_left_out_file_can_still_be_packed(
     ).stdout.strip()
     (mirror / "objects" / blob[:2] / blob[2:]).unlink()
     pack(Pack("r", "v1.0", "r/", ("test.txt",)), mirror, tmp_path / "made")
-    with fails(SupplyError, "v1.0", "test.txt"):
+    with fails(SupplyError, "test.txt"):
         pack(Pack("r", "v1.0", "r/"), mirror, tmp_path / "made")
 
 
@@ -378,9 +378,9 @@ def test_another_repository_can_give_a_forges_archive(
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     url = "https://github.com/o/r/archive/v1.0.tar.gz"
-    source = SourceArchive.of(url)
+    source = Pack.of(url)
     assert source is not None
-    regenerate(source, mirror, tmp_path / "made")
+    pack(source, mirror, tmp_path / "made")
     wanted = WantedArchive("a", files.sha256(tmp_path / "made"), (url,))
     table = FetchTable.model_validate(
         {"sources": [{"sha256": wanted.sha256, "git": mirror.parent.as_uri()}]}
@@ -438,9 +438,9 @@ def test_an_archive_of_a_gitlab_is_made_of_the_hosts_mirror_of_its_repository(
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     url = "https://mirror.example/gitlab.com/o/r/-/archive/v1.0/r-v1.0.tar.bz2"
-    source = SourceArchive.of(url)
+    source = Pack.of(url)
     assert source
-    regenerate(source, mirror, tmp_path / "made")
+    pack(source, mirror, tmp_path / "made")
     wanted = WantedArchive("r", files.sha256(tmp_path / "made"), (url,))
     host_file = HostFile(mirrors={"https://gitlab.com/o/r.git": str(mirror)})
     assert obtain(wanted, store, host_file, offline=True).ways == {wanted.sha256: GIT}

@@ -3,15 +3,14 @@
 What a lock leaves out is not among it.
 """
 
-import io
 import json
-import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.making import make_tar
 from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
@@ -60,12 +59,7 @@ def tree(outer: str = ONE) -> Rules:
 
 
 def tarred(path: Path, member: str = "outer-1/rules/defs.bzl") -> Path:
-    with tarfile.open(path, "w:gz") as packed:
-        for name, text in {member: DEFINITIONS, "outer-1/README": "no rules"}.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(text)
-            packed.addfile(info, io.BytesIO(text.encode()))
-    return path
+    return make_tar(path, {member: DEFINITIONS, "outer-1/README": "no rules"})
 
 
 def no_clone(wanted: Clone) -> Path:
@@ -456,12 +450,8 @@ def test_a_repository_that_is_a_folder_of_an_archive_is_read_there(
         "third_party/inner/WORKSPACE": "",
         "third_party/inner/x/two.bzl": f"def two():\n  {archive('two', TWO)}",
     }
-    packed = tmp_path / "outer.tar.gz"
-    with tarfile.open(packed, "w:gz") as members:
-        for name, text in texts.items():
-            info = tarfile.TarInfo(f"outer-1/{name}")
-            info.size = len(text)
-            members.addfile(info, io.BytesIO(text.encode()))
+    inside = {f"outer-1/{name}": text for name, text in texts.items()}
+    packed = make_tar(tmp_path / "outer.tar.gz", inside)
     cloned = Clone(str(tmp_path / "git"), commit(tmp_path / "git", texts))
     where = (
         f'url = "https://example.org/o.tar.gz", sha256 = "{files.sha256(packed)}"'
@@ -495,12 +485,8 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
         "rules/defs.bzl": 'load(":more.bzl", "more")\ndef inner():\n  pass\n',
         "rules/more.bzl": 'load("@two//:two.bzl", "TWO")\n',
     }
-    outer = tmp_path / "outer.tar.gz"
-    with tarfile.open(outer, "w:gz") as packed:
-        for name, text in texts.items():
-            info = tarfile.TarInfo(f"outer-1/{name}")
-            info.size = len(text)
-            packed.addfile(info, io.BytesIO(text.encode()))
+    inside = {f"outer-1/{name}": text for name, text in texts.items()}
+    outer = make_tar(tmp_path / "outer.tar.gz", inside)
     cloned = Clone(str(tmp_path / "git"), commit(tmp_path / "git", texts))
     found = cloning(cloned) if way == "clone" else tree(files.sha256(outer))
     found += repositories.read({"WORKSPACE": archive("two", TWO)})
