@@ -55,7 +55,7 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         extra = "[and-cuda]" if wants_gpu and not missed and facts.brings_cuda else ""
         unknown = [one.says for one in judged if one.what in _MAY_LACK and one.holds is None]
         if wheel.version in wheel.unread:
-            unknown.append(f"its libraries were not read: taken to be as another {wheel.line}'s")
+            unknown.append(f"not read itself: judged by another release of {wheel.line}")
         besides = {"driver"} if extra else {"driver", "CUDA"}
         notes = [one.says for one in judged if one.what in besides or one.says.startswith("PTX")]
         notes += unknown

@@ -264,7 +264,7 @@ def _tensorflow(release: Release, wanted: Wish) -> Iterator[Need]:
     python = compatibility.python(release)
     bazel = compatibility.bazel(release)
     tested = compatibility.tested_bazel(release)
-    yield Need("TensorFlow", str(release), python.source if python else "")
+    yield Need("TensorFlow", wanted.release or str(release), python.source if python else "")
     # What `invoke new` pins, unless the tree's own .bazelversion says another one.
     if tested and (bazel is None or bazel.holds(tested.version)):
         yield Need("Bazel", tested.version, tested.source)
