@@ -8,8 +8,8 @@ such as tensorflow-intel: then the Pythons of that project's files count.
 
 Of each release one wheel for Linux on x86-64 is downloaded and read, the one for the newest Python: the
 others are compiled with the same options. Files of an index never change, so what the table says already
-is not read again (all of them are 77 GB). `--kept` keeps what inspect printed. `--names` downloads no wheel for Linux: a release
-that was not read gets what the nearest one of its line needs, and its row names it under `unread`.
+is not read again; all of them are 77 GB. `--kept` keeps what inspect printed. `--names` downloads no wheel for
+Linux: a release that was not read gets what the nearest one of its line needs, and `unread` of its row names it.
 """
 
 import argparse
