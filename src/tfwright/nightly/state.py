@@ -244,6 +244,7 @@ class State:
 
     def add_build(self, build: NightlyBuild, night: int | None = None) -> None:
         """Keep a build, with its verdict on a night; one that is known already stays as it is."""
+        # Two of them come later, from retention.
         values = {name: getattr(build, name, None) for name in KeptBuild.__dataclass_fields__}
         values["started"] = stamp(build.started)
         values["needs"] = json.dumps(sorted(build.needs.items()))

@@ -54,7 +54,7 @@ def tried(
 
 def _try(tree: WorkTree, patch: Path, name: str) -> TriedPatch:
     try:
-        notes = patching.apply(tree, patch).notes
+        notes = patching.apply(tree, patch)
     except RecipeError as fault:
         # Upstream may have the change now; whether it does the same, a person has to see.
         done = fault.remedy.startswith(("Remove the patch", "Compare the lines"))

@@ -36,12 +36,6 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
     )
 
 
-def pinned_archive(name: str, found: Sequence[Repository]) -> WantedArchive:
-    """Return the archive that a substitute replaces; raises RecipeError as `replaced` does."""
-    rule = replaced(name, found)
-    return WantedArchive(name, rule.sha256, rule.urls)
-
-
 def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
     """Raise RecipeError unless each substitute names the archive that the tree pins.
 

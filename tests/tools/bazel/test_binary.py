@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import make_file, make_folder, make_tar
 
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.tools.bazel import binary as bazel
@@ -186,11 +186,7 @@ def test_an_offline_build_asks_neither_the_release_nor_npm(
 
 def npm(elsewhere: Path, member: str, content: bytes) -> None:
     """Play an npm that packs one file."""
-    package = elsewhere / "package.tgz"
-    with tarfile.open(package, "w:gz") as archive:
-        entry = tarfile.TarInfo(member)
-        entry.size = len(content)
-        archive.addfile(entry, io.BytesIO(content))
+    package = make_tar(elsewhere / "package.tgz", {member: content})
     program(
         elsewhere / "npm",
         f'#!/bin/sh\necho "$@" > {elsewhere}/asked\nexec /bin/cp {package} bazel-{VERSION}.tgz\n',

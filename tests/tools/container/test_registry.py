@@ -1,19 +1,17 @@
 """Images of a registry: pulled by digest, never believed, and missed in plain words."""
 
 import hashlib
-import io
 import json
 import shutil
 import socket
 import subprocess
-import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_folder, make_tar
 from tests.serving import QuietHandler, serving
 
 from tfwright.doctor import images
@@ -40,11 +38,7 @@ esac
 @pytest.fixture
 def made(tmp_path: Path) -> KeptImage:
     """Return a small image in a vault."""
-    root = tmp_path / "root.tar"
-    with tarfile.open(root, "w") as archive:
-        member = tarfile.TarInfo("etc/os-release")
-        member.size = 5
-        archive.addfile(member, io.BytesIO(b"NAME="))
+    root = make_tar(tmp_path / "root.tar", {"etc/os-release": "NAME="})
     return image.add(root, tmp_path / "made")
 
 

@@ -179,7 +179,7 @@ def test_a_misfit_is_shown_where_the_code_is_now(tree: Path, patch: Path) -> Non
 
 def test_a_hunk_that_moved_is_applied_with_a_note(tree: Path, patch: Path) -> None:
     patch.write_text(HEADER + FITS.replace("@@ -18,3 +19,2 @@", "@@ -11,3 +12,2 @@"), "utf-8")
-    (note,) = patching.apply(WorkTree(tree), patch).notes
+    (note,) = patching.apply(WorkTree(tree), patch)
     assert "hunk 2 of core/op.cc applies at line 18, 7 lines below" in note
 
 

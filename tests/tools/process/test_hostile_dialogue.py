@@ -91,14 +91,20 @@ def test_a_program_that_prints_without_end_is_stopped_by_what_it_prints(
         converse("while True: say('line\\n' * 1000)\n", tmp_path, timeout=30)
 
 
-def test_text_that_merely_looks_like_a_question_is_waited_out(tmp_path: Path) -> None:
-    code = f"say('Looking for CUDA... ')\ntime.sleep(0.8)\nprint('got', ask({QUESTION!r}))\n"
-    assert "got y" in converse(code, tmp_path, timeout=5).text
+PAUSES = {
+    "after what merely looks like a question": (
+        f"say('Looking for CUDA... ')\ntime.sleep(0.8)\nprint('got', ask({QUESTION!r}))\n"
+    ),
+    "within the question": "say('Flux? ')\ntime.sleep(0.8)\nprint('got', ask('[y/N]: '))\n",
+    "before and after the answer is read": (
+        f"say({QUESTION!r})\ntime.sleep(1)\nsays = ask()\ntime.sleep(1)\nprint('got', says)\n"
+    ),
+}
 
 
-def test_a_question_in_two_writes_with_a_pause_between_is_answered_once(tmp_path: Path) -> None:
-    code = "say('Flux? ')\ntime.sleep(0.8)\nprint('got', ask('[y/N]: '))\n"
-    assert "got y" in converse(code, tmp_path, timeout=5).text
+@pytest.mark.parametrize("code", PAUSES.values(), ids=PAUSES)
+def test_a_program_that_pauses_is_waited_for(tmp_path: Path, code: str) -> None:
+    assert "got y" in converse(code, tmp_path, timeout=20).text
 
 
 @pytest.mark.parametrize("prompt", ["Enter a value", "", "Sure?\\n"], ids=["bare", "none", "line"])
@@ -126,11 +132,6 @@ def test_a_question_that_comes_between_the_last_read_and_the_look_is_answered(
     monkeypatch.setattr(pseudo_terminal, "waits_for_input", late_look)
     code = f"import os\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
     code += f"print('got', ask({QUESTION!r}))\n"
-    assert "got y" in converse(code, tmp_path, timeout=20).text
-
-
-def test_a_program_that_reads_its_answer_late_is_waited_for(tmp_path: Path) -> None:
-    code = f"say({QUESTION!r})\ntime.sleep(1)\nsays = ask()\ntime.sleep(1)\nprint('got', says)\n"
     assert "got y" in converse(code, tmp_path, timeout=20).text
 
 

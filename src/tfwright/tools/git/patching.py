@@ -242,24 +242,14 @@ def combined(faults: Sequence[RecipeError]) -> RecipeError:
     )
 
 
-@dataclass(frozen=True)
-class AppliedPatch:
-    """What a patch made of the index of a tree."""
-
-    content: str
-    """git's id of what the index holds now."""
-    notes: list[str]
-    """A sentence for each hunk that git found elsewhere than the patch says."""
-
-
 def apply(
     tree: WorkTree, patch: Path, due: Due = lambda _: "", before: str | None = None
-) -> AppliedPatch:
+) -> list[str]:
     """Put a patch into the index of a tree, and verify by content that it is in.
 
-    `before` is the id of what the index holds, where that is known. Raises RecipeError with file
-    and hunk if the patch does not fit, and if git skipped a part of it, which git can do without an
-    error.
+    Returns a sentence for each hunk that git found elsewhere than the patch says. `before` is the
+    id of what the index holds, where that is known. Raises RecipeError with file and hunk if the
+    patch does not fit, and if git skipped a part of it, which git can do without an error.
     """
     before = before or tree.content()
     wanted = read(patch)
@@ -269,8 +259,7 @@ def apply(
     except ToolError as fault:
         raise _misfit(patch, places, fault, due) from fault
     # git exits with 0 even where it skipped a file; only the content proves what it did.
-    after = tree.content()
-    _verify(tree, patch, wanted, tree.changes(before, after))
+    _verify(tree, patch, wanted, tree.changes(before, tree.content()))
     notes = []
     for place in places:
         if offset := place.fit.line - place.hunk.start if place.fit.verdict == "moved" else 0:
@@ -280,7 +269,7 @@ def apply(
                 f"{patch.name}: {place} applies at line {place.fit.line}, "
                 f"{counted} {where} where the patch has it"
             )
-    return AppliedPatch(after, notes)
+    return notes
 
 
 @dataclass(frozen=True)
