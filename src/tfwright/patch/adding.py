@@ -121,11 +121,7 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
                 "fits the tree but for the outer lines of its context",
                 f"Run '{apply}', look at the result, and write that: '{make}'.",
             ),
-            (
-                "--unidiff-zero",
-                "has no lines of context, so that only line numbers say where it belongs",
-                "Make it again by 'git diff' or 'diff -u', without -U0.",
-            ),
+            ("--unidiff-zero", *reading.BARE),
         )
         says = (
             (

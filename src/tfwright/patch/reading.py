@@ -29,6 +29,11 @@ _NO_PAGE = (
     "Download the patch itself: on GitHub, add .patch to the address of the commit or the pull "
     "request."
 )
+BARE = (
+    "has no lines of context, so that only line numbers say where it belongs",
+    "Make it again by 'git diff' or 'diff -u', without -U0.",
+)
+"""What is wrong with a patch of ``git diff -U0``, and the remedy."""
 _OTHER_FORMS = (
     (r"\*\*\* .*\n--- ", "is a context diff, which git does not apply", "Make it with 'diff -u'."),
     (
@@ -37,6 +42,8 @@ _OTHER_FORMS = (
         "Take the one from the parent that you have: 'git diff COMMIT^1 COMMIT'.",
     ),
     (r"\d+(,\d+)?[acd]\d+(,\d+)?\n[<>] ", "names no file", "Make it with 'diff -u'."),
+    # git would put the lines at the end of the file.
+    (r"@@ -[1-9]\d*,0 ", *BARE),
 )
 """How lines of other forms begin, what the file is then, and the remedy."""
 _TRAILER = re.compile(r"(?m)^(?:[A-Z][\w-]+-by|Change-Id|PiperOrigin-RevId|git-svn-id): .*$")
