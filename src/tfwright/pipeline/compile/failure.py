@@ -63,6 +63,14 @@ def error_of(
             "the log says from which rc file a flag came.",
             evidence=evidence,
         )
+    if status == bazel_client.SERVER_DIED and outcome.actions == 0:
+        log = job.places.bazel / "server/jvm.out"
+        return ToolError(
+            f"Bazel's server ended before its first action: {fault.what}",
+            remedy=f"Read {log}, where the server writes its last words. It may have crashed, been "
+            "killed, or had too little memory to load the packages.",
+            evidence=evidence,
+        )
     # The attempts halved the actions down to one before they gave up.
     if known and known.entry.retry == "fewer":
         return HostError(
