@@ -1,50 +1,66 @@
 """Writes src/tfwright/facts/wheels.toml: what the official wheels need, as `invoke inspect` proves it.
 
-    python benchmarks/official_wheels.py --index https://INDEX/simple [--kept FOLDER]
+    python benchmarks/official_wheels.py --index https://INDEX/simple [--kept FOLDER] [--names]
 
-Of each release line the newest version counts. One wheel for Linux on x86-64 is downloaded and read, the
-one for the newest Python: the others of its release are compiled with the same options. Which Pythons
-and platforms a version has is read from the names of its files. 26 GB are downloaded and removed again,
-which takes about fifteen minutes; `--kept` keeps what inspect printed, and reads it the next time.
+Every release counts; neighbours of one line that need the same are one row. Which Pythons and platforms
+a release has is read from the names of its files. A file of a few kilobytes only requires another project,
+such as tensorflow-intel: then the Pythons of that project's files count.
+
+Of each release one wheel for Linux on x86-64 is downloaded and read, the one for the newest Python: the
+others are compiled with the same options. Files of an index never change, so what the table says already
+is not read again; all of them are 77 GB. `--kept` keeps what inspect printed. `--names` downloads no wheel for
+Linux: a release that was not read gets what the nearest one of its line needs, and `unread` of its row names it.
 """
 
 import argparse
 import datetime as dt
+import io
 import json
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import tomllib
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import requests
 import tomlkit
+from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "src/tfwright/facts/wheels.toml"
 PROJECTS = ("tensorflow", "tensorflow-gpu", "tensorflow-cpu")
+BEHIND = ("tensorflow-cpu-aws", "tensorflow-intel", "tensorflow-macos")
+"""The projects that files of a few kilobytes require."""
+STUB = 100_000
+"""Bytes that a wheel with TensorFlow in it is larger than."""
 PLATFORMS = {
-    "linux_x86_64": r"(many)?linux.*_x86_64",
-    "linux_aarch64": r"(many)?linux.*_aarch64",
-    "macos_arm64": r"macosx_.*_arm64",
-    "macos_x86_64": r"macosx_.*_x86_64",
-    "windows": "win_amd64",
+    "linux_x86_64": (r"(many)?linux.*_x86_64", ("Linux", "x86_64")),
+    "linux_aarch64": (r"(many)?linux.*_aarch64", ("Linux", "aarch64")),
+    "macos_arm64": (r"macosx_.*_arm64", ("Darwin", "arm64")),
+    "macos_x86_64": (r"macosx_.*_(x86_64|intel)", ("Darwin", "x86_64")),
+    "windows": ("win_amd64", ("Windows", "AMD64")),
 }
+"""The platform tags of a column, and how its system and machine name themselves in markers."""
+NEEDS = ("glibc", "cpu", "gpu", "cuda", "cudnn")
 HEADER = """\
-# The official wheels of each release line, as benchmarks/official_wheels.py read them on the day below.
-# `glibc`, `cpu` and `gpu` are what `invoke inspect` found in the wheel for Linux on x86-64; `cuda` and
-# `cudnn` what the wheel states of itself. The other keys are the Pythons that a platform has wheels for.
+# The official wheels, as benchmarks/official_wheels.py read them on the day below. `also` are the earlier
+# releases that need the same. `glibc`, `cpu` and `gpu` are what `invoke inspect` found in the wheel for Linux
+# on x86-64; `cuda` and `cudnn` what the wheel states of itself. Of the releases under `unread` only the names
+# of the files were read. The other keys are the Pythons for which pip finds all of a release on a platform.
 """
 
 Files = list[dict[str, Any]]
+Row = dict[str, Any]
 
 
 def of_project(index: str, project: str) -> dict[Version, Files]:
-    """Return the files of the newest version of each release line, the oldest line first."""
+    """Return the files of each release, the oldest first."""
     accept = {"Accept": "application/vnd.pypi.simple.v1+json"}
     found = requests.get(f"{index.rstrip('/')}/{project}/", headers=accept, timeout=60)
     found.raise_for_status()
@@ -54,38 +70,66 @@ def of_project(index: str, project: str) -> dict[Version, Files]:
             _, version, _, tags = parse_wheel_filename(file["filename"])
         except InvalidWheelFilename:
             continue
-        if not (version.is_prerelease or file.get("yanked")):
+        if not (version.is_prerelease or version.is_postrelease or file.get("yanked")):
             versions.setdefault(version, []).append({**file, "tags": tags})
-    newest = {version.release[:2]: version for version in sorted(versions)}
-    return {version: versions[version] for version in newest.values()}
+    return dict(sorted(versions.items()))
 
 
-def pythons(files: Files, platform: str) -> Iterator[str]:
-    """Yield the Pythons for which a version has a wheel for a platform, the oldest first."""
+def pythons(files: Files, platform: str) -> list[str]:
+    """Return the Pythons for which a release has a wheel for a platform, the oldest first."""
     tags = {
         tag.interpreter
         for file in files
         for tag in file["tags"]
-        if re.fullmatch(platform, tag.platform)
+        if re.fullmatch(PLATFORMS[platform][0], tag.platform)
     }
-    for interpreter in sorted(tags, key=lambda name: (name[:3], len(name), name)):
-        if found := re.fullmatch(r"cp(\d)(\d+)", interpreter):
-            yield f"{found[1]}.{found[2]}"
+    order = sorted(tags, key=lambda name: (name[:3], len(name), name))
+    return [f"{it[1]}.{it[2]}" for name in order if (it := re.fullmatch(r"cp(\d)(\d+)", name))]
 
 
-def python_of(file: dict[str, Any]) -> list[int]:
-    """Return the newest Python that takes a file for Linux on x86-64: [3, 12]."""
-    *_, newest = pythons([file], PLATFORMS["linux_x86_64"])
-    return [int(part) for part in newest.split(".")]
+def required(file: dict[str, Any], platform: str) -> str:
+    """Return the project behind a file that holds no TensorFlow itself; empty for any other."""
+    if file["size"] > STUB:
+        return ""
+    system, machine = PLATFORMS[platform][1]
+    answer = requests.get(file["url"], timeout=60)
+    answer.raise_for_status()
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        text = wheel.read(name).decode()
+    for line in re.findall(r"(?m)^Requires-Dist: (.*?)\r?$", text):
+        one = Requirement(line)
+        here = {"platform_system": system, "platform_machine": machine, "extra": ""}
+        if one.name in BEHIND and (one.marker is None or one.marker.evaluate(here)):
+            return one.name
+    raise ValueError(f"{file['filename']} requires no known project on {system} {machine}")
+
+
+def columns(version: Version, files: Files, behind: Mapping[str, dict[Version, Files]]) -> Row:
+    """Return the Pythons of each platform for which pip finds all of a release."""
+    found: Row = {}
+    for platform, (pattern, _) in PLATFORMS.items():
+        mine = [
+            file for file in files if any(re.fullmatch(pattern, t.platform) for t in file["tags"])
+        ]
+        # The files of a release for one platform are all made the same way.
+        project = required(mine[0], platform) if mine else ""
+        others = pythons(behind[project].get(version, []), platform) if project else None
+        names = [it for it in pythons(mine, platform) if others is None or it in others]
+        if names:
+            found[platform] = names
+    return found
+
+
+def said(file: dict[str, Any], kept: Path) -> Path:
+    """Return where it is kept what `invoke inspect` printed of a wheel."""
+    return kept / f"{file['filename']}.json"
 
 
 def inspected(file: dict[str, Any], kept: Path) -> dict[str, Any]:
     """Return what `invoke inspect` says of a wheel, which is downloaded and removed again."""
-    said = next(
-        kept.glob("-".join(file["filename"].split("-")[:2]) + "-*.json"),
-        kept / f"{file['filename']}.json",
-    )
-    if not said.exists():
+    report = said(file, kept)
+    if not report.exists():
         with tempfile.TemporaryDirectory() as folder:
             wheel = Path(folder) / file["filename"]
             with (
@@ -96,25 +140,56 @@ def inspected(file: dict[str, Any], kept: Path) -> dict[str, Any]:
                     target.write(piece)
             command = [sys.executable, "-m", "invoke", "inspect", str(wheel), "--json"]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-            said.write_text(done.stdout, "utf-8")
-    report: dict[str, Any] = json.loads(said.read_text("utf-8"))
-    return report
+            report.write_text(done.stdout, "utf-8")
+    found: dict[str, Any] = json.loads(report.read_text("utf-8"))
+    return found
 
 
-def row(project: str, version: Version, files: Files, report: dict[str, Any]) -> dict[str, Any]:
-    """Return the row of one release line."""
-    stated, needs = dict(report["stated"]), report["summary"]["needs"]
-    found: dict[str, Any] = {"project": project, "version": str(version)}
-    for platform, pattern in PLATFORMS.items():
-        if names := list(pythons(files, pattern)):
-            found[platform] = names
-    found["glibc"] = needs["GLIBC"]["version"]
-    found["cpu"] = needs["CPU"]["version"]
+def needs(report: dict[str, Any]) -> Row:
+    """Return what a wheel that was inspected needs."""
+    stated, found = dict(report["stated"]), report["summary"]["needs"]
+    row: Row = {"glibc": found["GLIBC"]["version"], "cpu": found["CPU"]["version"]}
     if gpu := report["summary"]["architectures"]:
-        found["gpu"] = gpu
-        found["cuda"] = stated.get("cuda_version") or stated.get("cuda_version_number") or ""
-        found["cudnn"] = stated.get("cudnn_version") or stated.get("cudnn_version_number") or ""
-    return {name: value for name, value in found.items() if value}
+        row["gpu"] = gpu
+        row["cuda"] = stated.get("cuda_version") or stated.get("cuda_version_number") or ""
+        row["cudnn"] = stated.get("cudnn_version") or stated.get("cudnn_version_number") or ""
+    return {name: value for name, value in row.items() if value}
+
+
+def read_already() -> dict[tuple[str, str], Row]:
+    """Return what the table says of the wheels that were read, by project and release."""
+    table = tomllib.loads(TABLE.read_text("utf-8"))["wheel"]
+    return {
+        (row["project"], version): {name: row[name] for name in NEEDS if name in row}
+        for row in table
+        for version in (row["version"], *row.get("also", ()))
+        if version not in row.get("unread", ())
+    }
+
+
+def joined(project: str, releases: list[tuple[Version, Row, Row | None]]) -> Iterator[Row]:
+    """Yield the rows of a project: of each release its columns, and its needs where it was read."""
+    rows: list[Row] = []
+    for version, names, read in releases:
+        line = [it for it in releases if it[0].release[:2] == version.release[:2] and it[2]]
+        if not line:
+            continue
+        # The nearest of its line that was read, the later one of two.
+        near = min(line, key=lambda it: (abs(it[0].micro - version.micro), -it[0].micro))
+        row = {"project": project, "version": str(version), **names, **(read or near[2] or {})}
+        if read is None:
+            row["unread"] = [str(version)]
+        before = rows[-1] if rows else {}
+        its_line = Version(before.get("version", "0")).release[:2] == version.release[:2]
+        apart = {"version", "also", "unread"}
+        if its_line and all(before.get(name) == row.get(name) for name in {*before, *row} - apart):
+            rows.pop()
+            row["also"] = [*before.get("also", []), before["version"]]
+            row["unread"] = [*before.get("unread", []), *row.get("unread", [])]
+        rows.append(row)
+    order = ("project", "version", "also", "unread", *PLATFORMS, *NEEDS)
+    for row in rows:
+        yield {name: row[name] for name in order if row.get(name)}
 
 
 def main() -> None:
@@ -122,20 +197,29 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     options.add_argument("--index", required=True)
     options.add_argument("--kept", type=Path, default=None)
+    options.add_argument("--names", action="store_true")
     given = options.parse_args()
+    already = read_already()
+    behind = {project: of_project(given.index, project) for project in BEHIND}
     document = tomlkit.parse(HEADER)
     document["read"] = dt.datetime.now(tz=dt.UTC).date().isoformat()
     rows = tomlkit.aot()
     with tempfile.TemporaryDirectory() as folder:
         kept = given.kept or Path(folder)
         for project in PROJECTS:
+            releases = []
             for version, files in of_project(given.index, project).items():
-                linux = [file for file in files if list(pythons([file], PLATFORMS["linux_x86_64"]))]
+                linux = [file for file in files if pythons([file], "linux_x86_64")]
                 if not linux:
                     continue
-                newest = max(linux, key=python_of)
-                print(newest["filename"], flush=True)
-                rows.append(tomlkit.item(row(project, version, files, inspected(newest, kept))))
+                newest = max(linux, key=lambda file: Version(pythons([file], "linux_x86_64")[-1]))
+                read = already.get((project, str(version)))
+                if read is None and (not given.names or said(newest, kept).exists()):
+                    print(newest["filename"], flush=True)
+                    read = needs(inspected(newest, kept))
+                releases.append((version, columns(version, files, behind), read))
+            for row in joined(project, releases):
+                rows.append(tomlkit.item(row))
     document["wheel"] = rows
     TABLE.write_text(tomlkit.dumps(document), "utf-8")
 

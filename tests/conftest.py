@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -27,9 +26,10 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from tests.making import make_file, make_program
+from tests.making import Read, make_file, make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
+from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -283,15 +283,26 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return str(getattr(val, "__name__", argname)) if callable(val) else None
 
 
+@pytest.fixture
+def out(capsys: pytest.CaptureFixture[str]) -> Read:
+    """Return what reads standard output, and forgets standard error."""
+    return lambda: capsys.readouterr().out
+
+
+@pytest.fixture
+def err(capsys: pytest.CaptureFixture[str]) -> Read:
+    """Return what reads standard error, and forgets standard output."""
+    return lambda: capsys.readouterr().err
+
+
 @pytest.fixture(autouse=True)
 def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no terminal decide how wide a page is; the workers of xdist set this variable."""
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-class _FileHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+class _FileHandler(QuietHandler, http.server.SimpleHTTPRequestHandler):
+    """Serves the files of a folder."""
 
 
 @pytest.fixture
@@ -301,14 +312,7 @@ def serve() -> Iterator[Callable[[Path], str]]:
 
         def start(folder: Path) -> str:
             handler = partial(_FileHandler, directory=str(folder))
-            server = running.enter_context(
-                http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-            )
-            threading.Thread(
-                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-            ).start()
-            running.callback(server.shutdown)
-            return f"http://127.0.0.1:{server.server_port}/"
+            return running.enter_context(serving(handler)) + "/"
 
         yield start
 

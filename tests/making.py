@@ -1,7 +1,13 @@
 """Folders, files and texts that tests make, change and look through, each in one line."""
 
+import io
 import re
+import tarfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+Read = Callable[[], str]
+"""What the fixtures `out` and `err` are: returns what was printed since the last call."""
 
 
 def make_folder(path: Path) -> Path:
@@ -20,6 +26,18 @@ def make_file(path: Path, content: str | bytes) -> Path:
 def make_program(path: Path, text: str) -> Path:
     """Write a program that can be run; return its path."""
     make_file(path, text).chmod(0o755)
+    return path
+
+
+def make_tar(path: Path, contents: Mapping[str, str | bytes]) -> Path:
+    """Write a tar file with some files in it, by gzip if its name says so; return its path."""
+    packed = "gz" if path.suffix in {".gz", ".tgz"} else ""
+    with tarfile.open(make_folder(path.parent) / path.name, f"w:{packed}") as tar:  # type: ignore[call-overload]
+        for name, content in contents.items():
+            member = tarfile.TarInfo(name)
+            data = content.encode() if isinstance(content, str) else content
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
     return path
 
 

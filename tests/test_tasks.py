@@ -143,7 +143,7 @@ def test_help_is_a_command_as_it_is_of_other_programs(tmp_path: Path) -> None:
 
 
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
-    done = invoke(tmp_path, "patch", "--refresh", "abc")
+    done = invoke(tmp_path, "index", "--port", "abc")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert "'abc' is not a whole number" in done.stderr
 

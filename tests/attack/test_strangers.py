@@ -13,7 +13,8 @@ from tests.attack.campaign import Attack
 from tests.attack.mutation import WORDS, damaged
 from tests.attack.program import Ended
 from tests.making import make_file
-from tests.tools.http.test_hostile import CONTENT, LIES, WELL, Hosts, bring, says
+from tests.tools.http.hosts import Hosts, says
+from tests.tools.http.test_hostile import CONTENT, LIES, WELL, bring
 
 from tfwright.documents.recipe import RECIPES, ROOT
 from tfwright.vault.store import Store

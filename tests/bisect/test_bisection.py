@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 from tests.making import make_file
+from tests.nightly.fake import a_build
 from tests.remedies.following import CommandLine, write_recipe
 from tests.upstream import commit
 
@@ -20,7 +21,7 @@ from tfwright.documents import nightly, recipe
 from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import builds
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
+from tfwright.nightly.builds import CommitLine, KeptInputs
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
@@ -33,14 +34,6 @@ PATCH = "demo/0001-matrix-power-zero-is-the-identity.patch"
 HEADER = "demo/nccl.h"
 COMMITS = [f"{number:040x}" for number in range(1, 8)]
 Changed = Callable[..., KeptInputs]
-BUILD = {
-    "id": "2026-01-01-demo-1",
-    "target": "demo",
-    "recipe": "demo",
-    "started": "2026-01-01T02:00:00Z",
-    "seconds": 1.0,
-    "result": "failed",
-}
 
 
 @pytest.fixture
@@ -177,7 +170,7 @@ def wanted(tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch) ->
     good, bad = changed("good"), changed("bad", commit=COMMITS[-1])
     commits = [CommitLine(commit=commit, subject="Note") for commit in COMMITS]
     steps = tuple(steps_between(good, bad, commits, tmp_path / "steps"))
-    build = NightlyBuild.model_validate(BUILD)
+    build = a_build(id="2026-01-01-demo-1")
     return Bisection(build, build, good, steps, Symptom("compile"), {})
 
 
@@ -269,14 +262,12 @@ def test_a_lock_file_that_broke_is_named(
 
 
 def test_the_good_build_is_the_one_before_whatever_the_clock_said(tmp_path: Path) -> None:
-    base = {"target": "a", "recipe": "a", "seconds": 1.0}
     fates = [("good", "2026", "built"), ("bad", "2020", "failed"), ("new", "2027", "built")]
     with states.opened(tmp_path) as state:
         for name, year, result in fates:
-            values = {"id": name, "started": f"{year}-01-01T00:00:00Z", "result": result}
-            build = NightlyBuild.model_validate({**base, **values})
-            state.add_build(build)
-        first, last = bisecting._ends(state, "a", "", "")
+            started = f"{year}-01-01T00:00:00Z"
+            state.add_build(a_build(id=name, started=started, result=result))
+        first, last = bisecting._ends(state, "demo", "", "")
     assert (first.id, last.id) == ("good", "bad")
 
 
@@ -305,17 +296,10 @@ class FailingNight:
 
     def add(self, result: str, pinned: str, **more: object) -> Path:
         """Add a build of this night with its inputs; return its directory."""
-        values = {
-            "id": f"2026-01-01-{result}",
-            "target": self.target.name,
-            "recipe": self.target.recipe,
-            "started": "2026-01-01T02:00:00Z",
-            "seconds": 1.0,
-            "result": result,
-            "commit": pinned,
-            **more,
-        }
-        build = NightlyBuild.model_validate(values)
+        name, named = f"2026-01-01-{result}", self.target
+        build = a_build(
+            id=name, target=named.name, recipe=named.recipe, result=result, commit=pinned, **more
+        )
         with states.opened(self.folder / "host") as state:
             state.add_build(build)
         home = self.folder / "host/site/builds" / build.id
@@ -396,19 +380,6 @@ def test_builds_between_which_nothing_changed_have_nothing_to_try(
     assert shell.fault
     assert "2026-01-01-built and 2026-01-01-failed" in shell.fault.what
     assert f"'invoke nightly --recipe {failing_night.target.name} --now'" in remedy
-
-
-@pytest.mark.medium
-def test_a_build_whose_inputs_are_damaged_is_left_for_another_one(
-    shell: CommandLine, failing_night: FailingNight
-) -> None:
-    good = failing_night.add("built", failing_night.good)
-    failing_night.fail(failing_night.good)
-    (good / builds.INPUTS / builds.RECIPE).write_text("{", "utf-8")
-    remedy = shell.remedy(f"invoke bisect {failing_night.target.name}")
-    assert shell.fault
-    assert shell.fault.what == "What 2026-01-01-built was made from cannot be read"
-    assert remedy.startswith("Choose another build with --good or --bad")
 
 
 # What a night does to a wheel after the pipeline, a trial does as well.
@@ -493,7 +464,7 @@ def symptom_of(program: str) -> Symptom:
         {"program": program, "status": "failed", "detail": "x"},
         {"program": "done", "status": "passed"},
     )
-    return Symptom.of(NightlyBuild.model_validate({**BUILD, "smoke": lines}))
+    return Symptom.of(a_build(smoke=lines))
 
 
 MISSING = "x.cc:1:10: fatal error: no/such/header.h: No such file or directory"

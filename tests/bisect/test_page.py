@@ -4,14 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.making import Read
+from tests.nightly.fake import a_build
 
 from tfwright.bisect import page
 from tfwright.bisect.bisection import Bisection, BisectOutcome
 from tfwright.bisect.steps import BisectStep
 from tfwright.bisect.trial import Symptom, TrialResult
 from tfwright.documents import recipe
-from tfwright.nightly.builds import KeptInputs, NightlyBuild
+from tfwright.nightly.builds import KeptInputs
 from tfwright.terminal.answer import plain
 
 INPUTS = KeptInputs(recipe.read("demo"))
@@ -20,23 +21,10 @@ GOOD = TrialResult("good")
 FAILED = TrialResult("bad", "compile", "error: no member named x")
 
 
-def build(name: str) -> NightlyBuild:
-    return NightlyBuild.model_validate(
-        {
-            "id": name,
-            "target": "demo",
-            "recipe": "demo",
-            "started": "2026-01-01T02:00:00Z",
-            "seconds": 1.0,
-            "result": "failed",
-        }
-    )
-
-
 def wanted(**changes: tuple[str, str]) -> Bisection:
     return Bisection(
-        build("monday"),
-        build("tuesday"),
+        a_build(id="monday"),
+        a_build(id="tuesday"),
         INPUTS,
         STEPS,
         Symptom("compile"),
@@ -45,22 +33,18 @@ def wanted(**changes: tuple[str, str]) -> Bisection:
     )
 
 
-def printed(
-    outcome: BisectOutcome, capsys: pytest.CaptureFixture[str], **changes: tuple[str, str]
-) -> str:
+def printed(outcome: BisectOutcome, out: Read, **changes: tuple[str, str]) -> str:
     page.show_outcome(wanted(**changes), outcome)
-    return capsys.readouterr().out
+    return out()
 
 
 def as_json(outcome: BisectOutcome) -> Any:  # noqa: ANN401 what JSON holds
     return plain(page.outcome_data(wanted(), outcome))
 
 
-def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(out: Read) -> None:
     found = BisectOutcome(STEPS[1:2], GOOD, FAILED, 2, 1)
-    shown = printed(found, capsys)
+    shown = printed(found, out)
     assert "Broken by commit bbbbbbbbbbbb Note" in shown
     assert "compile fails: error: no member named x" in shown
     assert "git show bbbbbbbbbbbb" in shown
@@ -70,61 +54,53 @@ def test_the_commit_that_broke_it_is_named_with_the_one_to_pin(
     assert (told["verdict"], told["commit"]) == ("changed", "b" * 40)
 
 
-def test_several_changes_are_listed_where_trials_failed_otherwise(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_several_changes_are_listed_where_trials_failed_otherwise(out: Read) -> None:
     found = BisectOutcome(STEPS[1:], GOOD, FAILED, 2, 0)
-    shown = printed(found, capsys)
+    shown = printed(found, out)
     assert "Broken by one of these changes" in shown
     assert [step.said in shown for step in STEPS] == [False, True, True]
     assert len(as_json(found)["broken by"]) == 2
 
 
-def test_what_passes_now_is_not_blamed_on_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_passes_now_is_not_blamed_on_the_recipe(out: Read) -> None:
     found = BisectOutcome((), GOOD, GOOD, 1, 0)
-    shown = printed(found, capsys)
+    shown = printed(found, out)
     assert "what failed in tuesday passes now" in shown
     assert "invoke nightly --now" in shown
     assert as_json(found)["verdict"] == "passes now"
 
 
-def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_host_that_fails_is_at_fault_with_what_changed_on_it(out: Read) -> None:
     found = BisectOutcome((), FAILED, FAILED, 1, 0)
-    assert "something that tfwright does not record" in printed(found, capsys)
-    shown = printed(found, capsys, cc=("gcc 12", ""))
+    assert "something that tfwright does not record" in printed(found, out)
+    shown = printed(found, out, cc=("gcc 12", ""))
     assert "cc, from gcc 12 to none" in shown
     assert as_json(found)["verdict"] == "host"
 
 
-def test_at_the_start_the_number_of_trials_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_at_the_start_the_number_of_trials_is_known(err: Read) -> None:
     page.show_start(wanted(cc=("gcc 12", "gcc 13")))
-    assert capsys.readouterr().err.splitlines() == [
+    assert err().splitlines() == [
         "monday is good, tuesday fails in compile.",
         "3 changes in between: about 3 trials, each up to compile.",
         "This host changed as well: cc, from gcc 12 to gcc 13",
     ]
     page.show_start(replace(wanted(), steps=()))
-    assert capsys.readouterr().err.splitlines()[1] == (
-        "The recipe did not change: one trial, up to compile."
-    )
+    assert err().splitlines()[1] == ("The recipe did not change: one trial, up to compile.")
 
 
-def test_each_trial_says_what_it_gave_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_trial_says_what_it_gave_and_why(err: Read) -> None:
     page.show_trial(STEPS[0], GOOD)
     page.show_trial(STEPS[1], FAILED)
-    assert capsys.readouterr().err.splitlines() == [
+    assert err().splitlines() == [
         "good: commit aaaaaaaaaaaa Note",
         "bad: commit bbbbbbbbbbbb Note (compile: error: no member named x)",
     ]
 
 
-def test_of_a_change_that_is_no_commit_the_kept_inputs_are_compared(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_of_a_change_that_is_no_commit_the_kept_inputs_are_compared(out: Read) -> None:
     patch = BisectStep("patch 0001-x.patch", INPUTS)
-    shown = printed(BisectOutcome((patch,), GOOD, FAILED, 1, 0), capsys)
+    shown = printed(BisectOutcome((patch,), GOOD, FAILED, 1, 0), out)
     assert (
         "Read what changed with 'diff -r /srv/builds/monday/inputs "
         "/srv/builds/tuesday/inputs'." in shown

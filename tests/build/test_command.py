@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.making import Read
 from tests.remedies.following import CommandLine, write_recipe
 from tests.upstream import commit
 
@@ -17,12 +18,12 @@ def recipe(tmp_path: Path) -> Path:
 
 @pytest.mark.medium
 def test_a_recipe_that_fails_keeps_no_other_one_from_being_built(
-    shell: CommandLine, recipe: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, recipe: Path, out: Read
 ) -> None:
     gone = write_recipe(recipe.with_name("gone.toml"), recipe, "0" * 40)
     named = f"invoke build --recipe {gone} --recipe {recipe}"
     assert shell.status(f"{named} --until source --json") == 4
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(out())
     assert [(row["recipe"], row["state"], row["status"]) for row in rows] == [
         (str(gone), "failed", 4),
         (str(recipe), "built", 0),
@@ -47,11 +48,9 @@ def test_several_recipes_are_built_here_where_the_host_file_names_no_machine(
     assert f"{other}: built on here" in said.err
 
 
-def test_the_bazelrc_of_a_recipe_is_printed_alone(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_bazelrc_of_a_recipe_is_printed_alone(shell: CommandLine, out: Read) -> None:
     shell.succeeds("invoke plan --recipe demo --bazelrc")
-    for line in capsys.readouterr().out.splitlines():
+    for line in out().splitlines():
         assert line.startswith("build")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.making import make_file
+from tests.making import Read, make_file
 
 from tfwright.build import page
 from tfwright.doctor.inventory import Finding
@@ -30,11 +30,9 @@ def planned(why: str, steps: Sequence[Step] = STEPS) -> Planned:
     return Planned(stage, why, lambda: steps)  # type: ignore[arg-type]
 
 
-def test_a_stage_that_runs_shows_its_commands_and_what_changes_between_them(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_stage_that_runs_shows_its_commands_and_what_changes_between_them(out: Read) -> None:
     page.show_plan([planned("an answer changed")])
-    assert capsys.readouterr().out.splitlines() == [
+    assert out().splitlines() == [
         "run  configure  an answer changed",
         "       $ ./configure",
         "           in /srv/tree",
@@ -48,20 +46,18 @@ def test_a_stage_that_runs_shows_its_commands_and_what_changes_between_them(
     ]
 
 
-def test_a_stage_that_is_kept_shows_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stage_that_is_kept_shows_no_command(out: Read) -> None:
     page.show_plan([planned("")])
-    assert capsys.readouterr().out == "keep configure  answers ./configure\n"
+    assert out() == "keep configure  answers ./configure\n"
 
 
-def test_what_keeps_this_host_from_building_stands_above_the_plan(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_keeps_this_host_from_building_stands_above_the_plan(out: Read) -> None:
     findings = (
         Finding("no CUDA 9.2", "CUDA 9.2", "Install it.", "configure"),
         Finding("gcc 12", "gcc 11", "Try it."),
     )
     page.show_plan([planned("")], findings, [("Compiled twice", "Python 2 and 3")], recipe="mine")
-    shown = capsys.readouterr().out
+    shown = out()
     assert shown.startswith("This host cannot build the recipe yet: 1 finding\n")
     assert "  configure  no CUDA 9.2; wanted: CUDA 9.2\n" in shown
     assert "gcc 12" not in shown

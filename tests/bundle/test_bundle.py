@@ -12,7 +12,7 @@ import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
 from tests.remedies.following import CommandLine
-from tests.upstream import commit
+from tests.upstream import commit, run_git
 
 from tfwright.bundle import packing, unpacking
 from tfwright.documents import recipe as recipes
@@ -21,7 +21,7 @@ from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.pipeline.results import Inputs
-from tfwright.progress import SILENCE, Silence
+from tfwright.progress import SILENCE, Listener
 from tfwright.toolkit import sources
 from tfwright.tools.bazel import binary
 from tfwright.tools.container import image
@@ -31,6 +31,8 @@ from tfwright.vault import bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
 from tfwright.vault.lock import Lock, LockedBazel, RulesPackage, Tensorflow
 
+Extra = tuple[Kind, str, bytes]
+"""Kind, name and content of a further member."""
 ARCHIVE = b"an archive"
 SOURCE = recipes.read("demo").source
 DOCUMENTS = sorted({*SOURCE.patches, *SOURCE.assets.values()})
@@ -67,7 +69,7 @@ def recipe_of(folder: Path, bazel: bytes | None = BAZEL, pin: str = PIN) -> Path
 
 def made(
     folder: Path,
-    *more: tuple[Kind, str, bytes],
+    *more: Extra,
     recipe: Path | None = None,
     bazel: str = "0.26.1",
     clones: tuple[Carried, ...] = (),
@@ -130,16 +132,11 @@ def test_unpacking_again_changes_nothing(tmp_path: Path, build_out: Path) -> Non
 
 
 @pytest.mark.medium
-def test_of_a_damaged_bundle_nothing_is_put_anywhere(
-    tmp_path: Path, build_out: Path, checkout: Path
-) -> None:
+def test_of_a_damaged_bundle_nothing_is_put_anywhere(tmp_path: Path, build_out: Path) -> None:
     file = made(tmp_path)
     content = file.read_bytes()
     file.write_bytes(content.replace(b"\0six\0", b"\0sax\0"))
-    with fails(SupplyError, "package/six-1.11.0", "bundle"):
-        unpacking.unpack(file, build_out, SILENCE)
-    assert [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
-    assert not checkout.exists()
+    refused(file, build_out, "package/six-1.11.0", "bundle")
     file.write_bytes(content)
     unpacking.unpack(file, build_out, SILENCE)
 
@@ -191,7 +188,7 @@ def packed(repository: Path, commit: str, *lacking: str) -> bytes:
 
 
 def head(repository: Path) -> str:
-    return git(repository, "rev-parse", "HEAD").decode().strip()
+    return run_git("rev-parse", "HEAD", cwd=repository)
 
 
 def recipe_of_commit(folder: Path, pinned: str) -> Path:
@@ -202,38 +199,54 @@ def recipe_of_commit(folder: Path, pinned: str) -> Path:
     return path
 
 
-def nothing_is_placed(build_out: Path) -> bool:
-    return [path.name for path in build_out.iterdir()] == ["unbundling.lock"]
+def carrying(folder: Path, kind: str, commit: str, content: bytes | None) -> Path:
+    """Write a bundle that is to hold the source's commit, or one that rules clone; None: lacks it."""
+    source = kind == "source"
+    name, more = bundle.SOURCE if source else commit, list[Extra]()
+    if content is not None:
+        more.append(("source" if source else "clone", name, content))
+    if source:
+        return made(folder, *more, recipe=recipe_of_commit(folder, commit))
+    cloned = Carried(remote="https://example.org/r.git", commit=commit)
+    return made(folder, *more, clones=(cloned,))
+
+
+def refused(file: Path, build_out: Path, *values: str) -> None:
+    """Insist that a bundle is refused before anything is put anywhere."""
+    with fails(SupplyError, *values):
+        unpacking.unpack(file, build_out, SILENCE)
+    assert not build_out.exists() or [path.name for path in build_out.iterdir()] == [
+        "unbundling.lock"
+    ]
+    assert not build_out.with_name("checkout").exists()
 
 
 @pytest.mark.parametrize("path", ["WORKSPACE", "core", "core/op.cc", ""])
 @pytest.mark.parametrize("kind", ["source", "clone"])
 def test_half_a_commit_is_refused_before_anything_is_put_anywhere(
-    tmp_path: Path, build_out: Path, upstream: Path, path: str, kind: Kind
+    tmp_path: Path, build_out: Path, upstream: Path, path: str, kind: str
 ) -> None:
     pinned = head(upstream)
-    lacking = git(upstream, "rev-parse", f"{pinned}:{path}").decode().strip()
-    half = packed(upstream, pinned, lacking)
-    cloned = Carried(remote="https://example.org/r.git", commit=pinned)
-    if kind == "source":
-        recipe = recipe_of_commit(tmp_path, pinned)
-        file = made(tmp_path, ("source", bundle.SOURCE, half), recipe=recipe)
-    else:
-        file = made(tmp_path, ("clone", pinned, half), clones=(cloned,))
-    with fails(SupplyError, f"{kind}/"):
-        unpacking.unpack(file, build_out, SILENCE)
-    assert nothing_is_placed(build_out)
+    half = packed(upstream, pinned, run_git("rev-parse", f"{pinned}:{path}", cwd=upstream))
+    refused(carrying(tmp_path, kind, pinned, half), build_out, f"{kind}/")
+
+
+@pytest.mark.parametrize("content", [b"no git bundle", None], ids=["unreadable", "missing"])
+@pytest.mark.parametrize(
+    ("kind", "member"), [("source", "source/source.bundle"), ("clone", f"clone/{'1' * 40}")]
+)
+def test_a_commit_that_git_cannot_read_is_refused_before_anything_is_put_anywhere(
+    tmp_path: Path, build_out: Path, kind: str, member: str, content: bytes | None
+) -> None:
+    refused(carrying(tmp_path, kind, "1" * 40, content), build_out, member)
 
 
 def test_a_commit_is_put_into_the_mirror_of_its_url(
     tmp_path: Path, build_out: Path, upstream: Path
 ) -> None:
     pinned = head(upstream)
-    recipe = recipe_of_commit(tmp_path, pinned)
-    source = packed(upstream, pinned)
-    unpacking.unpack(
-        made(tmp_path, ("source", bundle.SOURCE, source), recipe=recipe), build_out, SILENCE
-    )
+    file = carrying(tmp_path, "source", pinned, packed(upstream, pinned))
+    unpacking.unpack(file, build_out, SILENCE)
     (mirror,) = (build_out / "git").glob("*.git")
     assert git(mirror, "show", f"{pinned}:core/op.cc") == b"int one;"
 
@@ -256,65 +269,58 @@ def test_a_git_bundle_that_begins_in_another_way_is_refused(
     more = pinned.encode() + b"\n" if b"pins" in right else b""
     changed = source.replace(right + more, wrong)
     assert changed != source
-    recipe = recipe_of_commit(tmp_path, pinned)
-    file = made(tmp_path, ("source", bundle.SOURCE, changed), recipe=recipe)
-    with fails(SupplyError, "source/source.bundle"):
-        unpacking.unpack(file, build_out, SILENCE)
-    assert nothing_is_placed(build_out)
+    refused(carrying(tmp_path, "source", pinned, changed), build_out, "source/source.bundle")
 
 
-def test_a_bundle_that_lacks_a_commit_is_refused_before_anything_is_put_anywhere(
+REFUSED: dict[str, list[Extra]] = {
+    "has 2 recipes": [("recipe", "second.toml", b"")],
+    "has 2 locks": [("lock", name, b"") for name in ("demo.lock", "other.lock")],
+    # Commits that nothing asks for.
+    f"clone/{'2' * 40}": [("clone", "2" * 40, b"")],
+    "source/other": [("source", "other", b"")],
+    "clone/x": [("clone", "x", b"")],
+    **{
+        f"patch/{name}": [("patch", name, b"gitdir: evil")]
+        for name in ("evilrepo/HEAD", "demo/other.patch", "README.md", "demo")
+    },
+    # Programs.
+    **{
+        f"package/{name}, which its recipe does not name": [("package", name, b"evil")]
+        for name in ("numpy-1.14.5-py3-none-any.whl", "six-1.16.0-py3-none-any.whl")
+    },
+    "not the name of a Python package": [("package", "six.pth", b"evil")],
+    "has 2 times Bazel 0.26.1; its recipe": [("bazel", "second", b"evil")],
+}
+
+
+@pytest.mark.parametrize(("says", "more"), REFUSED.items(), ids=REFUSED)
+def test_what_the_recipe_does_not_ask_for_is_refused_and_nothing_is_put_anywhere(
+    tmp_path: Path, build_out: Path, says: str, more: list[Extra]
+) -> None:
+    refused(made(tmp_path, *more), build_out, says)
+
+
+def test_a_bundle_without_a_patch_or_the_bazel_of_its_recipe_is_refused(
     tmp_path: Path, build_out: Path
 ) -> None:
-    cloned = Carried(remote="https://example.org/r.git", commit="1" * 40)
-    file = made(tmp_path, clones=(cloned,))
-    with fails(SupplyError, f"clone/{'1' * 40}", "http"):
-        unpacking.unpack(file, build_out, SILENCE)
-    assert nothing_is_placed(build_out)
-    file = made(tmp_path, recipe=recipe_of_commit(tmp_path, "1" * 40))
-    with fails(SupplyError, "source/source.bundle"):
-        unpacking.unpack(file, build_out, SILENCE)
-    assert nothing_is_placed(build_out)
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"), [("clone", "2" * 40), ("source", "other"), ("clone", "x")]
-)
-def test_a_commit_that_nothing_asks_for_is_refused(
-    tmp_path: Path, build_out: Path, kind: Kind, name: str
-) -> None:
-    with fails(SupplyError, f"{kind}/{name}"):
-        unpacking.unpack(made(tmp_path, (kind, name, b"")), build_out, SILENCE)
-    assert nothing_is_placed(build_out)
+    refused(made(tmp_path, documents=DOCUMENTS[1:]), build_out, f"patch/{DOCUMENTS[0]}")
+    refused(made(tmp_path, bazel="0.24.1"), build_out, "0.24.1")
 
 
 @pytest.mark.parametrize("kind", ["recipe", "lock"])
-def test_a_faulty_document_is_named_by_its_member(
+def test_a_faulty_document_is_named_by_its_member_before_anything_is_put_anywhere(
     tmp_path: Path, build_out: Path, kind: str
 ) -> None:
     if kind == "recipe":
-        (tmp_path / "demo.toml").write_text("nonsense = 1\n", "utf-8")
-        file = made(tmp_path, recipe=tmp_path / "demo.toml")
+        file = made(tmp_path, recipe=make_file(tmp_path / "demo.toml", "nonsense = 1\n"))
+        name = "demo.toml"
     else:
-        file = made(tmp_path, ("lock", "demo.lock", b"nonsense = 1\n"))
-    name = "demo.toml" if kind == "recipe" else "demo.lock"
+        name = "demo.lock"
+        file = made(tmp_path, ("lock", name, b"nonsense = 1\n"))
     with fails(RecipeError, f"{kind}/{name}", "bundle") as caught:
         unpacking.unpack(file, build_out, SILENCE)
     assert "unbundling" not in caught.value.what
-
-
-def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
-    with fails(SupplyError, "2 recipes"):
-        unpacking.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
-
-
-def test_a_bundle_with_two_locks_is_refused(tmp_path: Path, build_out: Path) -> None:
-    locks: list[tuple[Kind, str, bytes]] = [
-        ("lock", name, b"") for name in ("demo.lock", "other.lock")
-    ]
-    with fails(SupplyError, "2 locks"):
-        unpacking.unpack(made(tmp_path, *locks), build_out, SILENCE)
-    assert nothing_is_placed(build_out)
+    assert not (build_out / "vault").exists()
 
 
 def test_a_faulty_lock_of_the_checkout_is_named_where_it_is(
@@ -335,32 +341,9 @@ def test_an_image_goes_into_the_vault_by_its_digest(tmp_path: Path, build_out: P
     pin = f'[host.image]\nname = "small"\ndigest = "{kept.digest}"\n'
     text = recipe.read_text("utf-8").replace("[bazel]\n", f"{pin}[bazel]\n")
     recipe.write_text(text, "utf-8")
-    blobs: list[tuple[Kind, str, bytes]] = [
-        ("image", blob.name, blob.read_bytes()) for blob in kept.blobs()
-    ]
+    blobs: list[Extra] = [("image", blob.name, blob.read_bytes()) for blob in kept.blobs()]
     unpacking.unpack(made(tmp_path, *blobs, recipe=recipe), build_out, SILENCE)
     assert image.kept(build_out / "vault", kept.digest).config == kept.config
-
-
-def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
-    tmp_path: Path, build_out: Path
-) -> None:
-    with pytest.raises(RecipeError):
-        unpacking.unpack(
-            made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")), build_out, SILENCE
-        )
-    assert not (build_out / "vault").exists()
-
-
-@pytest.mark.parametrize("name", ["evilrepo/HEAD", "demo/other.patch", "README.md", "demo"])
-def test_a_patch_that_the_recipe_does_not_name_is_refused_and_nothing_is_put_anywhere(
-    tmp_path: Path, build_out: Path, checkout: Path, name: str
-) -> None:
-    file = made(tmp_path, ("patch", name, b"gitdir: evil"))
-    with fails(SupplyError, f"patch/{name}"):
-        unpacking.unpack(file, build_out, SILENCE)
-    assert not checkout.exists()
-    assert not (build_out / "vault").exists()
 
 
 def test_a_manifest_that_names_what_some_file_system_takes_for_git_is_refused(
@@ -368,8 +351,7 @@ def test_a_manifest_that_names_what_some_file_system_takes_for_git_is_refused(
 ) -> None:
     file = made(tmp_path, ("patch", "xgit", b"gitdir: evil"))
     file.write_bytes(file.read_bytes().replace(b"xgit", b".git"))
-    with fails(SupplyError, ".git"):
-        unpacking.unpack(file, build_out, SILENCE)
+    refused(file, build_out, ".git")
 
 
 def test_a_directory_in_the_place_of_a_document_is_not_replaced(
@@ -378,22 +360,6 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
     (checkout / "patches/demo/nccl.h").mkdir(parents=True)
     with fails(RecipeError, "demo/nccl.h"):
         unpacking.unpack(made(tmp_path), build_out, SILENCE)
-
-
-@pytest.mark.parametrize("kind", ["source", "clone"])
-def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
-    tmp_path: Path, build_out: Path, kind: Kind
-) -> None:
-    cloned = Carried(remote="https://example.org/r.git", commit="a" * 40)
-    if kind == "source":
-        recipe = recipe_of_commit(tmp_path, "a" * 40)
-        member: tuple[Kind, str, bytes] = (kind, bundle.SOURCE, b"no git bundle")
-        file = made(tmp_path, member, recipe=recipe)
-    else:
-        file = made(tmp_path, (kind, "a" * 40, b"no git bundle"), clones=(cloned,))
-    with fails(SupplyError, f"{kind}/"):
-        unpacking.unpack(file, build_out, SILENCE)
-    assert nothing_is_placed(build_out)
 
 
 def test_what_a_killed_unpacking_left_is_removed_by_the_next_fetch_and_by_the_vault(
@@ -430,37 +396,11 @@ def test_another_recipe_takes_neither_bazel_nor_packages_of_a_bundle(
         assert found.path == mine
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        (
-            ("package", "numpy-1.14.5-py3-none-any.whl", b"evil"),
-            "package/numpy-1.14.5-py3-none-any.whl, which its recipe does not name",
-        ),
-        (
-            ("package", "six-1.16.0-py3-none-any.whl", b"evil"),
-            "package/six-1.16.0-py3-none-any.whl, which its recipe does not name",
-        ),
-        (("package", "six.pth", b"evil"), "not the name of a Python package"),
-        (("bazel", "second", b"evil"), "has 2 times Bazel 0.26.1; its recipe"),
-    ],
-)
-def test_a_program_that_the_recipe_does_not_ask_for_is_refused(
-    tmp_path: Path, build_out: Path, more: tuple[Kind, str, bytes], says: str
-) -> None:
-    with pytest.raises(SupplyError, match=says):
-        unpacking.unpack(made(tmp_path, more), build_out, SILENCE)
-    assert not (build_out / "vault").exists()
-
-
 def test_other_bytes_than_the_recipe_pins_are_refused(tmp_path: Path, build_out: Path) -> None:
     wrong = recipe_of(tmp_path, b"the right Bazel")
-    with fails(SupplyError, "bazel/bazel"):
-        unpacking.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
+    refused(made(tmp_path, recipe=wrong), build_out, "bazel/bazel")
     wrong = recipe_of(tmp_path, pin=f"{PIN} --hash=sha256:{'0' * 64}")
-    with fails(SupplyError, "package/six-"):
-        unpacking.unpack(made(tmp_path, recipe=wrong), build_out, SILENCE)
-    assert not (build_out / "vault").exists()
+    refused(made(tmp_path, recipe=wrong), build_out, "package/six-")
 
 
 def test_a_package_with_the_bytes_that_the_recipe_pins_needs_no_belief(tmp_path: Path) -> None:
@@ -472,7 +412,7 @@ def test_a_package_with_the_bytes_that_the_recipe_pins_needs_no_belief(tmp_path:
 
 
 def test_a_package_that_rules_install_has_the_bytes_of_the_lock(tmp_path: Path) -> None:
-    wheel: tuple[Kind, str, bytes] = ("package", "more-1.0-py3-none-any.whl", b"more")
+    wheel: Extra = ("package", "more-1.0-py3-none-any.whl", b"more")
     manifest = bundle.read(made(tmp_path, wheel))
     found = recipes.read(str(recipe_of(tmp_path)))
 
@@ -487,33 +427,13 @@ def test_a_package_that_rules_install_has_the_bytes_of_the_lock(tmp_path: Path) 
         unpacking.insist(found, locked("0" * 64), manifest)
 
 
-def test_a_bundle_that_lacks_a_patch_of_its_recipe_is_refused(
-    tmp_path: Path, build_out: Path, checkout: Path
-) -> None:
-    file = made(tmp_path, documents=DOCUMENTS[1:])
-    with fails(SupplyError, f"patch/{DOCUMENTS[0]}"):
-        unpacking.unpack(file, build_out, SILENCE)
-    assert not checkout.exists()
-
-
-def test_a_bundle_of_another_bazel_than_the_recipe_wants_is_refused(
-    tmp_path: Path, build_out: Path
-) -> None:
-    with fails(SupplyError, "0.24.1"):
-        unpacking.unpack(made(tmp_path, bazel="0.24.1"), build_out, SILENCE)
-
-
 @pytest.mark.medium
-def test_what_no_checksum_holds_is_named(tmp_path: Path, build_out: Path) -> None:
-    said: list[str] = []
-
-    class Notes(Silence):
-        def note(self, text: str) -> None:
-            said.append(text)
-
+def test_what_no_checksum_holds_is_named(
+    tmp_path: Path, build_out: Path, listener: Listener, notes: list[str]
+) -> None:
     loose = recipe_of(tmp_path, bazel=None)
-    unpacking.unpack(made(tmp_path, recipe=loose), build_out, Notes())
-    (text,) = said
+    unpacking.unpack(made(tmp_path, recipe=loose), build_out, listener)
+    (text,) = notes
     assert text.startswith("Only builds of demo use what neither it nor a lock")
     assert f"bazel, {PACKAGE}" in text
 

@@ -1,10 +1,11 @@
 """A cache server in memory, whose answers a test can spoil."""
 
 import contextlib
-import http.server
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from tests.serving import QuietHandler
 
 
 @dataclass
@@ -21,7 +22,7 @@ class Backend:
     authorised: list[str] = field(default_factory=list)
 
 
-class BackendHandler(http.server.BaseHTTPRequestHandler):
+class BackendHandler(QuietHandler):
     protocol_version = "HTTP/1.1"
     backend: Backend
 
@@ -42,7 +43,7 @@ class BackendHandler(http.server.BaseHTTPRequestHandler):
             with contextlib.suppress(OSError):
                 self.wfile.write(body)
 
-    do_HEAD = do_GET  # noqa: N815 the name that http.server looks for
+    do_HEAD = do_GET
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -52,6 +53,3 @@ class BackendHandler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass

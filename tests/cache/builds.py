@@ -85,7 +85,7 @@ def overwrite(path: Path, content: bytes) -> None:
 
 
 def file_of(store: CacheStore, content: bytes) -> Path:
-    return Path(store.blob_path(sha256(content)))
+    return store.blob_path(sha256(content))
 
 
 def entry_of(store: CacheStore, action: str) -> Path:

@@ -1,7 +1,5 @@
 """Builds with a cache in a directory of its own."""
 
-import http.server
-import threading
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cache.backend import Backend, BackendHandler
 from tests.cache.builds import ACTION, SEAL, Begin, Build
+from tests.serving import serving
 
 from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.cache.remote import RemoteCache
@@ -60,9 +59,5 @@ def backend() -> Iterator[Backend]:
     """Serve a cache server on loopback."""
     backend = Backend()
     handler = type("Handler", (BackendHandler,), {"backend": backend})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        backend.url = f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    with serving(handler) as backend.url:
         yield backend
-        server.shutdown()

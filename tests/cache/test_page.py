@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.cache.page import show_cache
+from tfwright.cache.command import show_cache
 from tfwright.documents.host_file import HostFile
 from tfwright.terminal.answer import plain
 from tfwright.tools.cache import usage
@@ -33,22 +33,19 @@ def test_a_cache_shows_its_builds_and_what_went_wrong_in_them(
     assert "6x the server: slow; the action was run" in shown.err
 
 
-def test_a_cache_that_no_build_has_used_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     show_cache(state())
-    assert "No build that used the cache has ended yet." in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "aaaaaaaaaaaa" in shown
+    assert "No build that used the cache has ended yet." in shown
 
 
 def test_the_page_of_the_cache_is_one_document_of_json() -> None:
     told = plain(state(BUILD))
     assert told["builds"][0]["use"]["faults"] == {"the server: slow": 3}
     assert told["toolchains"][0]["entries"] == 7
-
-
-def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    show_cache(state())
-    assert "aaaaaaaaaaaa" in capsys.readouterr().out
 
 
 def test_looking_at_a_host_without_a_cache_makes_none(tmp_path: Path) -> None:

@@ -20,12 +20,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def size(folder: Path) -> int:
-    return sum(file.size for file in store.files_below(str(folder)))
-
-
 def trim(folder: Path, limit: int) -> int:
-    return store.remove_oldest(store.files_below(str(folder)), limit)
+    return store.remove_oldest([folder], limit)
 
 
 def left(folder: Path) -> list[str]:
@@ -33,7 +29,7 @@ def left(folder: Path) -> list[str]:
 
 
 def test_what_was_used_longest_ago_goes_until_the_rest_fits(folder: Path) -> None:
-    assert size(folder) == 300
+    assert trim(folder, 300) == 300
     assert trim(folder, 250) == 200
     assert left(folder) == ["01", "02"]
     assert trim(folder, 250) == 200
@@ -50,10 +46,10 @@ def test_what_was_used_just_now_belongs_to_a_build_and_stays(folder: Path) -> No
 def test_what_a_link_leads_to_is_neither_counted_nor_removed(folder: Path, tmp_path: Path) -> None:
     elsewhere = make_file(tmp_path / "elsewhere", b"x" * 5000)
     (folder / "link").symlink_to(elsewhere)
-    assert size(folder) == 300
+    assert trim(folder, 300) == 300
     assert trim(folder, 0) == 0
     assert elsewhere.exists()
 
 
 def test_a_cache_that_was_never_made_holds_nothing(tmp_path: Path) -> None:
-    assert size(tmp_path / "none") == 0
+    assert trim(tmp_path / "none", 0) == 0

@@ -1,3 +1,4 @@
+import platform
 import sys
 from pathlib import Path
 
@@ -133,3 +134,8 @@ def test_cuda_is_named_only_where_a_message_is_about_it(
     known = found.model_copy(update={"evidence": ("cuda",)})
     assert evidence.of(known, tmp_path, {name: "-lpthread"}) == ()
     assert str(cuda) in evidence.of(known, tmp_path, {name: "-lcudart"})[0]
+
+
+def test_a_log_of_another_system_says_nothing_of_this_host(tmp_path: Path) -> None:
+    assert evidence.of(ASKS_FOR_DISK, tmp_path, {"system": platform.system()})
+    assert not evidence.of(ASKS_FOR_DISK, tmp_path, {"system": "Windows"})

@@ -3,10 +3,9 @@
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
+from tests.serving import QuietHandler, serving
 
 from tfwright.doctor import network
 from tfwright.documents import recipe as recipes
@@ -15,7 +14,7 @@ from tfwright.tools.http import client
 from tfwright.tools.http.client import Availability
 
 
-class Refusing(BaseHTTPRequestHandler):
+class Refusing(QuietHandler):
     """A proxy that lets nobody through without a password."""
 
     def do_CONNECT(self) -> None:
@@ -23,19 +22,11 @@ class Refusing(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @contextmanager
 def proxy() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Refusing) as address:
+        yield address
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, github: str = "", index: str = "") -> list[str]:

@@ -32,13 +32,6 @@ def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
         assert len(index.refresh(place).refused) == refused
 
 
-@pytest.mark.parametrize("name", ["wheels.example.org", "_", "localhost"])
-def test_nginx_serves_the_folder_under_its_name(name: str, tmp_path: Path) -> None:
-    text = index.nginx_configuration(IndexPlace(tmp_path, ""), 8080, name)
-    assert f"    server_name {name};\n    root {tmp_path};\n" in text
-    assert "    listen 8080;\n" in text
-
-
 def test_nginx_gets_tls_where_the_address_of_the_site_has_it(tmp_path: Path) -> None:
     nightly = NightlyFile.model_validate({"directory": tmp_path, "url": "https://w.example/"})
     place = IndexPlace(tmp_path, "packages", nightly)

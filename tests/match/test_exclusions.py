@@ -11,7 +11,7 @@ from tfwright.match.wish import Wish
         ({"release": "2.7", "gpu": "3.0"}, ("3.5 to 9.0", "TensorFlow 2.3")),
         ({"release": "1.15", "gpu": "8.6"}, ("3.0 to 7.5", "TensorFlow 2.4")),
         ({"release": "2.13", "cuda": "12.1"}, ("CUDA 11", "TensorFlow 2.15")),
-        ({"python": "2.7", "gpu": "12.0"}, ("Python 2.7", "12.0", "without Python 2.7")),
+        ({"python": "2.7", "gpu": "12.0"}, ("Python 2.7", "12.0", "drop Python 2.7")),
         ({"cuda": "9.2", "python": "3.12"}, ("CUDA 9.2", "Python 3.12")),
         ({"system": "Darwin", "gpu": "8.6"}, ("Darwin", "8.6")),
         ({"release": "0.9"}, ("TensorFlow 0.9",)),
@@ -19,14 +19,24 @@ from tfwright.match.wish import Wish
         ({"cuda": "13"}, ("TensorFlow 2.21", "CUDA 12")),
         ({"gpu": "2.0"}, ("3.0 and later",)),
         ({"gpu": "11.0"}, ("CUDA 12", "11.0")),
-        ({"gpu": "3.7", "driver": "535"}, ("driver 470 or earlier", "without driver 535")),
+        ({"gpu": "3.7", "driver": "535"}, ("driver 470 or earlier", "drop driver 535")),
         ({"gpu": "7.0", "driver": "470", "release": "2.15"}, ("525.60.13 to 580", "2.14")),
         ({"gpu": "7.2", "machine": "aarch64", "release": "2.16"}, ("JetPack", "11.4", "2.14")),
         ({"system": "Windows"}, ("not on Windows",)),
         ({"glibc": "none"}, ("not with musl",)),
         ({"machine": "riscv64"}, ("Bazel", "riscv64")),
+        # 2.10 wants CUDA 11, which dropped 3.0; and what takes CUDA 10.2 takes no Python 3.10.
+        (
+            {"release": "2.10", "gpu": "3.0", "cuda": "10.2", "python": "3.10"},
+            (
+                "made for CUDA 11, and not 10.2",
+                "for which CUDA 8.0 to 10.2 compiles",
+                "Python 3.10 and CUDA 10.2, which goes with Python 2.7 to 3.8",
+                "if you drop Python 3.10, the nearest release that fits is TensorFlow 2.3",
+            ),
+        ),
         ({"cuda": "12.7"}, ("no toolkit of CUDA 12.7", "nvidia-smi")),
-        ({"cuda": "12.7", "release": "2.20"}, ("no toolkit of CUDA 12.7", "without CUDA 12.7")),
+        ({"cuda": "12.7", "release": "2.20"}, ("no toolkit of CUDA 12.7", "drop CUDA 12.7")),
     ],
 )
 def test_wishes_that_exclude_each_other_are_named_with_the_nearest_that_fits(

@@ -149,7 +149,28 @@ def test_a_wheel_for_another_platform_or_c_library_does_not_run(
     report = wheel(tag=f"cp310-cp310-{tag}")
     found = fit.verdict(report, wish.Wish(**wanted), None, HostFile())
     assert found.runs is False
-    assert what in {one.what for one in found.judgements if one.holds is False}
+    lacking = {one.what: one.remedy for one in found.judgements if one.holds is False}
+    assert what in lacking
+    # An image of Debian has glibc, and one of Alpine has musl.
+    assert not ("Debian" in lacking[what] and "Alpine" in lacking[what])
+
+
+@pytest.mark.parametrize(
+    ("tag", "machine", "fits"),
+    [
+        ("macosx_10_15_intel", "x86_64", True),
+        ("macosx_10_9_fat64", "x86_64", True),
+        ("macosx_11_0_universal2", "x86_64", True),
+        ("macosx_11_0_universal2", "arm64", True),
+        ("macosx_10_15_intel", "arm64", False),
+    ],
+)
+def test_a_wheel_for_several_kinds_of_mac_is_for_each_of_them(
+    tag: str, machine: str, *, fits: bool
+) -> None:
+    wanted = wish.Wish(system="Darwin", machine=machine)
+    found = fit.verdict(wheel(tag=f"cp310-cp310-{tag}"), wanted, None, HostFile())
+    assert ("platform" not in {one.what for one in found.judgements}) is fits
 
 
 def test_a_report_of_doctor_describes_another_host(tmp_path: Path) -> None:

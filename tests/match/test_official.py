@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tfwright.documents.host_file import HostFile
@@ -21,8 +23,24 @@ def first(**wanted: str) -> official.OfficialMatch:
         ({"gpu": "6.1", "cuda": "11.8"}, "pip install 'tensorflow[and-cuda]==2.14.1'"),
         ({"gpu": "8.6", "python": "3.8"}, "pip install 'tensorflow==2.13.1'"),
         ({"python": "3.13"}, "pip install 'tensorflow-cpu==2.21.0'"),
-        # 2.11 for Python 3.7 is there under the name for GPUs only.
-        ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.10.1'"),
+        # The release that was asked for, and not the newest of its line: 1.5.1 needs AVX.
+        ({"release": "1.5.0", "cpu": "sse4.2"}, "pip install 'tensorflow==1.5.0'"),
+        ({"release": "2.10.0", "python": "3.9"}, "pip install 'tensorflow-cpu==2.10.0'"),
+        # A file of 2 KB is there for each of these Pythons, and not the wheel that it requires.
+        (
+            {"machine": "aarch64", "release": "2.11", "python": "3.10"},
+            "pip install 'tensorflow==2.11.0'",
+        ),
+        (
+            {"system": "Windows", "machine": "AMD64", "release": "2.13", "python": "3.8"},
+            "pip install 'tensorflow-cpu==2.13.0'",
+        ),
+        (
+            {"system": "Darwin", "machine": "arm64", "release": "2.13", "python": "3.8"},
+            "pip install 'tensorflow==2.13.0'",
+        ),
+        # 2.11.1 is for Python 3.8 and later.
+        ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.11.0'"),
         ({"gpu": "8.9", "release": "2.10"}, "pip install 'tensorflow==2.10.1'"),
         (
             {"system": "Darwin", "machine": "arm64", "python": "3.12"},
@@ -46,6 +64,8 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         ({"python": "3.5", "release": "2.20"}, "for Python 3.9 to 3.13"),
         ({"gpu": "8.6", "cuda": "10.1", "release": "2.13"}, "made with CUDA 11.8"),
         ({"machine": "riscv64"}, "for manylinux"),
+        ({"release": "2.10.7"}, "another release"),
+        ({"machine": "aarch64", "release": "2.11.1"}, "another release"),
         ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code on this platform"),
     ],
 )
@@ -106,10 +126,26 @@ def test_a_wheel_gets_one_answer_from_the_table_from_an_index_and_from_its_own_b
 
 
 def test_the_driver_and_an_installed_cuda_are_said_where_pip_does_not_bring_them() -> None:
-    driver, cuda = first(gpu="8.6", release="2.10").notes
+    known = {"gpu": "8.6", "glibc": "2.36", "cpu": "avx2"}
+    driver, cuda = first(release="2.10", **known).notes
     assert "455.23" in driver
     assert "CUDA 11.2" in cuda
-    assert len(first(gpu="8.6", release="2.19").notes) == 1
+    assert len(first(release="2.19", **known).notes) == 1
+
+
+def test_a_wheel_fits_for_sure_where_all_that_it_needs_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = {"glibc": "2.36", "cpu": "avx2", "python": "3.8"}
+    assert first(release="2.4.4", **known).fits is True
+    assert first(release="2.4.4", glibc="2.36", python="3.8").fits is None
+    assert first(release="2.4.4", glibc="2.5", cpu="avx2", python="3.8").fits is False
+    # What another release of its line needs is a guess.
+    (row,) = (
+        row for row in wheels.official() if (row.project, row.version) == ("tensorflow", "2.4.4")
+    )
+    monkeypatch.setattr(wheels, "official", lambda: [replace(row, unread=("2.4.4",))])
+    assert first(release="2.4.4", **known).fits is None
 
 
 def test_ptx_serves_a_newer_gpu_only_as_far_as_the_cuda_of_the_wheel_knows_it() -> None:

@@ -1,9 +1,11 @@
 """The page of match: recipes that fit before the nearest others."""
 
+from dataclasses import replace
+
 import pytest
 
-from tfwright.facts import wheels
-from tfwright.match import page
+from tfwright.facts import gpus, wheels
+from tfwright.match import official, page
 from tfwright.match.official import OfficialMatch
 from tfwright.match.ranking import Candidate
 from tfwright.match.releases import Need
@@ -60,11 +62,45 @@ def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
 def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = OfficialMatch(OTHER.wheel, (), ("a driver",))
+    found = OfficialMatch(OTHER.wheel, (), ("a driver",), fits=True)
     said = matched(capsys, (FITS,), official=(found,))
+    assert "These official wheels fit\n" in said
     assert said.index(found.install) < said.index("linux-r1.8")
     assert "a driver" in said
     assert wheels.read() in said
+
+
+def test_an_official_wheel_of_which_something_is_unknown_may_fit(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    may = OfficialMatch(OTHER.wheel, (), ("needs a CPU with avx; which CPU is unknown",), fits=None)
+    assert "These official wheels may fit\n" in matched(capsys, (FITS,), official=(may,))
+    does = OfficialMatch(replace(OTHER.wheel, version="2.7.1"), (), fits=True)
+    said = matched(capsys, (FITS,), official=(does, may))
+    assert "These official wheels fit\n" in said
+    assert "which CPU is unknown" not in said
+
+
+def test_wheels_of_a_platform_that_was_not_read_may_fit_and_jetsons_have_nvidias_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    jetson = Wish(system="Linux", machine="aarch64", gpu="8.7", release="2.18")
+    page.show_matches(page.MatchAnswer(jetson, official.matches(jetson), (), NEEDS, ()))
+    said = capsys.readouterr().out
+    assert "No official wheel fits" in said
+    assert said.count(gpus.JETPACK) == 1
+    plain = replace(jetson, gpu="")
+    page.show_matches(page.MatchAnswer(plain, official.matches(plain), (), NEEDS, ()))
+    said = capsys.readouterr().out
+    assert "These official wheels may fit\n" in said
+    assert "Which glibc and CPU these wheels need is unknown." in said
+
+
+def test_a_recipe_that_fits_is_not_denied_where_no_other_can_be_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = matched(capsys, (FITS,), ())
+    assert "Besides these recipes, tfwright's tables have no TensorFlow for this" in said
 
 
 def test_without_an_official_wheel_that_fits_the_nearest_say_why(

@@ -135,6 +135,19 @@ class FakeBuilder:
         return FreeSpace(self.free, self.free)
 
 
+def a_build(**values: object) -> NightlyBuild:
+    """Return a nightly build of the demo, which failed unless the values say otherwise."""
+    known: dict[str, object] = {
+        "id": "x",
+        "target": "demo",
+        "recipe": "demo",
+        "started": "2026-01-01T02:00:00Z",
+        "seconds": 1.0,
+        "result": "failed",
+    }
+    return NightlyBuild.model_validate(known | values)
+
+
 def builder_of(host: BuildHost) -> FakeBuilder:
     """Return the fake builder of a host."""
     assert isinstance(host.builder, FakeBuilder)

@@ -10,7 +10,7 @@ import yaml  # type: ignore[import-untyped]
 from tests.failing import fails
 
 from tfwright.errors import RecipeError
-from tfwright.nightly import adapters, fleets
+from tfwright.nightly import fleets, page
 from tfwright.nightly.builds import BuildOrder
 from tfwright.progress import SILENCE
 
@@ -23,9 +23,9 @@ VALIDATORS = {
 }
 
 
-@pytest.mark.parametrize("engine", adapters.ENGINES)
+@pytest.mark.parametrize("engine", page.ENGINES)
 def test_each_engine_carries_out_an_order_for_the_recipe(engine: str) -> None:
-    text = adapters.adapter(engine, "linux-r1.8-cpu", IMAGE)
+    text = page.adapter(engine, "linux-r1.8-cpu", IMAGE)
     assert "nightly --order" in json.dumps(yaml.safe_load(text))
     assert "--recipe linux-r1.8-cpu" in text
     assert engine == "buildkite" or IMAGE in text
@@ -38,7 +38,7 @@ def test_the_schema_of_the_engine_accepts_it(engine: str, tmp_path: Path) -> Non
     if not shutil.which(validator[0]):
         pytest.skip(f"needs {validator[0]}")
     file = tmp_path / "job.yml"
-    file.write_text(adapters.adapter(engine, "demo", IMAGE))
+    file.write_text(page.adapter(engine, "demo", IMAGE))
     subprocess.run([*validator, str(file)], check=True, capture_output=True)
 
 
@@ -54,11 +54,11 @@ def test_what_would_fail_in_the_engine_is_refused_here(
     engine: str, recipe: str, image: str, named: str
 ) -> None:
     with fails(RecipeError, named):
-        adapters.adapter(engine, recipe, image)
+        page.adapter(engine, recipe, image)
 
 
 def test_the_schemas_name_every_file_of_the_protocol() -> None:
-    found = json.loads(adapters.adapter("schema", "demo", IMAGE))
+    found = json.loads(page.adapter("schema", "demo", IMAGE))
     assert found.keys() == {"order.json", "built.json", "rebuilt.json"}
     assert found["order.json"]["properties"]["format"]["const"] == 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from tests.making import change_text
+from tests.making import Read, change_text
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine
 
@@ -31,45 +31,35 @@ def foreign(nightly_file: Path, recipe_file: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("foreign")
-def test_a_night_says_what_this_host_cannot_build_and_why(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_night_says_what_this_host_cannot_build_and_why(shell: CommandLine, out: Read) -> None:
     shell.succeeds("invoke nightly --json")
-    outcome = json.loads(capsys.readouterr().out)
+    outcome = json.loads(out())
     assert list(outcome["verdicts"].values()) == ["blocked"]
     (why,) = outcome["details"].values()
     assert why.startswith("check: this host is ")
 
 
-def test_a_dry_run_of_a_night_changes_nothing(
-    shell: CommandLine, foreign: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_of_a_night_changes_nothing(shell: CommandLine, foreign: Path, out: Read) -> None:
     shell.succeeds("invoke nightly --dry-run --json")
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(out())
     assert row["due"] is False
     assert row["why"].startswith("blocked: this host is ")
     assert not (foreign / "site").exists()
 
 
 @pytest.mark.usefixtures("of_demo")
-def test_a_watch_says_how_many_notices_it_sent(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_watch_says_how_many_notices_it_sent(shell: CommandLine, err: Read) -> None:
     shell.succeeds("invoke nightly --watch")
-    assert capsys.readouterr().err == "0 notices sent\n"
-
-
-def test_an_order_that_is_none_says_who_writes_them(shell: CommandLine, tmp_path: Path) -> None:
-    shell.remedy(f"invoke nightly --order {tmp_path}", "invoke nightly", "--recipe")
+    assert err() == "0 notices sent\n"
 
 
 def test_the_configuration_of_a_web_server_is_printed_and_not_installed(
-    shell: CommandLine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, tmp_path: Path, out: Read
 ) -> None:
     wheel = write_wheel(tmp_path / "wheels")
     command = f"invoke index --folder {wheel.parent} --nginx wheels.example"
     shell.succeeds(f"{command} --port 81")
-    printed = capsys.readouterr().out
+    printed = out()
     assert "server_name wheels.example;" in printed
     assert "listen 81" in printed
     assert str(wheel.parent) in printed

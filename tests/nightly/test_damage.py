@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 
-from tfwright.errors import HostError, RecipeError, WheelError
+from tfwright.errors import HostError, RecipeError
 from tfwright.index import write
 from tfwright.nightly import site, state
 
@@ -37,13 +37,6 @@ def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> 
         site.yanked(tmp_path)
 
 
-def test_a_wheel_that_the_index_does_not_have_cannot_be_yanked(tmp_path: Path) -> None:
-    with fails(WheelError, "demo-1.0-py3-none-any.whl"):
-        site.yank(tmp_path, "demo-1.0-py3-none-any.whl", "wrong cuDNN")
-    with pytest.raises(WheelError):
-        site.yank(tmp_path, "../../etc/passwd", "wrong cuDNN")
-
-
 def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
     name = "demo-1.0-py3-none-any.whl"
     place = tmp_path / "site" / write.PACKAGES / name
@@ -53,8 +46,3 @@ def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:
     assert site.yanked(tmp_path) == {name: "wrong cuDNN"}
     site.yank(tmp_path, name, None)
     assert site.yanked(tmp_path) == {}
-
-
-def test_a_misspelt_verdict_is_not_kept(tmp_path: Path) -> None:
-    with state.opened(tmp_path) as kept, pytest.raises(ValueError, match="'fine' is not a verdict"):
-        kept.judge("demo", 1, "fine")  # type: ignore[arg-type]

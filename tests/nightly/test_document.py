@@ -17,19 +17,6 @@ def read(tmp_path: Path, text: str) -> NightlyFile:
     return nightly.read(file)
 
 
-def test_axes_make_a_target_for_each_choice(tmp_path: Path) -> None:
-    text = '[[recipe]]\nname = "r"\nlocal = "cu118"\npython = ["3.10", "3.12"]\n'
-    wanted = read(tmp_path, text + 'capabilities = ["8.6", "8.9,9.0"]\n')
-    found = nightly.targets(wanted)
-    assert [target.name for target in found] == [
-        "r-py3.10-sm86",
-        "r-py3.10-sm89_sm90",
-        "r-py3.12-sm86",
-        "r-py3.12-sm89_sm90",
-    ]
-    assert found[1].local == "cu118.sm89.sm90"
-
-
 def test_a_recipe_in_a_file_of_its_own_gives_its_targets_the_files_name(tmp_path: Path) -> None:
     text = '[[recipe]]\nname = "/srv/recipes/mine.toml"\nfollow = { tags = "v2.*" }\n'
     (found,) = nightly.targets(read(tmp_path, text))
@@ -59,15 +46,6 @@ def test_sizes_are_written_with_units(tmp_path: Path) -> None:
 def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, complaint: str) -> None:
     with fails(RecipeError, "nightly.toml:", complaint):
         read(tmp_path, text)
-
-
-def test_an_axis_changes_the_recipe_and_nothing_else() -> None:
-    target = Target(name="x-sm70", recipe="linux-r2.1-cuda10.1", capabilities="7.0", python="3.7")
-    found = nightly_targets.recipe_of(target)
-    assert found.host.python == "3.7"
-    assert found.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "7.0"
-    assert found.verify.architectures == ("sm_70",)
-    assert found.name == "x-sm70"
 
 
 def test_a_fingerprint_changes_with_the_recipe_and_not_with_its_name(tmp_path: Path) -> None:

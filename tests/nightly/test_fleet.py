@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder, make_program
-from tests.nightly.fake import FakeBuilder, builder_of, host_with
-from tests.workers.test_remote import LOCAL_SSH, a_host, slurm_that, ssh_that
+from tests.making import make_file, make_folder
+from tests.nightly.fake import FakeBuilder, a_build, builder_of, host_with
+from tests.workers.conftest import Programs
+from tests.workers.test_remote import LOCAL_SSH, a_host
 
 from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
@@ -146,10 +147,24 @@ def changed(order: BuildOrder, **values: object) -> BuildOrder:
     return order.model_copy(update=values)
 
 
-def test_an_order_whose_inputs_were_sent_is_built_offline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def ordered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Return what writes an order that this machine would build alike; that returns its folder."""
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+
+    def write(order: BuildOrder, *, offline: bool = False) -> Path:
+        builder = pipeline_builder(tmp_path)
+        folder = make_folder(tmp_path / "order")
+        alike = changed(order, fingerprint=builder.decides(order.target))
+        fleets.write(folder, alike, builder, carry=True, offline=offline)
+        return folder
+
+    return write
+
+
+def test_an_order_whose_inputs_were_sent_is_built_offline(
+    tmp_path: Path, ordered: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[bool] = []
 
     def build(builder: PipelineBuilder, order: BuildOrder) -> NightlyBuild:
@@ -158,12 +173,7 @@ def test_an_order_whose_inputs_were_sent_is_built_offline(
 
     monkeypatch.setattr(PipelineBuilder, "build", build)
     for offline in (False, True):
-        builder = pipeline_builder(tmp_path)
-        order = order_of(tmp_path, {})
-        order = changed(order, fingerprint=builder.decides(order.target))
-        folder = make_folder(tmp_path / f"order{offline}")
-        fleets.write(folder, order, builder, carry=True, offline=offline)
-        fleets.carry_out(folder, SILENCE)
+        fleets.carry_out(ordered(order_of(tmp_path, {}), offline=offline), SILENCE)
         shutil.rmtree(tmp_path / "other")
     assert seen == [False, True]
 
@@ -174,15 +184,11 @@ def built(folder: Path, **changes: object) -> NightlyBuild:
     (folder / fleets.RESULT / "a-1-py3-none-any.whl").write_bytes(b"wheel")
     values: dict[str, object] = {
         "id": "id",
-        "target": "demo",
-        "recipe": "demo",
-        "started": "2026-01-01T02:00:00Z",
-        "seconds": 1.0,
         "result": "built",
         "wheel": "a-1-py3-none-any.whl",
         "sha256": "8bde2e6c5bc9ac14c1d9c3b5d6ed3d1a0e3d6d2c2bb1ad1e4ed8c6f8fb77d2b5",
     }
-    build = NightlyBuild.model_validate({**values, **changes})
+    build = a_build(**values | changes)
     (folder / fleets.BUILT).write_text(build.model_dump_json(), "utf-8")
     return build
 
@@ -360,9 +366,8 @@ def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
 
 
 def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ordered: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
     done: list[str] = []
 
     def fetch(job: RecipeJob) -> None:
@@ -374,11 +379,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
 
     monkeypatch.setattr(bundle, "fetched", fetch)
     monkeypatch.setattr(PipelineBuilder, "reproduce", rebuild)
-    builder = pipeline_builder(tmp_path)
-    order = order_again(tmp_path, "one")
-    order = changed(order, fingerprint=builder.decides(order.target))
-    folder = make_folder(tmp_path / "order")
-    fleets.write(folder, order, builder, carry=True)
+    folder = ordered(order_again(tmp_path, "one"))
     fleets.carry_out(folder, SILENCE)
     assert done == ["demo fetched", "demo against a-1-py3-none-any.whl"]
     assert fleets.difference(folder) == "2 differences"
@@ -425,15 +426,12 @@ def test_a_worker_removes_orders_whose_night_lost_it_a_week_ago(
 
 
 def test_an_order_that_cannot_be_written_blocks_its_target_and_ends_no_night(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, programs: Programs
 ) -> None:
-    ssh_that(tmp_path, "exit 0", monkeypatch)
+    programs(ssh="exit 0")
     fleet = ssh_fleet(tmp_path, "one")
     make_file(tmp_path / "orders", "in the place of a folder")
-    build = settled_by(fleet, order_of(tmp_path, {}))
-    assert build.result == "blocked"
-    assert build.broken
-    assert str(tmp_path / "orders") in build.broken.line
+    assert str(tmp_path / "orders") in blocked_by(fleet, order_of(tmp_path, {})).line
 
 
 def test_orders_for_nodes_without_a_network_are_built_offline(
@@ -442,7 +440,11 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     seen: list[bool] = []
 
     def submit(
-        _: HostFile, schedule: WorkSchedule, program_of: Callable[[str], Sequence[str]], *__: object
+        _: HostFile,
+        schedule: WorkSchedule,
+        __: object,
+        program_of: Callable[[str], Sequence[str]],
+        *___: object,
     ) -> None:
         for program in map(program_of, schedule.assignments):
             written = Path(program[-1], fleets.ORDER).read_text("utf-8")
@@ -458,32 +460,24 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
 
 
 def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fetch(_: RecipeJob) -> None:
         raise SupplyError("Eigen could not be found", remedy="Copy it.")
 
-    make_program(tmp_path / "sbatch", "#!/bin/sh\ntouch $0.ran\n")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    programs(sbatch="touch $0.ran")
     monkeypatch.setattr(bundle, "fetched", fetch)
-    build = settled_by(slurm_fleet(tmp_path, inputs=True), order_of(tmp_path, {}))
-    assert build.result == "blocked"
-    assert build.broken
-    assert "Eigen could not be found" in build.broken.line
+    broken = blocked_by(slurm_fleet(tmp_path, inputs=True), order_of(tmp_path, {}))
+    assert "Eigen could not be found" in broken.line
     assert not (tmp_path / "sbatch.ran").exists()
 
 
 def test_a_slurm_that_takes_no_job_blocks_targets_and_ends_no_night(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, programs: Programs
 ) -> None:
-    sbatch = tmp_path / "sbatch"
     said = "sbatch: error: invalid partition specified: night"
-    make_program(sbatch, f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    build = settled_by(slurm_fleet(tmp_path), order_of(tmp_path, {}))
-    assert build.result == "blocked"
-    assert build.broken
-    assert said in build.broken.line
+    programs(sbatch=f"echo '{said}' >&2; exit 1")
+    assert said in blocked_by(slurm_fleet(tmp_path), order_of(tmp_path, {})).line
 
 
 # What a worker's `nightly --order` leaves, without a build: its wheel is made of the order.
@@ -531,12 +525,20 @@ def settled_by(fleet: fleets.NightFleet, order: BuildOrder) -> NightlyBuild:
     return build
 
 
+def blocked_by(fleet: fleets.NightFleet, order: BuildOrder) -> Breakage:
+    """Let a fleet build an order, which is blocked; return by what."""
+    build = settled_by(fleet, order)
+    assert build.result == "blocked"
+    assert build.broken
+    return build.broken
+
+
 @pytest.mark.medium
 @pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
 def test_an_order_goes_to_a_worker_with_a_disk_of_its_own_and_its_wheel_comes_back(
-    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, checkout: Path, programs: Programs
 ) -> None:
-    ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
+    programs(ssh=LOCAL_SSH.format(home=tmp_path))
     heard: list[str] = []
     fleet = with_own_disk(tmp_path, heard, a_worker(checkout))
     order = changed(order_of(tmp_path, {}), work=tmp_path / "id")
@@ -552,9 +554,9 @@ def test_an_order_goes_to_a_worker_with_a_disk_of_its_own_and_its_wheel_comes_ba
 @pytest.mark.medium
 @pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
 def test_the_order_of_a_lost_worker_goes_to_the_next_and_blocks_behind_the_last(
-    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, checkout: Path, programs: Programs
 ) -> None:
-    ssh_that(tmp_path, "echo 'No route to host' >&2; exit 255", monkeypatch)
+    programs(ssh="echo 'No route to host' >&2; exit 255")
     heard: list[str] = []
     hosts = [a_worker(checkout, name) for name in ("one", "two")]
     fleet = with_own_disk(tmp_path, heard, *hosts)
@@ -570,42 +572,40 @@ def test_the_order_of_a_lost_worker_goes_to_the_next_and_blocks_behind_the_last(
 
 
 def test_a_target_whose_inputs_cannot_be_sent_is_sent_nowhere(
-    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, checkout: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = SupplyError("Eigen could not be found", remedy="Copy it.")
     monkeypatch.setattr(supply, "send", lambda *_: supply.refused(fault))
-    ssh_that(tmp_path, f"touch {tmp_path}/asked", monkeypatch)
+    programs(ssh=f"touch {tmp_path}/asked")
     host = a_worker(checkout).changed(inputs=True)
-    build = settled_by(with_own_disk(tmp_path, [], host), order_of(tmp_path, {}))
-    assert build.broken
-    assert build.broken.cause == "no worker can build it"
-    assert "Eigen could not be found" in build.broken.line
+    broken = blocked_by(with_own_disk(tmp_path, [], host), order_of(tmp_path, {}))
+    assert broken.cause == "no worker can build it"
+    assert "Eigen could not be found" in broken.line
     assert not (tmp_path / "asked").exists()
 
 
 def test_a_result_for_which_this_host_has_no_room_blocks_its_target(
-    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, checkout: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fetch(*_: object) -> None:
         raise HostError("The disk of this host is full", remedy="Free some.")
 
-    ssh_that(tmp_path, "exit 0", monkeypatch)
+    programs(ssh="exit 0")
     monkeypatch.setattr(ssh, "send_folder", lambda *_: None)
     monkeypatch.setattr(ssh, "fetch", fetch)
     fleet = with_own_disk(tmp_path, [], a_worker(checkout))
-    build = settled_by(fleet, order_of(tmp_path, {}))
-    assert build.broken
-    assert build.broken.line == "The disk of this host is full"
+    broken = blocked_by(fleet, order_of(tmp_path, {}))
+    assert broken.line == "The disk of this host is full"
 
 
 @pytest.mark.medium
 @pytest.mark.parametrize("again", [False, True])
 def test_slurm_carries_out_the_orders_of_a_night(
-    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch, *, again: bool
+    tmp_path: Path, checkout: Path, programs: Programs, *, again: bool
 ) -> None:
     task = "SLURM_ARRAY_TASK_ID=0 SLURMD_NODENAME=n1"
     script = f'for script; do :; done; {task} sh "$script"; echo 17'
-    slurm_that(tmp_path, monkeypatch, sbatch=script, squeue="true")
+    programs(sbatch=script, squeue="true")
     fleet = slurm_fleet(tmp_path, directory=checkout, python=sys.executable, most=3)
     assert fleet.width == 3
     if again:
@@ -635,18 +635,14 @@ def test_the_lock_file_of_an_axis_goes_with_its_order(
 
 
 def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ordered: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
     broken = Breakage(stage="check", line="no gcc", remedy="Install gcc.")
-    unbuilt = {"result": "blocked", "wheel": "", "sha256": ""}
-    builder = pipeline_builder(tmp_path)
-    order = order_of(tmp_path, {})
-    order = changed(order, fingerprint=builder.decides(order.target))
-    blocked = built(tmp_path / "x", broken=broken, fingerprint=order.fingerprint, **unbuilt)
+    folder = ordered(order_of(tmp_path, {}))
+    order = BuildOrder.model_validate_json((folder / fleets.ORDER).read_bytes())
+    order = changed(order, work=tmp_path / "work")
+    blocked = order.outcome(result="blocked", seconds=0, broken=broken)
     monkeypatch.setattr(PipelineBuilder, "build", lambda *_: blocked)
-    folder = make_folder(tmp_path / "order")
-    fleets.write(folder, order, builder, carry=False)
     with fails(HostError, "no gcc", "Install gcc."):
         fleets.carry_out(folder, SILENCE)
     assert fleets.take(folder, order).result == "blocked"

@@ -4,11 +4,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import host_with
+from tests.nightly.fake import a_build, host_with
 
 from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.documents.nightly import NightlyFile
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.nightly import night, targets, versions
 from tfwright.nightly.builder import PipelineBuilder
@@ -59,28 +59,16 @@ def since(builder: PipelineBuilder, last: str) -> NightlyBuild:
     """Return a build of what is followed now, compared with a good one of another commit."""
     (target,) = targets_of(builder.nightly)
     fingerprint = builder.fingerprint(target)
-    good = a_build(target, last, {**fingerprint, "the commit": last})
+    host = targets.host_lines()
+    known = {"target": target.name, "recipe": target.recipe, "host": host, "result": "built"}
+    before = {**fingerprint, "the commit": last}
+    good = a_build(id="good", commit=last, fingerprint=before, **known)
     order = BuildOrder(
         id="now", target=target, fingerprint=fingerprint, started=good.started, last_good=good
     )
     found = builder._since_last_good(order, builder.job(target))
-    build = a_build(target, fingerprint["the commit"], fingerprint)
-    return NightlyBuild.model_validate({**build.model_dump(), **found})
-
-
-def a_build(target: Target, commit: str, fingerprint: dict[str, str] | object) -> NightlyBuild:
-    values = {
-        "id": commit[:8],
-        "target": target.name,
-        "recipe": target.recipe,
-        "started": "2026-01-01T02:00:00Z",
-        "seconds": 1.0,
-        "result": "built",
-        "commit": commit,
-        "fingerprint": fingerprint,
-        "host": targets.host_lines(),
-    }
-    return NightlyBuild.model_validate(values)
+    now = {**known, "commit": fingerprint["the commit"], "fingerprint": fingerprint}
+    return a_build(**now, **found)
 
 
 @pytest.mark.medium

@@ -1,12 +1,8 @@
 """Nights on a simulated clock: what is due, what is kept, and what users see."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +12,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from tests.failing import fails
 from tests.nightly import fake
 from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
 
-from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
 from tfwright.nightly import builds, night, site
 from tfwright.nightly import state as states
@@ -208,15 +202,6 @@ def test_a_wheel_that_the_index_refuses_is_not_good(
     assert not [*host.site.glob("pointers/*/*")]
 
 
-def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b", "c", hours=1.5)
-    builder_of(host).seconds = 3600
-    first = pass_night(host).verdicts
-    assert sorted(first.values()) == ["good", "skipped", "skipped"]
-    pass_night(host)
-    assert set(pass_night(host).verdicts.values()) == {"good", "unchanged"}
-
-
 def test_what_changes_each_night_shares_a_budget_that_is_too_small(tmp_path: Path) -> None:
     names = [f"r{number}" for number in range(6)]
     host = host_with(tmp_path, *names, hours=1.5)
@@ -245,12 +230,17 @@ def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(tmp_path: Pa
     assert pass_night(host).verdicts == {"a": "blocked", "b": "blocked", "c": "good", "d": "good"}
 
 
-def test_builds_that_take_longer_than_the_last_time_end_a_night(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b", "c", hours=2.0)
-    builder_of(host).seconds = 5000
-    outcome = pass_night(host)
-    assert sorted(outcome.verdicts.values()) == ["good", "skipped", "skipped"]
-    assert outcome.details["b"] == "a first build counts as 1.0 h"
+@pytest.mark.parametrize(("hours", "seconds"), [(1.5, 3600), (2.0, 5000)])
+def test_a_budget_that_is_used_up_leaves_the_rest_for_the_next_night(
+    tmp_path: Path, hours: float, seconds: float
+) -> None:
+    host = host_with(tmp_path, "a", "b", "c", hours=hours)
+    builder_of(host).seconds = seconds
+    first = pass_night(host)
+    assert first.verdicts == {"a": "good", "b": "skipped", "c": "skipped"}
+    assert first.details["b"] == "a first build counts as 1.0 h"
+    pass_night(host)
+    assert set(pass_night(host).verdicts.values()) == {"good", "unchanged"}
 
 
 def test_a_full_disk_blocks_builds_and_still_makes_the_page(tmp_path: Path) -> None:
@@ -260,27 +250,24 @@ def test_a_full_disk_blocks_builds_and_still_makes_the_page(tmp_path: Path) -> N
     assert "only 1.0 GB are free" in (host.site / "index.html").read_text()
 
 
-def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "verdict", "shown"),
+    [
+        (OSError(28, "No space left on device"), "blocked", "the disk of the build host is full"),
+        (HostError("The worker left no result", remedy="Look."), "blocked", "Look."),
+        (AttributeError("no such thing"), "failed", "a flaw in tfwright, fake.py"),
+    ],
+)
+def test_what_ends_a_build_in_the_middle_reaches_no_other_and_leaves_nothing_half_written(
+    fault: Exception, verdict: str, shown: str, tmp_path: Path
+) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder_of(host).raises["a"] = OSError(28, "No space left on device")
-    assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
-    assert list((tmp_path / builds.WORK).glob("*")) == []
-
-
-def test_what_the_host_lacks_after_a_build_is_no_flaw_and_no_failure(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b")
-    builder_of(host).raises["a"] = HostError("The worker left no result", remedy="Look at its log.")
-    assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
+    builder_of(host).raises["a"] = fault
+    assert pass_night(host).verdicts == {"a": verdict, "b": "good"}
     page = (host.site / "index.html").read_text()
-    assert "Look at its log." in page
-    assert "a flaw in tfwright" not in page
-
-
-def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b")
-    builder_of(host).raises["a"] = AttributeError("no such thing")
-    assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
-    assert "a flaw in tfwright, fake.py" in (host.site / "index.html").read_text()
+    assert shown in page
+    assert ("a flaw in tfwright" in page) == (verdict == "failed")
+    assert list((tmp_path / builds.WORK).glob("*")) == []
 
 
 def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
@@ -326,31 +313,6 @@ def test_nights_that_fail_hide_no_wheel(
     assert latest(host)["a"]["state"] == "still failing"
     # The failed builds have a count of their own.
     assert len(list(host.builds.iterdir())) == limits["count"] + failed
-
-
-def test_a_deletion_that_is_cut_off_leaves_no_half_of_a_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
-    pass_night(host)
-
-    remove = shutil.rmtree
-
-    def cut_off(folder: Path) -> None:
-        if not (folder / builds.DOCUMENT).exists():
-            return remove(folder)
-        (folder / builds.DOCUMENT).unlink()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("tfwright.tools.files.shutil.rmtree", cut_off)
-        with pytest.raises(KeyboardInterrupt):
-            pass_night(host, a="2")
-    for folder in host.builds.iterdir():
-        assert builds.read(folder)
-    pass_night(host)
-    assert list((tmp_path / builds.WORK).glob("*")) == []
-    assert len(list(host.builds.iterdir())) == 1
 
 
 def test_retention_respects_a_keep_file(tmp_path: Path) -> None:
@@ -614,18 +576,25 @@ def test_a_night_that_is_cut_off_is_noticed_until_one_ends(tmp_path: Path) -> No
     assert heard.notices[0].thread == heard.notices[1].thread
 
 
-def test_a_notice_that_a_channel_refuses_holds_up_no_other(tmp_path: Path) -> None:
-    heard: list[Notice] = []
-
+def test_a_channel_or_a_notice_that_fails_holds_up_no_other(tmp_path: Path) -> None:
     def picky(notice: Notice) -> None:
         if notice.target == "a":
             raise ValueError("a flaw that only this notice meets")
-        heard.append(notice)
+        heard.append(notice.target)
 
-    host = replace(host_with(tmp_path, "a", "b"), channels=(Channel("picky", picky),))
+    heard: list[str] = []
+    host, dead = with_channel(host_with(tmp_path, "a", "b"))
+    alive = Heard()
+    dead.broken = True
+    channels = (*host.channels, Channel("picky", picky), Channel("alive", alive.send))
+    several = replace(host, channels=channels)
     builder_of(host).broken |= {"a": BROKEN, "b": BROKEN}
-    pass_night(host)
-    assert [notice.target for notice in heard] == ["b"]
+    pass_night(several)
+    assert (dead.kinds, heard, alive.kinds) == ([], ["b"], ["failing"] * 2)
+    dead.broken = False
+    # Not a second time to those that have it.
+    assert watched(several) == 2
+    assert (dead.kinds, heard, alive.kinds) == (["failing"] * 2, ["b"], ["failing"] * 2)
 
 
 def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(tmp_path: Path) -> None:
@@ -665,20 +634,6 @@ def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(tmp_p
     opened = {notice.thread for notice in heard.notices[:2]}
     assert {notice.thread for notice in heard.notices[2:]} == opened
     assert len(opened) == 2
-
-
-def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
-    host, dead = with_channel(host_with(tmp_path, "a"))
-    alive = Heard()
-    dead.broken = True
-    both = replace(host, channels=(*host.channels, Channel("alive", alive.send)))
-    builder_of(host).broken["a"] = BROKEN
-    pass_night(both)
-    assert (dead.kinds, alive.kinds) == ([], ["failing"])
-    dead.broken = False
-    # Not a second time to the one that has it.
-    assert watched(both) == 1
-    assert (dead.kinds, alive.kinds) == (["failing"], ["failing"])
 
 
 def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) -> None:
@@ -721,27 +676,6 @@ def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
     assert attempts == [0, 1, 3, 7, 15]
     monkeypatch.undo()
     builder_of(host).parts["a"] = {"recipe": "1", "the local version": "cpu.1"}
-    assert pass_night(host).verdicts == {"a": "good"}
-
-
-def test_a_second_host_says_who_holds_the_directory(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    script = f"""
-        import time
-        from pathlib import Path
-        from tfwright.tools.process import file_lock
-        with file_lock.held(Path({str(tmp_path / "lock")!r}), "invoke nightly"):
-            print("held", flush=True)
-            time.sleep(60)
-    """
-    argv = [sys.executable, "-c", textwrap.dedent(script)]
-    path = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=path) as other:
-        assert other.stdout
-        other.stdout.readline()
-        with fails(HostError, tmp_path, other.pid):
-            night.run(host)
-        other.kill()
     assert pass_night(host).verdicts == {"a": "good"}
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import smtplib
 import socket
-import socketserver
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Any, cast
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.tools.test_mail import certificate, serving
 
 from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
@@ -36,6 +36,8 @@ NOTICE = Notice(
 )
 
 
+__all__ = ["certificate"]
+
 MAIL = MailTable(to=("t@example.org",), sender="b@example.org", host="127.0.0.1")
 
 
@@ -45,50 +47,15 @@ def send(**channel: MailTable | WebhookTable | ProgramTable) -> None:
     notices.channels_of(table)[0].send(NOTICE)
 
 
-class _Smtp(socketserver.StreamRequestHandler):
-    """Takes one mail, as any server would."""
-
-    def handle(self) -> None:
-        self.wfile.write(b"220 test\r\n")
-        body: list[str] = []
-        reading = False
-        for raw in self.rfile:
-            line = raw.decode().rstrip("\r\n")
-            if reading:
-                reading = line != "."
-                body.append(line)
-                answer = b"" if reading else b"250 taken\r\n"
-            elif line.upper() == "DATA":
-                reading, answer = True, b"354 go on\r\n"
-            elif line.upper() == "QUIT":
-                break
-            else:
-                answer = b"250 yes\r\n"
-            self.wfile.write(answer)
-        self.server.mails.append("\n".join(body))  # type: ignore[attr-defined]
-
-
-@contextmanager
-def smtp() -> Iterator[Any]:
-    with socketserver.TCPServer(("127.0.0.1", 0), _Smtp) as server:
-        server.mails = []  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-
-
-def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
-    with smtp() as server:
+def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added(certificate: Path) -> None:
+    with serving(certificate, "none") as server:
         send(mail=MAIL.changed(port=int(server.server_address[1])))
-    (mail,) = server.mails
-    headers = mail.partition("\n\n")[0].splitlines()
+    lines = [line.decode() for _, line in server.lines]
+    headers = lines[: lines.index("")]
     assert "To: t@example.org" in headers
     assert not any(header.startswith("Bcc:") for header in headers)
     assert "In-Reply-To: <a.failing.1f@tfwright.invalid>" in headers
-    assert NOTICE.url in mail
+    assert NOTICE.url in lines
 
 
 def test_a_mail_has_the_same_text_as_html_with_a_link() -> None:
@@ -196,36 +163,6 @@ def test_a_refusing_webhook_is_named_without_its_secret_path() -> None:
     assert "secret-path" not in caught.value.what
 
 
-def test_a_webhook_that_answers_without_an_end_has_taken_the_notice() -> None:
-    def pour(client: socket.socket) -> None:
-        with client, suppress(OSError):
-            client.recv(65536)
-            client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-            while True:
-                client.sendall(b" " * 65536)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            pour(listener.accept()[0])
-
-        threading.Thread(target=serve, daemon=True).start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/hook"
-        send(webhook=WebhookTable(url=url))
-
-
-def test_a_webhook_that_leads_elsewhere_has_not_taken_the_notice() -> None:
-    with hook(302) as (url, heard), fails(SupplyError, 302):
-        send(webhook=WebhookTable(url=url))
-    assert len(heard) == 1
-
-
-@pytest.mark.parametrize("host", ["[", "a..b", "%", "x" * 70, "127.0.0.1:99999"])
-def test_an_address_that_makes_no_sense_is_a_supply_error(host: str) -> None:
-    with fails(SupplyError):
-        post_json(f"http://{host}/secret-path", {})
-
-
 def test_a_token_is_not_replaced_by_what_netrc_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,8 +227,8 @@ def test_every_channel_has_a_name_without_secrets() -> None:
     assert names == ["mail to t@example.org", "webhook 1", "program 1: true"]
 
 
-def test_a_talk_whose_time_was_over_before_it_began_is_not_waited_for() -> None:
-    with smtp() as server:
+def test_a_talk_whose_time_was_over_before_it_began_is_not_waited_for(certificate: Path) -> None:
+    with serving(certificate, "none") as server:
         port = int(server.server_address[1])
         connection = mail._Plain("127.0.0.1", port)
         connection._cut()

@@ -1,16 +1,15 @@
 """What `invoke nightly` prints."""
 
-import datetime as dt
-
 import pytest
+from tests.making import Read
+from tests.nightly.fake import a_build
 
 from tfwright.documents.nightly import Target
 from tfwright.nightly import page
-from tfwright.nightly.builds import Breakage, NightlyBuild
+from tfwright.nightly.builds import Breakage
 from tfwright.nightly.fleets import Rebuilt
 from tfwright.nightly.night import NightOutcome, NightPlan
 from tfwright.nightly.plan import PlannedTarget
-from tfwright.terminal.answer import plain
 
 
 def due(name: str, why: str, **keys: object) -> PlannedTarget:
@@ -25,7 +24,7 @@ SAME = due("same", "unchanged", seconds=60.0)
 
 
 def test_a_plan_counts_only_what_fits_into_the_night(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_plan(page.planned(NightPlan([CHANGED, LATE, SAME], {})))
+    page.show_plan(NightPlan([CHANGED, LATE, SAME], {}))
     shown = capsys.readouterr().out
     rows = {line.split()[0]: line for line in shown.splitlines() if line}
     assert "build" in rows["changed"]
@@ -35,94 +34,74 @@ def test_a_plan_counts_only_what_fits_into_the_night(capsys: pytest.CaptureFixtu
     assert "1 of 3 would be built, in about 1 h 00 min." in shown
 
 
-def test_the_guess_for_a_target_that_was_never_built_is_not_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    page.show_plan(page.planned(NightPlan([NEW], {})))
-    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("new"))
+def test_the_guess_for_a_target_that_was_never_built_is_not_shown(out: Read) -> None:
+    page.show_plan(NightPlan([NEW], {}))
+    (row,) = (line for line in out().splitlines() if line.startswith("new"))
     assert row.split()[-1] == "-"
 
 
-def test_a_target_that_cannot_be_built_here_is_in_the_plan_with_its_reason(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_target_that_cannot_be_built_here_is_in_the_plan_with_its_reason(out: Read) -> None:
     plan = NightPlan([], {"mac": "this host is Linux\nnot Darwin"})
-    page.show_plan(page.planned(plan))
-    shown = capsys.readouterr().out
+    page.show_plan(plan)
+    shown = out()
     assert "blocked" in shown
     assert "this host is Linux" in shown
     assert "not Darwin" not in shown
-    (row,) = plain(page.planned(plan))
-    assert row["why"].startswith("blocked: this host is Linux")
+    (row,) = page.plan_data(plan)
+    assert str(row["why"]).startswith("blocked: this host is Linux")
     assert row["due"] is False
 
 
 def test_a_plan_in_json_has_the_numbers() -> None:
-    (row,) = plain(page.planned(NightPlan([LATE], {})))
+    (row,) = page.plan_data(NightPlan([LATE], {}))
     assert row["recipe"] == "late"
     assert (row["due"], row["within_budget"]) == (True, False)
     assert row["seconds"] == 7200
 
 
 @pytest.mark.parametrize("shown", ["plan", "outcome"])
-def test_a_file_without_recipes_is_named_instead_of_an_empty_table(
-    shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_without_recipes_is_named_instead_of_an_empty_table(shown: str, out: Read) -> None:
     if shown == "plan":
-        page.show_plan([])
+        page.show_plan(NightPlan([], {}))
     else:
         page.show_outcome(NightOutcome(), "index.html")
-    assert capsys.readouterr().out == "nightly.toml lists no recipe.\n"
+    assert out() == "nightly.toml lists no recipe.\n"
 
 
-def test_an_outcome_shows_the_first_line_of_what_broke_and_the_page(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_outcome_shows_the_first_line_of_what_broke_and_the_page(out: Read) -> None:
     outcome = NightOutcome(
         {"good": "good", "bad": "failed"}, {"bad": "no such header\nmore"}, reproduced="good"
     )
     page.show_outcome(outcome, "site/index.html")
-    shown = capsys.readouterr().out
+    shown = out()
     assert "no such header" in shown
     assert "more" not in shown
     assert "built again from nothing: good" in shown
     assert shown.splitlines()[-1] == "page: site/index.html"
 
 
-def test_a_night_without_a_fault_has_no_column_for_reasons(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_night_without_a_fault_has_no_column_for_reasons(out: Read) -> None:
     page.show_outcome(NightOutcome({"fine": "good"}), "x")
-    assert "why" not in capsys.readouterr().out
+    assert "why" not in out()
 
 
-def test_a_worker_says_what_broke_in_an_order(capsys: pytest.CaptureFixture[str]) -> None:
-    build = NightlyBuild(
-        id="1",
-        target="mine",
-        recipe="mine",
-        started=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
-        seconds=61.4,
-        result="failed",
-        broken=Breakage(stage="compile", line="no such header"),
-    )
-    page.show_order(build)
-    assert capsys.readouterr().err == "mine: failed in 61 s: no such header\n"
+def test_a_worker_says_what_broke_in_an_order(err: Read) -> None:
+    broken = Breakage(stage="compile", line="no such header")
+    page.show_order(a_build(target="mine", seconds=61.4, broken=broken))
+    assert err() == "mine: failed in 61 s: no such header\n"
 
 
 @pytest.mark.parametrize(
     ("difference", "said"), [("", "mine: reproduced"), ("a.so differs", "mine: a.so differs")]
 )
 def test_a_worker_says_whether_a_wheel_came_out_the_same(
-    difference: str, said: str, capsys: pytest.CaptureFixture[str]
+    difference: str, said: str, err: Read
 ) -> None:
     page.show_order(Rebuilt(target="mine", difference=difference))
-    assert capsys.readouterr().err == f"{said}\n"
+    assert err() == f"{said}\n"
 
 
-def test_an_outcome_shows_how_a_wheel_that_was_built_again_differs(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_outcome_shows_how_a_wheel_that_was_built_again_differs(out: Read) -> None:
     outcome = NightOutcome({"good": "good"}, reproduced="good", difference="a.so differs")
     page.show_outcome(outcome, "x")
-    assert "not reproduced: good: a.so differs\n" in capsys.readouterr().out
+    assert "not reproduced: good: a.so differs\n" in out()

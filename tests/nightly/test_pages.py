@@ -8,19 +8,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import builder_of, changed_after_a_night, host_with
+from tests.nightly.fake import a_build, builder_of, changed_after_a_night, host_with
 
 from tfwright.documents import filesystem
 from tfwright.errors import HostError
 from tfwright.nightly import night, site
 from tfwright.nightly import pages as words
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import Breakage, NightlyBuild
+from tfwright.nightly.builds import Breakage
 from tfwright.nightly.night import BuildHost
 from tfwright.nightly.pages import build as pages
 from tfwright.nightly.pages import charts, log
 from tfwright.nightly.pages import site as site_pages
-from tfwright.nightly.pages.charts import TimedAction, Timeline
+from tfwright.nightly.pages.charts import TimedAction, Timeline, TimelineComparison
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import TEMPLATES
 
@@ -134,7 +134,7 @@ def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
 def test_a_target_without_a_good_build_is_compared_with_none(
     tmp_path: Path, *, smoke: bool
 ) -> None:
-    host = host_with(tmp_path, "a")
+    host = host_with(tmp_path, "a", url="https://wheels.example/")
     if smoke:
         builder_of(host).smoke_fails.add("a")
     else:
@@ -144,6 +144,9 @@ def test_a_target_without_a_good_build_is_compared_with_none(
     assert "Changed since" not in text
     said = "none yet" if smoke else "none; it was never built"
     assert f"Last good build:</span> {said}<" in text
+    # The only wheel is offered, although it failed its tests.
+    assert ("pip install" in text) == smoke
+    assert ('<span class="bad">smoke failed</span>' in text) == smoke
 
 
 @pytest.mark.parametrize(
@@ -193,15 +196,6 @@ def test_a_page_without_a_wheel_links_no_index(tmp_path: Path) -> None:
     own = (host.site / "recipes/a.html").read_text()
     assert "../r/a/" not in Checked(own).links
     assert "1 night: 1 blocked" in own
-
-
-def test_a_recipe_whose_only_wheel_failed_its_tests_offers_that_one(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", url="https://wheels.example/")
-    builder_of(host).smoke_fails.add("a")
-    night.run(host)
-    text = (host.site / "index.html").read_text()
-    assert "pip install" in text
-    assert '<span class="bad">smoke failed</span>' in text
 
 
 @pytest.mark.parametrize("count", [0, 1, 9])
@@ -336,7 +330,7 @@ def profile(path: Path, seconds: dict[str, float]) -> Path:
 def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
     actions = [("a", 0.0, 10.0), ("b", 1.0, 2.0), ("c", 4.0, 2.0), ("d", 5.0, 1.0)]
     now = Timeline(tuple(TimedAction(*action) for action in actions))
-    boxes = {box.said: box for box in charts.lanes(now)}
+    boxes = {box.said: box for box in TimelineComparison(now, None).boxes}
     # "c" takes the lane that "b" has left, and "d" needs a third one.
     assert {said[0]: box.lane for said, box in boxes.items()} == {"a": 0, "b": 1, "c": 1, "d": 2}
     assert boxes["b, 2.0 s"].left == 100
@@ -354,7 +348,7 @@ def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
             TimedAction("<b>", 0, 1),
         )
     )
-    assert {box.kind: box.said for box in charts.lanes(now, before)} == {
+    assert {box.kind: box.said for box in TimelineComparison(now, before).boxes} == {
         "slower": "slow, 4.0 s, before 2.0 s",
         "faster": "fast, 3.0 s, before 9.0 s",
         "same": "x, 5.1 s, before 5.0 s",
@@ -364,7 +358,7 @@ def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
 
 def test_a_page_draws_the_sweep(tmp_path: Path) -> None:
     curves = {"CPU": [(64.0, 5.0), (128.0, 20.0)], "GPU": [(64.0, 50.0), (128.0, 900.0)]}
-    text = pages.page(a_build(sweep=curves), tmp_path, None, tmp_path)
+    text = pages.page(a_build(result="built", sweep=curves), tmp_path, None, tmp_path)
     Checked(text)
     assert '<g class="gpu"><path d="M60.0 ' in text
 
@@ -381,21 +375,9 @@ def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) ->
     assert charts.read(tmp_path / "plain.json").actions == ()
 
 
-def a_build(**keys: object) -> NightlyBuild:
-    known: dict[str, object] = {
-        "id": "x",
-        "target": "a",
-        "recipe": "a",
-        "started": "2026-01-01T00:00:00Z",
-        "seconds": 1.0,
-        "result": "built",
-    }
-    return NightlyBuild.model_validate(known | keys)
-
-
 def test_a_hostile_profile_cannot_break_the_page(tmp_path: Path) -> None:
     profile(tmp_path / "p.gz", {HOSTILE: 3.0, "y": 1e12})
-    build = a_build(profile="p.gz")
+    build = a_build(result="built", profile="p.gz")
     Checked(pages.page(build, tmp_path, None, tmp_path))
 
 
@@ -405,8 +387,8 @@ def test_the_actions_that_changed_most_since_the_last_good_build_are_listed(tmp_
     profile(tmp_path / "p.gz", now)
     (tmp_path / "good").mkdir()
     profile(tmp_path / "good/p.gz", before)
-    build = a_build(profile="p.gz")
-    good = a_build(id="good", profile="p.gz")
+    build = a_build(result="built", profile="p.gz")
+    good = a_build(id="good", result="built", profile="p.gz")
     view = charts.compared(tmp_path / "p.gz", tmp_path / "good/p.gz")
     assert view is not None
     rows = [(row.name, row.value, row.happened) for row in view.differences]

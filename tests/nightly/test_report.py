@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.making import Read
 from tests.nightly.fake import changed_after_a_night, host_with
 from tests.remedies.following import CommandLine
 
@@ -21,17 +22,13 @@ def build(of_demo: Path) -> Path:
 
 
 def test_a_build_that_came_from_another_host_is_reported_without_its_night(
-    shell: CommandLine,
-    build: Path,
-    of_demo: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    shell: CommandLine, build: Path, of_demo: Path, tmp_path: Path, out: Read
 ) -> None:
     copy = shutil.copytree(build, tmp_path / "copy")
     shutil.rmtree(of_demo)
     (tmp_path / "nightly.toml").unlink()
     shell.succeeds(f"invoke report --build {copy}")
-    assert build.name in capsys.readouterr().out
+    assert build.name in out()
 
 
 def test_a_directory_whose_document_is_damaged_holds_no_build(
@@ -44,13 +41,13 @@ def test_a_directory_whose_document_is_damaged_holds_no_build(
 
 
 def test_a_report_is_the_builds_page_where_html_is_asked_for(
-    shell: CommandLine, of_demo: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, of_demo: Path, out: Read
 ) -> None:
     host = host_with(of_demo, "a")
     changed_after_a_night(host)
     night.run(host)
-    capsys.readouterr()
+    out()
     shell.succeeds("invoke report --build a --html")
-    page = capsys.readouterr().out
+    page = out()
     assert page.startswith("<!DOCTYPE html>")
     assert "2026-01-01-a" in page, "it is compared with the last good one"

@@ -4,15 +4,12 @@ import hashlib
 import json
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.nightly.wheels import write_wheel
 
-from tfwright.errors import WheelError
 from tfwright.index.wheels import read_wheel
 from tfwright.nightly import versions
 from tfwright.wheel import archive, record
@@ -65,18 +62,6 @@ def test_pip_installs_a_relabelled_wheel(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place)]
     subprocess.run([*argv, str(target)], check=True, capture_output=True)
     assert (place / "demo-1.0+cpu.dist-info/METADATA").is_file()
-
-
-def test_a_wheel_without_a_version_in_its_metadata_is_refused(tmp_path: Path) -> None:
-    source = write_wheel(tmp_path)
-    with zipfile.ZipFile(source) as wheel:
-        members = {name: wheel.read(name) for name in wheel.namelist()}
-    members["demo-1.0.dist-info/METADATA"] = b"Name: demo\n\n"
-    with zipfile.ZipFile(source, "w") as wheel:
-        for name, content in members.items():
-            wheel.writestr(name, content)
-    with fails(WheelError, "METADATA", 0):
-        versions.with_version(source, tmp_path / "out", "1.0+cpu")
 
 
 def test_the_bill_of_a_relabelled_wheel_speaks_of_the_new_version(

@@ -297,11 +297,14 @@ def test_what_keeps_a_patch_from_fitting_is_named(
         difflib.unified_diff(lines, made.splitlines(keepends=True), "a/" + EDITED, "b/" + EDITED)
     )
     backwards = difflib.unified_diff(["// Gone.\n", *lines], lines, EDITED, EDITED)
+    zero = difflib.unified_diff(lines, made.splitlines(keepends=True), EDITED, EDITED, n=0)
     for content, says in (
         ("".join(backwards), "already"),
         (good.replace("\n   ", "\n \t"), "blanks"),
         (good.replace("@@\n ", "@@\n x"), "context"),
         (good.replace(" @@", "9 @@"), "damaged"),
+        ("".join(good.splitlines(keepends=True)[:2]), "damaged"),
+        ("".join(zero), "no lines of context"),
     ):
         file.write_text(content, "utf-8")
         with fails(RecipeError, str(file), says):

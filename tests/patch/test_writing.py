@@ -52,7 +52,7 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
 ) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
     (job.places.tree / "new.txt").write_text("new\n", "utf-8")
-    made = patches.make(job, path, "Say that it is edited!", HEADER)
+    made = patches.make(job, path, "Say that it ïs édited!", HEADER)
     assert made.path == tmp_path / "patches/demo/0002-say-that-it-is-edited.patch"
     assert made.files == ("new.txt", EDITED)
     assert patching.header(made.path) == HEADER
@@ -110,13 +110,13 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
     with fails(RecipeError, "--refresh"):
         engine.build(job)
     # The remedy is followed.
-    tree = patches.prepare(job, 1)
+    tree = patches.prepare(job, "1")
     (rejected,) = tree.rglob("*.rej")
     with fails(RecipeError, "FILE.rej"):
-        patches.refresh(job, 1)
+        patches.refresh(job, "1")
     rejected.unlink()
     edit(tree, "#include", "// Redone.\n#include")
-    made = patches.refresh(replace(job, until="source"), 1)
+    made = patches.refresh(replace(job, until="source"), "1")
     assert made.path == own
     engine.build(job_of(path, tmp_path))
     assert "// Redone." in (job.places.tree / EDITED).read_text("utf-8")
@@ -133,7 +133,7 @@ def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     listed = [str(patch.relative_to(folder)) for patch in (own, second)]
     toml_editing.put(path, ("source", "patches"), listed)
     with fails(RecipeError, "2", f"--recipe {path} --refresh 1"):
-        patches.prepare(job_of(path, tmp_path), 2)
+        patches.prepare(job_of(path, tmp_path), "2")
 
 
 @pytest.mark.slow
@@ -149,18 +149,18 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     listed = [name, "demo/0002-second.patch"]
     toml_editing.put(path, ("source", "patches"), listed)
     job = job_of(path, tmp_path)
-    patches.prepare(job, 1)
+    patches.prepare(job, "1")
     # Nothing was edited yet, so that another one may take the place.
-    tree = patches.prepare(job, 2)
+    tree = patches.prepare(job, "2")
     (tree / "new.txt").write_text("newer\n", "utf-8")
-    for number in (1, 2):
+    for number in ("1", "2"):
         with fails(RecipeError, "2", f"--recipe {path} --refresh 2 --write"):
             patches.prepare(job, number)
     with fails(RecipeError, "2"):
-        patches.refresh(job, 1)
-    assert patches.refresh(job, 2).path == second
+        patches.refresh(job, "1")
+    assert patches.refresh(job, "2").path == second
     assert "+newer" in second.read_text("utf-8")
-    patches.prepare(job, 1)
+    patches.prepare(job, "1")
 
 
 def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_next_to_it(

@@ -12,6 +12,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives
 from tfwright.port import porting as port
 from tfwright.progress import Silence
+from tfwright.tools.http import client
 
 
 class Notes(Silence):
@@ -34,14 +35,16 @@ url = "file://{repository}"
 branch = "r1.8"
 commit = "{commit}"
 exclude = ["docs", "core/old"]
-patches = ["r1.8/0001-moved.patch", "r1.8/0002-outlived.patch", "r1.8/0003-misfit.patch"]
+patches = ["r1.8/0001-moved.patch", "r1.8/0002-outlived.patch", "r1.8/0003-misfit.patch",
+    "other/0003-misfit-too.patch"]
 
 [host]
 system = "Linux"
 python = "3.6"
 
 [bazel]
-version = "0.17.2"
+version = "0.14.0"
+sha256.linux-x86_64 = "{old}"
 
 # What stands in for archives.
 
@@ -60,9 +63,18 @@ urls = ["https://example.org/changed.tar.gz"]
 sha256 = "{old}"
 patches = ["r1.8/0002-outlived.patch", "r1.8/0003-misfit.patch"]
 
+[fetch.substitutes.renamed]
+reason = "x"
+replaces = "{same}"
+urls = ["https://example.org/same.tar.gz"]
+sha256 = "{old}"
+
+[configure]
+no = ["TF_NEED_CUDA",
+    "TF_NEED_JEMALLOC"]  # no reason
+
 [configure.answers]
-TF_NEED_CUDA = false
-TF_NEED_JEMALLOC = false
+TF_NEED_GCP = false
 
 [verify]
 requirements = ["tensorboard==1.8.0", "six==1.11.0"]
@@ -128,7 +140,7 @@ def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
 
     # By then the patch that does not fit was copied into the folder of the new branch.
     with monkeypatch.context() as patched:
-        patched.setattr(archives, "compared", interrupted)
+        patched.setattr(archives.Compared, "of", interrupted)
         with pytest.raises(KeyboardInterrupt):
             port.port(job, path, "v1.12.0")
     assert not list(tmp_path.glob("patches/r1.12/*"))
@@ -140,22 +152,24 @@ def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:
     repository, patches = tmp_path / "upstream", tmp_path / "patches/r1.8"
     repository.mkdir()
     patches.mkdir(parents=True)
+    (patches.parent / "other").mkdir()
     run_git("init", "--quiet", "--initial-branch=r1.8", cwd=repository)
     code = "".join(f"line {number}\n" for number in range(1, 40))
-    old, new, gone = "a" * 64, "b" * 64, "c" * 64
-    first = commit(repository, "1.8.0", code, gone=gone, changed=old)
+    old, new, gone, same = "a" * 64, "b" * 64, "c" * 64, "e" * 64
+    first = commit(repository, "1.8.0", code, gone=gone, changed=old, renamed=same)
     run_git("rm", "--quiet", "-r", "core/old", cwd=repository)
     moved = "line 0\n" + code.replace("line 31\n", "line 31 by upstream\n")
-    commit(repository, "1.12.0", moved, changed=new, fresh="d" * 64)
+    commit(repository, "1.12.0", moved, changed=new, fresh="d" * 64, other_name=same)
     for name, line, drop_when in (
         ("0001-moved", 10, "release >= 2.0"),
         ("0002-outlived", 20, "release >= 1.9"),
         ("0003-misfit", 30, "some day"),
+        ("../other/0003-misfit-too", 31, "some day"),
     ):
         text = PATCH.format(drop_when=drop_when, line=line, next=line + 1, last=line + 2)
         (patches / f"{name}.patch").write_text(text, "utf-8")
     path = tmp_path / "linux-r1.8-cpu.toml"
-    text = RECIPE.format(repository=repository, commit=first, old=old, gone=gone)
+    text = RECIPE.format(repository=repository, commit=first, old=old, gone=gone, same=same)
     path.write_text(text, "utf-8")
     job = RecipeJob(
         recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
@@ -167,7 +181,9 @@ def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:
 def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> None:
     """Port the recipe, and hold the report against what became of each pin."""
     notes = Notes()
-    made = port.port(replace(job, listener=notes), path, "v1.12.0")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client, "ask", lambda _: client.Availability(there=None, why="x"))
+        made = port.port(replace(job, listener=notes), path, "v1.12.0")
     assert [text for text in notes.heard if "branch r1." in text] == [
         "The server has no branch r1.12; the pinned commit decides"
     ]
@@ -176,28 +192,43 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
     recipe = recipes.read(str(made.path))
     schema, _, head, *_ = written.splitlines()
     assert (tmp_path / schema.removeprefix("#:schema ")).is_file()
-    assert head.startswith("# Ported to v1.12.0")
-    assert recipe.source.patches == ("r1.8/0001-moved.patch", "r1.12/0003-misfit.patch")
-    assert list(recipe.fetch.substitutes) == ["changed"]
+    assert head.startswith("# Ported from linux-r1.8-cpu to v1.12.0")
+    # Of two patches with one number, the second gets another.
+    assert recipe.source.patches == (
+        "r1.8/0001-moved.patch",
+        "r1.12/0003-misfit.patch",
+        "r1.12/0004-misfit-too.patch",
+    )
+    assert list(recipe.fetch.substitutes) == ["changed", "other_name"]
     assert recipe.fetch.substitutes["changed"].patches == ("r1.12/0003-misfit.patch",)
     assert "# More about the next one." in written
     assert "TF_NEED_JEMALLOC" not in written
+    assert 'no = ["TF_NEED_CUDA"]  # no reason' in written
+    assert "TF_NEED_GCP" not in written
+    # The checksum was that of the other Bazel.
+    assert (recipe.bazel.version, recipe.bazel.sha256) == ("0.17.2", {})
     states = {(pin.kind, pin.name): pin.state for pin in made.pins}
+    says = {(pin.kind, pin.name, pin.state): pin.says for pin in made.pins}
     # The small tree has none.
     assert states["tool", "./configure"] in {"look", "change"}
     assert states["patch", "r1.8/0001-moved.patch"] == "fits"
     assert states["patch", "r1.8/0002-outlived.patch"] == "look"
-    assert states["patch", "r1.12/0003-misfit.patch"] == "change"
+    for number, name in ((3, "misfit"), (4, "misfit-too")):
+        said = says["patch", f"r1.12/000{number}-{name}.patch", "change"]
+        assert said.endswith(f"invoke patch --recipe {made.path} --refresh {number}")
+    assert says["substitute", "renamed", "fits"].startswith("now other_name")
+    assert states["tool", "Bazel"] == "look"
     assert states["substitute", "gone"] == "look"
     assert states["substitute", "changed"] == "change"
     assert states["archive", "from no source on this host"] == "look"
     assert recipe.source.exclude == ("docs",)
     assert states["exclude", "core/old"] == "look"
     assert states["test", "core/gone_test.py"] == "change"
-    assert states["requirement", "six"] == "fits"
-    (redo,) = [pin.says for pin in made.pins if pin.name == "verify.requirements"]
+    assert says["requirement", "of setup.py", "fits"] == "six"
+    redo = says["requirement", "of setup.py", "change"]
+    assert redo.startswith("pinned as tensorboard==1.8.0; setup.py requires tensorboard")
     assert f"invoke pin --recipe {made.path} --verify" in redo
-    line = int(redo.split()[1])
+    line = int(redo.partition("Resolve line ")[2].split()[0])
     assert written.splitlines()[line - 1].startswith("requirements = [")
     follow_the_remedy(replace(job, recipe=recipe), tmp_path)
     assert (patches / "0003-misfit.patch").read_text("utf-8").count("by upstream") == 0
@@ -205,13 +236,13 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
 
 def follow_the_remedy(ported: RecipeJob, tmp_path: Path) -> None:
     """Merge the patch that did not fit into a tree, edit it there, and write it again."""
-    tree = patching.prepare(ported, 3)
+    tree = patching.prepare(ported, "3")
     assert patching.waiting(tree) == ["core/op.cc"]
     merged = (tree / "core/op.cc").read_text("utf-8")
     before, _, rest = merged.partition("<<<<<<< ")
     after = rest.partition(">>>>>>> the patch\n")[2]
     (tree / "core/op.cc").write_text(f"{before}line 31 is patched\n{after}", "utf-8")
-    redone = patching.refresh(ported, 3)
+    redone = patching.refresh(ported, "3")
     assert redone.path == tmp_path / "patches/r1.12/0003-misfit.patch"
     assert "line 31 by upstream" in redone.path.read_text("utf-8")
     assert "Base:" not in redone.path.read_text("utf-8")

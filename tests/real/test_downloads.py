@@ -1,18 +1,17 @@
 """A fetch of 60 files killed at 100 random moments: what was finished is never fetched again, and the rest goes on."""
 
 import hashlib
-import http.server
 import json
 import random
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.serving import QuietHandler, serving
 
 from tfwright.progress import SILENCE
 from tfwright.tools.http.downloads import WantedFile, fetch
@@ -38,7 +37,7 @@ fetch(wanted, Store(Path(sys.argv[1])), report=SILENCE.progress)
 """
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """Serves the files slowly, and notes where it was asked to begin."""
 
     protocol_version = "HTTP/1.1"
@@ -57,9 +56,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(content[begin : begin + 4_000])
                 time.sleep(0.02)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
-        """Say nothing."""
-
 
 @pytest.fixture
 def handler() -> type[Handler]:
@@ -68,13 +64,8 @@ def handler() -> type[Handler]:
 
 @pytest.fixture
 def url(handler: type[Handler]) -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # killed clients are expected
-        threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        ).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(handler) as address:
+        yield address
 
 
 def arrived(store: Store) -> dict[str, int]:

@@ -259,6 +259,15 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
         writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
 
 
+def test_an_older_cuda_than_the_release_takes_is_refused_before_the_network_is_asked(
+    tmp_path: Path,
+) -> None:
+    wish = Wish(system="Linux", gpu="3.0", cuda="10.1")
+    # Without a host file for tests, upstream's own repository would be asked.
+    with fails(RecipeError, "made for CUDA 11, and not 10.1"):
+        writing.new(wish, wanted_of("2.4"), HostFile(), tmp_path, alone)
+
+
 def test_a_downloaded_cuda_is_tried_with_the_packages_of_pip_that_hold_it() -> None:
     row = compatibility.cuda("12.8")
     assert row

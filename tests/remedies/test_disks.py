@@ -2,15 +2,13 @@
 
 import importlib.metadata
 import importlib.util
-import io
 import os
 import re
-import tarfile
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_file, make_folder
+from tests.making import find_text, make_file, make_folder, make_tar
 from tests.remedies.following import CommandLine, commands, failing
 
 from tfwright.documents.recipe import ROOT
@@ -52,12 +50,7 @@ def test_a_full_disk_gets_room_or_build_out_a_larger_one(
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
     """Return an archive with one large file."""
-    path = tmp_path / "a.tar.gz"
-    with tarfile.open(path, "w:gz") as packed:
-        member = tarfile.TarInfo("zeros")
-        member.size = 1 << 20
-        packed.addfile(member, io.BytesIO(bytes(1 << 20)))
-    return path
+    return make_tar(tmp_path / "a.tar.gz", {"zeros": bytes(1 << 20)})
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.rules.patched_tree import PatchedTree
 from tfwright.tools.git import archive, clones, mirror, program
-from tfwright.tools.git.archive import Layout, Pack
+from tfwright.tools.git.archive import Pack
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.merging import Merge
 from tfwright.tools.git.mirror import Origin, Pin
@@ -294,7 +294,7 @@ def test_the_whole_repository_is_fetched_into_a_mirror(
 ) -> None:
     if kind == "a commit":
         ref = run_git("rev-parse", "HEAD~1", cwd=upstream)
-        write = partial(archive.pack_ref, Layout("tar", "a/"), ref)
+        write = partial(archive.pack, Pack(URL, ref, "a/", form="tar"))
     else:
         blob = run_git("rev-parse", "HEAD~1:op.cc", cwd=upstream)
         write = partial(archive.write_blob, blob)
@@ -332,9 +332,7 @@ def test_a_compressor_is_installed(
     folder = make_folder(tmp_path / "bin")
     (folder / "git").symlink_to(str(shutil.which("git")))
     monkeypatch.setattr(archive, "SYSTEM_PATH", (str(folder),))
-    pack = partial(
-        archive.pack_ref, Layout("tar.gz", "a/"), "HEAD", upstream / ".git", tmp_path / "made"
-    )
+    pack = partial(archive.pack, Pack(URL, "HEAD", "a/"), upstream / ".git", tmp_path / "made")
     fault = failing(pack, SupplyError)
     (program,) = re.findall(r"Install (\w+)\.", fault.remedy)
     (folder / program).symlink_to(str(shutil.which(program)))

@@ -1,6 +1,5 @@
 """What is said of container images and engines, done to the letter."""
 
-import io
 import os
 import re
 import shlex
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_file
+from tests.making import find_text, make_file, make_tar
 from tests.remedies.following import CommandLine, add, commands, failing
 
 from tfwright.documents.host_file import Engine, HostFile
@@ -30,12 +29,7 @@ def begun(worded: Path) -> str:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return a file system in a tar file."""
-    path = tmp_path / "rootfs.tar"
-    with tarfile.open(path, "w") as archive:
-        member = tarfile.TarInfo("etc/os-release")
-        member.size = 5
-        archive.addfile(member, io.BytesIO(b"NAME="))
-    return path
+    return make_tar(tmp_path / "rootfs.tar", {"etc/os-release": "NAME="})
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_a_path_that_no_timer_can_hold_is_moved(
     def lines(path: str) -> object:
         own = replace(unit, program=(path,))
         if where == "environment":
-            own = replace(unit, environment=(("TFWRIGHT_HOST_FILE", path),))
+            own = replace(unit, environment={"TFWRIGHT_HOST_FILE": path})
         if kind == "cron":
             return timer.cron_lines(own)
         return timer.systemd(own, tmp_path)

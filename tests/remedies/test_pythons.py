@@ -139,7 +139,7 @@ def test_the_target_python_is_named_in_the_host_file(python: Path, tmp_path: Pat
     def version(interpreter: Path) -> str:
         stores, log = (tmp_path / "store",), tmp_path / "log"
         made = venv.venv(interpreter, (), stores, offline=True, log=log)
-        return venv.home_of(made).name
+        return made.parents[1].name
 
     fault = failing(lambda: version(wrong), HostError)
     table = find_text(r"host file: (\[pythons\])", fault.remedy)

@@ -11,6 +11,7 @@ import pytest
 from tests.cost.test_account import built
 from tests.cost.test_account import job as cost_job
 from tests.making import make_program
+from tests.nightly.fake import a_build
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import failing
 
@@ -20,7 +21,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, SupplyError, ToolError, WheelError
 from tfwright.nightly import builds as nightly_builds
-from tfwright.nightly.builds import KeptInputs, NightlyBuild
+from tfwright.nightly.builds import KeptInputs
 from tfwright.pipeline import cost
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.smoking import Request
@@ -116,12 +117,6 @@ def test_a_build_without_an_action_is_built_again(tmp_path: Path) -> None:
 # bisect
 
 
-def night_of(name: str, result: str, day: int = 1, **more: object) -> NightlyBuild:
-    values = {"target": "demo", "recipe": "demo", "seconds": 1.0, **more}
-    values |= {"id": name, "started": f"2026-01-0{day}T00:00:00Z"}
-    return NightlyBuild.model_validate({**values, "result": result})
-
-
 def test_a_build_whose_inputs_are_gone_gives_way_to_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +124,7 @@ def test_a_build_whose_inputs_are_gone_gives_way_to_another(
     monkeypatch.setattr(nightly_builds, "read_inputs", lambda path: kept.get(path.name))
 
     def made_from(name: str) -> object:
-        return bisecting._inputs_of(night_of(name, "built"), tmp_path)
+        return bisecting._inputs_of(a_build(id=name, result="built"), tmp_path)
 
     failing(lambda: made_from("odd"), RecipeError, "--good", "--bad")
     assert made_from("good")

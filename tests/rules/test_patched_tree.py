@@ -48,7 +48,7 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         tree: WorkTree,
         patch: Path,
         *more: Any,  # noqa: ANN401 as it takes them
-    ) -> patching.AppliedPatch:
+    ) -> list[str]:
         names.append(patch.name)
         return plain(tree, patch, *more)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import make_file
+from tests.making import Read, make_file
 from tests.remedies.following import CommandLine
 from tests.smoke.test_page import report
 
@@ -14,10 +14,10 @@ from tfwright.smoke import smoking
 
 
 def test_a_recipe_that_was_never_built_has_cost_nothing(
-    shell: CommandLine, recipe_file: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, recipe_file: Path, out: Read
 ) -> None:
     shell.succeeds(f"invoke cost --recipe {recipe_file} --json")
-    spent = json.loads(capsys.readouterr().out)
+    spent = json.loads(out())
     assert (spent["stages"], spent["slowest"]) == ([], [])
 
 
@@ -27,7 +27,7 @@ def test_a_wheel_that_fails_has_its_report_before_its_error(
     shell: CommandLine,
     make_wheel: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    out: Read,
     shown: str,
 ) -> None:
     # The venv of a real trial takes longer than all that is shown of it.
@@ -44,7 +44,7 @@ def test_a_wheel_that_fails_has_its_report_before_its_error(
     assert "fails 'cnn'" in shell.fault.what
     assert "no such symbol" in shell.fault.evidence.lines
     assert "needs a GPU" in (folder / "smoke.html").read_text("utf-8")
-    printed = capsys.readouterr().out
+    printed = out()
     if shown:
         assert json.loads(printed)["wheel"] == wheel.name
     else:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
+from tests.making import Read
 
 from tfwright.smoke import page
 from tfwright.smoke.run import TrialOutcome
@@ -39,13 +40,11 @@ def report(
     )
 
 
-def test_each_program_has_a_line_and_the_totals_come_last(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_program_has_a_line_and_the_totals_come_last(out: Read) -> None:
     for outcome in report().outcomes[1:]:
         page.show_outcome(outcome)
     page.show_report(report())
-    *lines, totals = capsys.readouterr().out.splitlines()
+    *lines, totals = out().splitlines()
     assert lines == [
         "  skipped memory             0.0 s  needs a GPU",
         "  failed  cnn                0.0 s  went well",
@@ -68,9 +67,7 @@ class Tags(HTMLParser):
         self.seen.append(tag)
 
 
-def test_the_page_holds_every_outcome_the_plot_and_the_numbers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_holds_every_outcome_the_plot_and_the_numbers(tmp_path: Path, err: Read) -> None:
     page.write_report(report(), tmp_path)
     text = (tmp_path / "smoke.html").read_text("utf-8")
     assert "2 passed, 1 skipped, 1 failed" in text
@@ -79,7 +76,7 @@ def test_the_page_holds_every_outcome_the_plot_and_the_numbers(
     assert (
         json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1]["reason"] == "needs a GPU"
     )
-    assert "smoke.html" in capsys.readouterr().err
+    assert "smoke.html" in err()
 
 
 def test_a_program_of_another_tfwright_has_no_summary(tmp_path: Path) -> None:

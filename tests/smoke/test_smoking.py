@@ -7,7 +7,7 @@ import pytest
 from tests.failing import fails
 
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import HostError, RecipeError, WheelError
+from tfwright.errors import HostError, WheelError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.run import ORDER, TrialOutcome
@@ -119,16 +119,6 @@ def test_a_release_gets_the_bounds_of_its_time(request_for: Callable[..., Reques
     assert bounds("1.8.0") == ("protobuf<3.21", "wrapt<1.15", "numpy<1.17", "gast<0.3")
     assert bounds("1.8.0", "NumPy==1.14.5") == ("protobuf<3.21", "wrapt<1.15", "gast<0.3")
     assert bounds("2.20.0") == ()
-
-
-def test_a_requirement_that_is_an_option_is_refused(request_for: Callable[..., Request]) -> None:
-    with fails(RecipeError, "--requirement"):
-        smoke.bounds_for(
-            request_for(
-                "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl",
-                requirements=("--index-url=https://example.org",),
-            )
-        )
 
 
 def statuses(outcomes: tuple[TrialOutcome, ...]) -> dict[str, str]:

@@ -99,7 +99,7 @@ def test_a_pipe_that_another_program_made_non_blocking_gets_everything() -> None
 
     reader = threading.Thread(target=read_all)
     text = b"x" * (1 << 20)
-    descriptor = streams._Descriptor(writing, streams._end)
+    descriptor = streams._Descriptor(writing)
     reader.start()
     remaining = memoryview(text)
     while remaining:

@@ -1,10 +1,12 @@
 import io
 import re
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from tests.making import Read
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
@@ -29,12 +31,14 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Screen]:
-    """Return what makes a terminal of a width, without colours."""
+    """Return what makes standard output a terminal of a width, without colours."""
 
     def make(columns: int) -> Screen:
         monkeypatch.setenv("COLUMNS", str(columns))
         monkeypatch.setenv("NO_COLOR", "1")
-        return Screen()
+        screen = Screen()
+        monkeypatch.setattr(sys, "stdout", screen)
+        return screen
 
     return make
 
@@ -44,7 +48,7 @@ Wide = Callable[[int], Screen]
 
 def shown(screen: Screen, *rows: Sequence[str], columns: Sequence[Column] = COLUMNS) -> list[str]:
     """Return the lines of a table."""
-    text.table(columns, rows or [ROW], to=screen)
+    text.table(columns, rows or [ROW])
     return screen.getvalue().splitlines()
 
 
@@ -64,10 +68,9 @@ def test_one_long_text_does_not_take_the_room_of_a_less_important_column(wide: W
     assert source in "".join(shown(wide(100), *rows))
 
 
-def test_a_column_without_a_text_is_left_out() -> None:
-    pipe = io.StringIO()
-    text.table(COLUMNS, [("demo", "", "this"), ("other", " ", "that")], to=pipe)
-    assert [row.split() for row in pipe.getvalue().splitlines()] == [
+def test_a_column_without_a_text_is_left_out(out: Read) -> None:
+    text.table(COLUMNS, [("demo", "", "this"), ("other", " ", "that")])
+    assert [row.split() for row in out().splitlines()] == [
         ["name", "detail"],
         ["demo", "this"],
         ["other", "that"],
@@ -98,7 +101,7 @@ def test_a_sentence_goes_on_below_and_keeps_its_colours(monkeypatch: pytest.Monk
     assert screen.getvalue().startswith("  \x1b[32mkept ")
 
 
-@pytest.mark.parametrize("columns", ["20", "41", "60"])
+@pytest.mark.parametrize("columns", [20, 41, 60])
 @pytest.mark.parametrize(
     "words",
     [
@@ -109,32 +112,28 @@ def test_a_sentence_goes_on_below_and_keeps_its_colours(monkeypatch: pytest.Monk
     ],
 )
 def test_no_character_of_a_broken_line_is_lost(
-    words: tuple[str, ...], columns: str, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], columns: int, wide: Wide
 ) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    pipe = io.StringIO()
-    text.line(*words, to=pipe)
-    assert pipe.getvalue().split() == "".join(words).split()
+    screen = wide(columns)
+    text.line(*words)
+    assert screen.getvalue().split() == "".join(words).split()
 
 
-def test_a_line_that_must_stay_whole_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "20")
-    pipe = io.StringIO()
-    text.line("  resume: invoke build --offline", whole=True, to=pipe)
-    assert pipe.getvalue() == "  resume: invoke build --offline\n"
+def test_a_line_that_must_stay_whole_is_not_broken(wide: Wide) -> None:
+    screen = wide(20)
+    text.line("  resume: invoke build --offline", whole=True)
+    assert screen.getvalue() == "  resume: invoke build --offline\n"
 
 
-@pytest.mark.parametrize("columns", ["20", "33", "60"])
-def test_a_command_on_several_lines_is_still_the_same_command(
-    columns: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
+@pytest.mark.parametrize("columns", [20, 33, 60])
+def test_a_command_on_several_lines_is_still_the_same_command(columns: int, wide: Wide) -> None:
+    screen = wide(columns)
     words = ["git", "--work-tree=/a b/c", "apply", "it's", "--cached", "x" * 30]
-    pipe = io.StringIO()
-    text.command("  ", words, to=pipe)
+    text.command("  ", words)
+    shown = screen.getvalue()
     # As a shell joins them.
-    assert shlex.split(pipe.getvalue().replace("\\\n", "")) == words
-    assert pipe.getvalue().count("\n") > 1
+    assert shlex.split(shown.replace("\\\n", "")) == words
+    assert shown.count("\n") > 1
 
 
 @pytest.mark.parametrize(
@@ -153,12 +152,11 @@ def test_a_command_on_several_lines_is_still_the_same_command(
     ],
 )
 def test_a_paragraph_keeps_its_indent_where_its_words_fit(
-    label: str, content: str, indent: int, printed: str, monkeypatch: pytest.MonkeyPatch
+    label: str, content: str, indent: int, printed: str, wide: Wide
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    pipe = io.StringIO()
-    text.paragraph(label, content, indent=indent, to=pipe)
-    assert pipe.getvalue() == printed
+    screen = wide(40)
+    text.paragraph(label, content, indent=indent)
+    assert screen.getvalue() == printed
 
 
 def test_a_path_is_cut_in_its_middle(wide: Wide) -> None:
@@ -166,21 +164,15 @@ def test_a_path_is_cut_in_its_middle(wide: Wide) -> None:
     assert re.fullmatch(r"demo  /a/.*….*/file\.so  this .*", row)
 
 
-def test_a_pipe_gets_the_whole_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    pipe = io.StringIO()
-    text.table(COLUMNS, [ROW], to=pipe)
-    assert pipe.getvalue().splitlines()[1] == "  ".join(ROW)
+def test_a_pipe_gets_the_whole_table(out: Read) -> None:
+    text.table(COLUMNS, [ROW])
+    assert out().splitlines()[1] == "  ".join(ROW)
 
 
-def test_one_long_text_does_not_push_a_column_of_a_piped_table_aside(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    pipe, long = io.StringIO(), "x" * 300
-    rows = [("first", "one", "last"), ("second", long, "last")]
-    text.table([text.Column(""), text.Column(""), text.Column("")], rows, to=pipe)
-    assert pipe.getvalue().splitlines() == ["first   one  last", f"second  {long}  last"]
+def test_one_long_text_does_not_push_a_column_of_a_piped_table_aside(out: Read) -> None:
+    long = "x" * 300
+    text.table([Column("")] * 3, [("first", "one", "last"), ("second", long, "last")])
+    assert out().splitlines() == ["first   one  last", f"second  {long}  last"]
 
 
 def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,10 +188,9 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
         assert plain.getvalue() == "ok\n"
 
 
-def test_what_a_stranger_wrote_cannot_command_the_terminal() -> None:
-    pipe = io.StringIO()
-    text.table((Column("", 0),), [("\x1b]52;c;aGk=\x07",)], to=pipe)
-    assert "\x1b" not in pipe.getvalue()
+def test_what_a_stranger_wrote_cannot_command_the_terminal(out: Read) -> None:
+    text.table((Column("", 0),), [("\x1b]52;c;aGk=\x07",)])
+    assert "\x1b" not in out()
 
 
 @pytest.mark.parametrize(
@@ -228,12 +219,8 @@ def test_a_width_that_is_no_number_is_not_believed(
     ],
 )
 def test_only_paths_below_the_working_directory_become_relative(
-    here: str,
-    told: str,
-    shown: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    here: str, told: str, shown: str, monkeypatch: pytest.MonkeyPatch, err: Read
 ) -> None:
     monkeypatch.setattr(Path, "cwd", lambda: Path(here))
     text.tell(told)
-    assert capsys.readouterr().err == f"{shown}\n"
+    assert err() == f"{shown}\n"

@@ -20,11 +20,12 @@ from tests.making import make_file
 from tfwright.configure import answers
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import HostTable, Recipe
+from tfwright.documents.release import Release
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda, probes
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import RecipeJob
-from tfwright.progress import Silence
+from tfwright.progress import Listener
 from tfwright.toolkit import nvcc, sources, tree
 from tfwright.toolkit import providing as toolkit
 from tfwright.toolkit.providing import KINDS, Download, Installer
@@ -45,10 +46,8 @@ def tar(tree: Tree, mode: str = "w:gz") -> bytes:
     # mypy knows the modes as literals only.
     with tarfile.open(fileobj=buffer, mode=mode) as packed:  # type: ignore[call-overload]
         for name, content in tree.items():
-            header, data = (
-                tarfile.TarInfo(name),
-                content.encode() if isinstance(content, str) else content,
-            )
+            header = tarfile.TarInfo(name)
+            data = content.encode() if isinstance(content, str) else content
             if data.startswith(b"->"):
                 header.type, header.linkname = tarfile.SYMTYPE, data[2:].decode()
                 packed.addfile(header)
@@ -138,10 +137,9 @@ CUDNNS = {
             "nvidia/cudnn/include/cudnn_version.h": CUDNN_H,
             "nvidia/cudnn/lib/libcudnn.so.7": "",
             f"{CUDNN_INFO}/License.txt": "x",
-            f"{CUDNN_INFO}/METADATA": (
-                "Metadata-Version: 2.1\nName: nvidia-cudnn-cu10\nVersion: 7.6.5.32\n"
-            ),
-            f"{CUDNN_INFO}/WHEEL": ("Wheel-Version: 1.0\nTag: py3-none-manylinux1_x86_64\n"),
+            f"{CUDNN_INFO}/METADATA": "Metadata-Version: 2.1\nName: nvidia-cudnn-cu10\n"
+            "Version: 7.6.5.32\n",
+            f"{CUDNN_INFO}/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-manylinux1_x86_64\n",
         }
     ),
     "macOS": tar({"cuda/include/cudnn.h": CUDNN_H, "cuda/lib/libcudnn.7.dylib": ""}),
@@ -151,9 +149,9 @@ CUDNNS = {
 @pytest.fixture
 def job(job: RecipeJob) -> RecipeJob:
     """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
-    values = {**job.recipe.model_dump(), "configure": {"answers": {"TF_NEED_CUDA": True}}}
     host = HostTable(system="any", machine="any", python="any", cuda="10.1", cudnn="7.6")
-    return replace(job, recipe=Recipe.model_validate({**values, "host": host.model_dump()}))
+    configure = job.recipe.configure.changed(answers={"TF_NEED_CUDA": True})
+    return replace(job, recipe=job.recipe.changed(configure=configure, host=host))
 
 
 def installer(job: RecipeJob, *, accepted: bool = True) -> Installer:
@@ -208,29 +206,19 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
     assert [cuda.toolkit(job.recipe, found), cuda.cudnn(job.recipe, found)] == places
     given = answers.complete(job.recipe, found, {})
     assert [given["CUDA_TOOLKIT_PATH"], given["CUDNN_INSTALL_PATH"]] == list(map(str, places))
-    elsewhere = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
+    elsewhere = job.host_file.changed(cuda=Path("/opt/cuda"))
     assert elsewhere.of(job.recipe).cuda == Path("/opt/cuda")
 
 
 def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: RecipeJob) -> None:
-    values = {
-        **job.recipe.model_dump(),
-        "configure": {
-            "answers": {"TF_NEED_CUDA": True, "TF_CUDA_PATHS": "/usr/local/cuda-10.1,/usr"}
-        },
-    }
-    recipe = Recipe.model_validate(
-        {**values, "source": {**job.recipe.source.model_dump(), "release": "1.14"}}
-    )
-    named = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
-    assert (
-        answers.complete(recipe, named, {})["TF_CUDA_PATHS"]
-        == "/opt/cuda,/usr/local/cuda-10.1,/usr"
-    )
-    assert (
-        answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))["TF_CUDA_PATHS"]
-        == "/usr/local/cuda-10.1,/usr"
-    )
+    own = "/usr/local/cuda-10.1,/usr"
+    configure = job.recipe.configure.changed(answers={"TF_NEED_CUDA": True, "TF_CUDA_PATHS": own})
+    source = job.recipe.source.changed(release=Release(1, 14))
+    recipe = job.recipe.changed(configure=configure, source=source)
+    named = job.host_file.changed(cuda=Path("/opt/cuda"))
+    assert answers.complete(recipe, named, {})["TF_CUDA_PATHS"] == f"/opt/cuda,{own}"
+    found = answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))
+    assert found["TF_CUDA_PATHS"] == own
 
 
 def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_shown(
@@ -244,7 +232,6 @@ def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_sh
     shown = job.host_file.build_out / "toolkits/cuda-10.1-cudnn-7.6-licences/builds/EULA.txt"
     assert str(shown) in caught.value.what
     assert shown.read_text("utf-8") == "be good"
-    assert "--licence-accepted" in caught.value.remedy
     assert [path.name for path in shown.parents[2].iterdir()] == ["cuda-10.1-cudnn-7.6-licences"]
 
 
@@ -268,14 +255,8 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(
     job: RecipeJob, tmp_path: Path
 ) -> None:
     content = CUDNNS["7, Linux"]
-    pinned = {
-        **job.recipe.model_dump(),
-        "host": {
-            **job.recipe.host.model_dump(),
-            "sha256": {"cudnn": hashlib.sha256(content).hexdigest()},
-        },
-    }
-    with_pin = replace(job, recipe=Recipe.model_validate(pinned))
+    host = job.recipe.host.changed(sha256={"cudnn": hashlib.sha256(content).hexdigest()})
+    with_pin = replace(job, recipe=job.recipe.changed(host=host))
     assert install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version == "7.6.5"
     with fails(SupplyError, hashlib.sha256(content).hexdigest()):
         install(with_pin, tmp_path, "cudnn", CUDNNS["wheel"], sha256="")
@@ -312,9 +293,8 @@ def test_another_archive_takes_the_place_of_the_one_before(job: RecipeJob, tmp_p
 
 
 def test_a_recipe_without_cuda_needs_no_toolkit(job: RecipeJob, tmp_path: Path) -> None:
-    bare = replace(
-        job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")})
-    )
+    host = HostTable(system="any", python="any")
+    bare = replace(job, recipe=job.recipe.changed(host=host))
     with fails(RecipeError, "small", "[host] cuda"):
         install(bare, tmp_path, "cuda", CUDAS["macOS"])
     with fails(RecipeError, "small"):
@@ -338,48 +318,57 @@ def dropped(
     """Put a package into the drop folder; return the job that looks there, and the pin."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_bytes(content)
-    host_file = job.host_file.model_copy(update={"drop": folder})
-    found = replace(job, host_file=host_file, offline=True)
+    found = replace(job, host_file=job.host_file.changed(drop=folder), offline=True)
     return found, {name: hashlib.sha256(content).hexdigest()}
 
 
 CUDNN_WHEEL = "nvidia_cudnn_cu10-7.6.5.32-py3-none-manylinux1_x86_64.whl"
 
 
+CUDNN_PIN = {CUDNN_WHEEL: hashlib.sha256(CUDNNS["wheel"]).hexdigest()}
+
+
+@pytest.fixture
+def offline(job: RecipeJob, tmp_path: Path) -> RecipeJob:
+    """Return the job with the wheel of cuDNN in the drop folder, and no network."""
+    return dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])[0]
+
+
+@pytest.fixture
+def with_wheel(offline: RecipeJob) -> RecipeJob:
+    """Return that job for a recipe that pins the wheel."""
+    return pinned(offline, cudnn={"wheels": CUDNN_PIN})
+
+
 def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
-    job: RecipeJob, tmp_path: Path
+    offline: RecipeJob,
 ) -> None:
-    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
+    job = pinned(offline, cudnn={"licence": "https://example.com/sla", "wheels": CUDNN_PIN})
     (provided,) = installer(job).provide([])
     assert (provided.title, provided.part.version) == ("cuDNN", "7.6.5")
-    assert provided.part.sources == pin
+    assert provided.part.sources == CUDNN_PIN
     assert job.host_file.of(job.recipe).cudnn == provided.root
 
 
-def test_a_part_that_is_there_already_is_left_alone(job: RecipeJob, tmp_path: Path) -> None:
-    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    job = pinned(job, cudnn={"wheels": pin})
-    (first,) = installer(job, accepted=False).provide([])
+def test_a_part_that_is_there_already_is_left_alone(with_wheel: RecipeJob) -> None:
+    (first,) = installer(with_wheel, accepted=False).provide([])
     stamp = (first.root / tree.RECORD).stat().st_mtime_ns
-    (second,) = installer(job, accepted=False).provide([])
+    (second,) = installer(with_wheel, accepted=False).provide([])
     assert second == first
     assert (first.root / tree.RECORD).stat().st_mtime_ns == stamp
 
 
 def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
-    job: RecipeJob, tmp_path: Path
+    with_wheel: RecipeJob,
 ) -> None:
-    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    job = pinned(job, cudnn={"wheels": pin})
-    (first,) = installer(job, accepted=False).provide([])
-    recipe = job.recipe.name
+    (first,) = installer(with_wheel, accepted=False).provide([])
+    recipe = with_wheel.recipe.name
     path = next(name for name in first.part.files if not (first.root / name).is_symlink())
     (first.root / path).chmod(0o644)
     (first.root / path).write_bytes(b"changed")
     with fails(SupplyError, "--recipe", recipe):
         tree.insist(first.root, recipe)
-    list(installer(job, accepted=False).provide([]))
+    list(installer(with_wheel, accepted=False).provide([]))
     tree.insist(first.root, recipe)
 
 
@@ -402,14 +391,13 @@ def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same
 
 
 def test_the_licence_in_a_pinned_package_and_those_of_other_parts_are_named_before_it_is_used(
-    job: RecipeJob, tmp_path: Path
+    offline: RecipeJob,
 ) -> None:
-    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    host = job.recipe.host.model_copy(update={"tensorrt": "7.0"})
+    host = offline.recipe.host.changed(tensorrt="7.0")
     job = pinned(
-        replace(job, recipe=job.recipe.model_copy(update={"host": host})),
-        cudnn={"licence": "https://example.com/sla", "wheels": pin},
-        tensorrt={"licence": "https://example.com/other", "wheels": pin},
+        replace(offline, recipe=offline.recipe.changed(host=host)),
+        cudnn={"licence": "https://example.com/sla", "wheels": CUDNN_PIN},
+        tensorrt={"licence": "https://example.com/other", "wheels": CUDNN_PIN},
     )
     with fails(HostError, "/License.txt", "https://example.com/sla, https://example.com/other"):
         list(installer(job, accepted=False).provide([]))
@@ -437,20 +425,17 @@ def test_a_part_without_a_version_in_host_is_refused(job: RecipeJob) -> None:
 
 
 def test_a_lock_refuses_other_packages_than_it_was_written_for(
-    job: RecipeJob, tmp_path: Path
+    with_wheel: RecipeJob, tmp_path: Path
 ) -> None:
-    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    job = pinned(job, cudnn={"wheels": pin})
     package = LockedPackage(part="cudnn", name=CUDNN_WHEEL, sha256="1" * 64)
     written = Lock(
         tensorflow=Tensorflow(commit="0" * 40, tree="0" * 40),
         bazel=LockedBazel(version="0.26.1"),
         toolkit=(package,),
     )
-    path = tmp_path / "small.lock"
-    files.write(path, lock.write(written))
+    path = make_file(tmp_path / "small.lock", lock.write(written))
     with fails(SupplyError, CUDNN_WHEEL):
-        list(installer(replace(job, locked=path)).provide([]))
+        list(installer(replace(with_wheel, locked=path)).provide([]))
 
 
 def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
@@ -471,11 +456,9 @@ def test_the_cuda_of_an_image_is_known_by_the_image(job: RecipeJob, tmp_path: Pa
     image = {"name": "mine", "digest": f"sha256:{'1' * 64}"}
 
     def digest(**host: object) -> str:
-        recipe = job.recipe.model_copy(
-            update={
-                "configure": table.model_copy(update={"answers": answers}),
-                "host": HostTable.model_validate({**job.recipe.host.model_dump(), **host}),
-            }
+        recipe = job.recipe.changed(
+            configure=table.changed(answers=answers),
+            host=HostTable.model_validate({**job.recipe.host.model_dump(), **host}),
         )
         here, python = probes.here(), Path(sys.executable)
         return host_facts.facts(recipe, job.host_file, here, python).toolkit
@@ -510,11 +493,12 @@ def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
     assert found == ["LICENSE", "bin/nvcc", "include/cuda.h", "lib64/libcudart.so.10.1"]
 
 
-def test_ways_are_tried_in_the_order_that_the_recipe_states(job: RecipeJob, tmp_path: Path) -> None:
-    job, archive = dropped(job, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"])
-    job, wheel_pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+def test_ways_are_tried_in_the_order_that_the_recipe_states(
+    offline: RecipeJob, tmp_path: Path
+) -> None:
+    job, archive = dropped(offline, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"])
     archives = {f"https://example.com/{name}": pin for name, pin in archive.items()}
-    ways = {"wheels": wheel_pin, "archives": archives}
+    ways = {"wheels": CUDNN_PIN, "archives": archives}
     (first,) = installer(pinned(job, cudnn=ways)).provide([])
     turned = pinned(job, cudnn={**ways, "order": ["archives", "wheels"]})
     files.remove(first.root)
@@ -522,36 +506,21 @@ def test_ways_are_tried_in_the_order_that_the_recipe_states(job: RecipeJob, tmp_
     assert [first.part.way, second.part.way] == ["wheels", "archives"]
 
 
-def test_files_that_the_recipe_does_not_pin_are_refused(job: RecipeJob, tmp_path: Path) -> None:
-    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    wanting = pinned(job, cudnn={"wheels": pin, "tree": "0" * 64})
+def test_files_that_the_recipe_does_not_pin_are_refused(offline: RecipeJob) -> None:
+    wanting = pinned(offline, cudnn={"wheels": CUDNN_PIN, "tree": "0" * 64})
     with fails(RecipeError, "cuDNN", "[toolkit.cudnn.differs] wheels"):
         list(installer(wanting).provide([]))
     assert wanting.host_file.of(wanting.recipe).cudnn is None
 
 
-class Notes(Silence):
-    """A listener that keeps what it is to show."""
-
-    def __init__(self) -> None:
-        self.shown: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.shown.append(text)
-
-
-def test_a_stated_difference_is_shown_and_accepted(job: RecipeJob, tmp_path: Path) -> None:
-    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
-    listener = Notes()
-    job = replace(
-        pinned(
-            job, cudnn={"wheels": pin, "tree": "0" * 64, "differs": {"wheels": "no static library"}}
-        ),
-        listener=listener,
-    )
-    (provided,) = installer(job).provide([])
+def test_a_stated_difference_is_shown_and_accepted(
+    offline: RecipeJob, listener: Listener, notes: list[str]
+) -> None:
+    differs = {"wheels": "no static library"}
+    job = pinned(offline, cudnn={"wheels": CUDNN_PIN, "tree": "0" * 64, "differs": differs})
+    (provided,) = installer(replace(job, listener=listener)).provide([])
     assert provided.part.version == "7.6.5"
-    assert "cuDNN from wheels: no static library" in listener.shown
+    assert "cuDNN from wheels: no static library" in notes
 
 
 @pytest.mark.medium
@@ -560,40 +529,42 @@ def test_a_stated_difference_is_shown_and_accepted(job: RecipeJob, tmp_path: Pat
     reason="pip takes no wheel of another system",
 )
 def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
-    job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listener: Listener,
+    notes: list[str],
 ) -> None:
     make_file(tmp_path / CUDNN_WHEEL, CUDNNS["wheel"])
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    pin = {CUDNN_WHEEL: hashlib.sha256(CUDNNS["wheel"]).hexdigest()}
-    listener = Notes()
-    job = replace(pinned(job, cudnn={"wheels": pin}), listener=listener)
+    job = replace(pinned(job, cudnn={"wheels": CUDNN_PIN}), listener=listener)
     for _ in range(2):
         list(installer(job).provide([]))
     # Nothing the second time, when the part is in place.
-    assert listener.shown == [f"Downloading {CUDNN_WHEEL} (wheels)", "Unpacking cuDNN 7.6"]
+    assert notes == [f"Downloading {CUDNN_WHEEL} (wheels)", "Unpacking cuDNN 7.6"]
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_of_archives_whose_server_is_gone_it_is_said_why(job: RecipeJob) -> None:
-    listener = Notes()
+def test_of_archives_whose_server_is_gone_it_is_said_why(
+    job: RecipeJob, listener: Listener, notes: list[str]
+) -> None:
     gone = {f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64 for number in "12"}
     job = replace(pinned(job, cudnn={"archives": gone}), listener=listener)
     with fails(SupplyError, "cuDNN 7.6") as caught:
         list(installer(job).provide([]))
-    assert listener.shown == ["Downloading 2 files (archives)"]
+    assert notes == ["Downloading 2 files (archives)"]
     (line,) = caught.value.evidence.lines
-    assert line.startswith(
-        "archives: the download failed: https://nowhere.invalid/cudnn-1.tar.xz: "
-    )
+    first = "https://nowhere.invalid/cudnn-1.tar.xz"
+    assert line.startswith(f"archives: the download failed: {first}: ")
 
 
 def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
     job: RecipeJob, tmp_path: Path
 ) -> None:
     installed = tmp_path / "cuda-10.1"
-    for name, content in {"include/cuda.h": CUDA_H, "bin/nvcc": ""}.items():
-        files.write(installed / name, content)
+    make_file(installed / "include/cuda.h", CUDA_H)
+    make_file(installed / "bin/nvcc", "")
     (tmp_path / "cuda").symlink_to("cuda-10.1")
     given = toolkit.downloaded({"cuda": (str(tmp_path / "cuda"), "")})
     (provided,) = installer(job, accepted=False).provide(given)

@@ -2,13 +2,12 @@
 
 import io
 import os
-import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder, make_program
+from tests.making import make_folder, make_program, make_tar
 
 from tfwright.errors import SupplyError
 from tfwright.tools import registry
@@ -17,12 +16,7 @@ from tfwright.tools.registry import RegistryPackage
 
 def package(path: Path) -> Path:
     """Make a package of npm's form with one archive in it."""
-    with tarfile.open(path, "w:gz") as packed:
-        for name, content in {"package/deps/a.tar.gz": b"bytes", "../evil": b"evil"}.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            packed.addfile(info, io.BytesIO(content))
-    return path
+    return make_tar(path, {"package/deps/a.tar.gz": "bytes", "../evil": "evil"})
 
 
 @pytest.fixture
@@ -61,7 +55,9 @@ def test_anything_else_is_refused(url: str) -> None:
 def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
     clients: Path, tmp_path: Path
 ) -> None:
-    program(clients / "npm", f'[ "$2" = --ignore-scripts ] && cp {package(tmp_path / "p")} x.tgz')
+    program(
+        clients / "npm", f'[ "$2" = --ignore-scripts ] && cp {package(tmp_path / "p.tgz")} x.tgz'
+    )
     wanted = RegistryPackage("npm", "a", "1")
     registry.extract(wanted, "package/deps/a.tar.gz", tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == b"bytes"
@@ -71,7 +67,7 @@ def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "a zip"])
 def test_a_damaged_package_is_called_so(clients: Path, tmp_path: Path, damage: str) -> None:
-    content = bytearray(package(tmp_path / "p").read_bytes())
+    content = bytearray(package(tmp_path / "p.tgz").read_bytes())
     if damage == "cut":
         del content[len(content) // 2 :]
     elif damage == "flipped":
@@ -85,12 +81,6 @@ def test_a_damaged_package_is_called_so(clients: Path, tmp_path: Path, damage: s
     program(clients / "npm", f"cp {tmp_path}/damaged x.tgz")
     with fails(SupplyError, "npm package a 1"):
         registry.extract(RegistryPackage("npm", "a", "1"), "package/deps/a.tar.gz", tmp_path / "t")
-
-
-def test_a_client_that_fails_is_quoted(clients: Path, tmp_path: Path) -> None:
-    program(clients / "npm", "echo npm error code E404; exit 1")
-    with fails(SupplyError, "npm error code E404"):
-        registry.extract(RegistryPackage("npm", "a", "1"), "b", tmp_path / "target")
 
 
 @pytest.mark.usefixtures("anywhere")
@@ -116,15 +106,25 @@ def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_ow
     assert "mirror.example" in (tmp_path / "asked").read_text("utf-8")
 
 
-def test_what_npm_says_behind_its_code_is_quoted_and_its_stack_is_not(
-    clients: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (("npm error code E404",), "npm error code E404"),
+        # Its own code and its stack say nothing.
+        (
+            (
+                "npm error     at onSocketNT (node:904:5)",
+                "npm error code ERR_INVALID_URL",
+                "npm error Invalid URL",
+            ),
+            "npm error code ERR_INVALID_URL; npm error Invalid URL",
+        ),
+    ],
+)
+def test_a_client_that_fails_is_quoted(
+    clients: Path, tmp_path: Path, said: tuple[str, ...], shown: str
 ) -> None:
-    said = [
-        "npm error     at onSocketNT (node:904:5)",
-        "npm error code ERR_INVALID_URL",
-        "npm error Invalid URL",
-    ]
     lines = "; ".join(f"echo '{line}'" for line in said)
     program(clients / "npm", f"{lines}; exit 1")
-    with fails(SupplyError, "npm error code ERR_INVALID_URL; npm error Invalid URL"):
+    with fails(SupplyError, shown):
         registry.extract(RegistryPackage("npm", "a", "1"), "b", tmp_path / "target")

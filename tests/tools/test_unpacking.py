@@ -1,7 +1,6 @@
 """Foreign archives, real ones: what is unpacked, and what is refused."""
 
 import io
-import lzma
 import shutil
 import subprocess
 import tarfile
@@ -219,25 +218,11 @@ def ar(members: dict[str, bytes]) -> bytes:
     return made
 
 
-def packaged(files: dict[str, bytes], link: tuple[str, str] | None = None) -> bytes:
-    """Return the data.tar.xz of a Debian package."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:xz") as tar:
-        for name, content in files.items():
-            header = tarfile.TarInfo(name)
-            header.size = len(content)
-            tar.addfile(header, io.BytesIO(content))
-        if link:
-            header = tarfile.TarInfo(link[0])
-            header.type, header.linkname = tarfile.SYMTYPE, link[1]
-            tar.addfile(header)
-    return buffer.getvalue()
-
-
 def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_host(
     tmp_path: Path, into: Path
 ) -> None:
-    data = packaged({"./usr/bin/nvcc": b"x"}, ("./usr/bin/nvcc.profile", "/etc/nvcc.profile"))
+    profile = link("./usr/bin/nvcc.profile", "/etc/nvcc.profile")
+    data = tarred(tmp_path / "a", "w:xz", ("./usr/bin/nvcc", b"x"), profile).read_bytes()
     members = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": data}
     archive = make_file(tmp_path / "cuda.deb", ar(members))
     unpacking.unpack(archive, into)
@@ -246,7 +231,7 @@ def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_hos
 
 
 def test_a_debian_package_that_zstd_compressed_is_unpacked(tmp_path: Path, into: Path) -> None:
-    plain = lzma.decompress(packaged({"./usr/bin/nvcc": b"x" * 100_000}))
+    plain = tarred(tmp_path / "a", "w", ("./usr/bin/nvcc", b"x" * 100_000)).read_bytes()
     data = zstandard.ZstdCompressor().compress(plain)
     archive = make_file(
         tmp_path / "cuda.deb", ar({"debian-binary": b"2.0\n", "data.tar.zst": data})

@@ -1,12 +1,11 @@
 """The link-rot report, against a server that has some files, other ones, and none."""
 
 import hashlib
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import HostFile
 from tfwright.progress import SILENCE
@@ -20,7 +19,7 @@ FILES = {"/good.zip": CONTENT, "/other.zip": b"another archive", "/same-size.zip
 NO_HEAD = "/no-head.zip"
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """Has a few files, and one for which it refuses HEAD."""
 
     def do_HEAD(self) -> None:
@@ -39,16 +38,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content or b"")))
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(Handler) as address:
+        yield address
 
 
 def states(

@@ -7,7 +7,6 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.tools import files, trees
 from tfwright.tools.git import transport
-from tfwright.tools.git.archive import Pack, SourceArchive, pack, regenerate
+from tfwright.tools.git.archive import Pack, pack
 from tfwright.vault import origins, shortage
 from tfwright.vault.origins import (
     DROP,
@@ -67,6 +66,12 @@ def mirror(tmp_path: Path) -> Path:
     return work / ".git"
 
 
+def lose(repository: Path, name: str) -> None:
+    """Remove the content of a file from a repository."""
+    blob = run_git("rev-parse", f"HEAD:{name}", cwd=repository)
+    (repository / "objects" / blob[:2] / blob[2:]).unlink()
+
+
 def obtain(
     wanted: WantedArchive, store: Store, host_file: HostFile, *, offline: bool = False
 ) -> Supply:
@@ -98,54 +103,39 @@ def test_the_host_file_puts_another_beginning_before_the_rest_of_a_url(
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
     wanted = WantedArchive("a", digest(b"archive"), (f"{NOWHERE}/a.tar.gz",))
-    assert obtain(wanted, store, HostFile(downloads={f"{NOWHERE}/": f"{address}"})).ways == {
-        wanted.sha256: MIRROR
-    }
+    host_file = HostFile(downloads={f"{NOWHERE}/": address})
+    assert obtain(wanted, store, host_file).ways == {wanted.sha256: MIRROR}
 
 
 def test_an_archive_of_github_is_made_again_from_a_mirror_and_no_network_is_needed(
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     made = tmp_path / "made"
-    regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, made)
+    pack(Pack("r", "v1.0", "r-1.0/"), mirror, made)
     wanted = WantedArchive("r", files.sha256(made), ("https://github.com/o/r/archive/v1.0.tar.gz",))
-    host_file = HostFile(
-        mirrors={
-            "https://github.com/{owner}/{name}.git": f"{tmp_path}/mirrors/{{owner}}/{{name}}/.git"
-        }
-    )
+    places = f"{tmp_path}/mirrors/{{owner}}/{{name}}/.git"
+    host_file = HostFile(mirrors={"https://github.com/{owner}/{name}.git": places})
     assert obtain(wanted, store, host_file, offline=True).ways == {wanted.sha256: GIT}
 
 
 def test_a_packed_commit_has_the_same_bytes_again_without_the_files_that_were_left_out(
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
-    commit = subprocess.run(
-        ["git", "-C", mirror, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
-    ).stdout.strip()
-    wanted = Pack("https://example.org/r.git", commit, "r-1.0/", ("test.txt",))
+    head = run_git("rev-parse", "HEAD", cwd=mirror)
+    wanted = Pack("https://example.org/r.git", head, "r-1.0/", ("test.txt",))
     pack(wanted, mirror, tmp_path / "made")
     file = WantedArchive("r", files.sha256(tmp_path / "made"), (), pack=wanted)
-    assert obtain(
-        file, store, HostFile(mirrors={wanted.repository: str(mirror)}), offline=True
-    ).ways == {file.sha256: PACKED}
-    listed = subprocess.run(
-        ["tar", "--list", "--gzip", "--file", store.path(file.sha256)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    assert listed.split() == ["r-1.0/", "r-1.0/file.txt"]
+    host_file = HostFile(mirrors={wanted.repository: str(mirror)})
+    assert obtain(file, store, host_file, offline=True).ways == {file.sha256: PACKED}
+    with tarfile.open(store.path(file.sha256)) as packed:
+        assert packed.getnames() == ["r-1.0", "r-1.0/file.txt"]
 
 
 def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(
     mirror: Path, tmp_path: Path
 ) -> None:
-    pack(
-        Pack("https://example.org/r.git", "v1.0", "r-1.0/", ("test.txt",), zipped=True),
-        mirror,
-        tmp_path / "made",
-    )
+    wanted = Pack("r", "v1.0", "r-1.0/", ("test.txt",), "zip", stored=True)
+    pack(wanted, mirror, tmp_path / "made")
     with zipfile.ZipFile(tmp_path / "made") as made:
         assert [(member.filename, member.compress_type) for member in made.infolist()] == [
             ("r-1.0/", zipfile.ZIP_STORED),
@@ -156,15 +146,9 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(
 def test_a_mirror_that_lacks_a_left_out_file_can_still_be_packed(
     mirror: Path, tmp_path: Path
 ) -> None:
-    blob = subprocess.run(
-        ["git", "-C", mirror, "rev-parse", "HEAD:test.txt"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    (mirror / "objects" / blob[:2] / blob[2:]).unlink()
+    lose(mirror, "test.txt")
     pack(Pack("r", "v1.0", "r/", ("test.txt",)), mirror, tmp_path / "made")
-    with fails(SupplyError, "v1.0", "test.txt"):
+    with fails(SupplyError, "test.txt"):
         pack(Pack("r", "v1.0", "r/"), mirror, tmp_path / "made")
 
 
@@ -230,12 +214,8 @@ def test_what_was_not_found_leaves_no_directory_behind(
 def test_offline_no_server_is_asked(store: Store, served: tuple[str, Path]) -> None:
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
-    (lacking,) = obtain(
-        WantedArchive("a", digest(b"archive"), (f"{address}a.tar.gz",)),
-        store,
-        HostFile(),
-        offline=True,
-    ).missing
+    wanted = WantedArchive("a", digest(b"archive"), (f"{address}a.tar.gz",))
+    (lacking,) = obtain(wanted, store, HostFile(), offline=True).missing
     assert lacking.attempts == ()
 
 
@@ -301,8 +281,7 @@ def test_what_a_mirror_has_of_a_pinned_archive_is_a_substitute_to_copy(
     store: Store, tmp_path: Path
 ) -> None:
     made = commit(tmp_path / "upstream", {"kept.txt": "kept\n", "large.bin": "large\n"})
-    blob = run_git("rev-parse", "HEAD:large.bin", cwd=tmp_path / "upstream")
-    (tmp_path / "upstream/.git/objects" / blob[:2] / blob[2:]).unlink()
+    lose(tmp_path / "upstream/.git", "large.bin")
     url = "https://github.com/o/r"
     host_file = HostFile(mirrors={f"{url}.git": str(tmp_path / "upstream/.git")})
     wanted = WantedArchive("a.b", "1" * 64, (f"{url}/archive/{made}.tar.gz",))
@@ -357,30 +336,13 @@ def test_a_blob_that_a_repository_lacks_is_said_to_be_missing(store: Store, mirr
     assert "has no file with the id 000" in supply.missing[0].attempts[0].why
 
 
-def test_another_forges_archive_is_made_of_a_tag(
-    store: Store, mirror: Path, tmp_path: Path
-) -> None:
-    made = tmp_path / "made.tar.gz"
-    packed = subprocess.run(
-        ["git", f"--git-dir={mirror}", "archive", "--prefix=r-v1.0/", "v1.0"],
-        check=True,
-        capture_output=True,
-    ).stdout
-    made.write_bytes(
-        subprocess.run(["gzip", "-n"], input=packed, check=True, capture_output=True).stdout
-    )
-    wanted = WantedArchive("a", files.sha256(made), (f"{NOWHERE}/o/r/-/archive/v1.0.tar.gz",))
-    supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r-v1.0")
-    assert supply.ways == {wanted.sha256: RECIPE}
-
-
 def test_another_repository_can_give_a_forges_archive(
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     url = "https://github.com/o/r/archive/v1.0.tar.gz"
-    source = SourceArchive.of(url)
+    source = Pack.of(url)
     assert source is not None
-    regenerate(source, mirror, tmp_path / "made")
+    pack(source, mirror, tmp_path / "made")
     wanted = WantedArchive("a", files.sha256(tmp_path / "made"), (url,))
     table = FetchTable.model_validate(
         {"sources": [{"sha256": wanted.sha256, "git": mirror.parent.as_uri()}]}
@@ -396,8 +358,7 @@ def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
 ) -> None:
     head = run_git("rev-parse", "HEAD", cwd=mirror)
     for name in ("file.txt", "test.txt"):
-        blob = run_git("rev-parse", f"HEAD:{name}", cwd=mirror)
-        (mirror / "objects" / blob[:2] / blob[2:]).unlink()
+        lose(mirror, name)
     wanted = Pack("https://example.org/r.git", head, "r/", ())
     with fails(SupplyError, "file.txt, test.txt", 'exclude = ["file.txt", "test.txt"]'):
         pack(wanted, mirror, tmp_path / "packed")
@@ -413,6 +374,7 @@ def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(
 
 
 FORGES = {
+    "a tar file": ("tar.gz", "git archive --prefix=r/ v1.0 | gzip -n"),
     "a zip file": ("zip", "TZ=UTC git archive --format=zip --prefix=r/ v1.0"),
     "a zip file in California": (
         "zip",
@@ -438,9 +400,9 @@ def test_an_archive_of_a_gitlab_is_made_of_the_hosts_mirror_of_its_repository(
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     url = "https://mirror.example/gitlab.com/o/r/-/archive/v1.0/r-v1.0.tar.bz2"
-    source = SourceArchive.of(url)
+    source = Pack.of(url)
     assert source
-    regenerate(source, mirror, tmp_path / "made")
+    pack(source, mirror, tmp_path / "made")
     wanted = WantedArchive("r", files.sha256(tmp_path / "made"), (url,))
     host_file = HostFile(mirrors={"https://gitlab.com/o/r.git": str(mirror)})
     assert obtain(wanted, store, host_file, offline=True).ways == {wanted.sha256: GIT}
@@ -488,17 +450,11 @@ def test_many_files_of_one_repository_that_is_gone_ask_for_it_twice(
 
     monkeypatch.setattr(transport, "insist_on_host", insist)
     wanted = [
-        WantedArchive(
-            str(number), str(number % 10) * 64, (f"https://github.com/o/r/archive/{number}.zip",)
-        )
-        for number in range(9)
+        WantedArchive(number, number * 64, (f"https://github.com/o/r/archive/{number}.zip",))
+        for number in "012345678"
     ]
     mirrors = {"https://github.com/o/r.git": "https://gone.invalid/o/r.git"}
-    lacking = origins.obtain(
-        [replace(file, urls=(file.urls[0],)) for file in wanted],
-        store,
-        Origins(HostFile(mirrors=mirrors), store.root.parent / "git"),
-        SILENCE.progress,
-    ).missing
+    places = Origins(HostFile(mirrors=mirrors), store.root.parent / "git")
+    lacking = origins.obtain(wanted, store, places, SILENCE.progress).missing
     assert len(asked) == 2
     assert lacking[8].attempts[-1].why == "not asked again: no route"

@@ -3,15 +3,14 @@
 What a lock leaves out is not among it.
 """
 
-import io
 import json
-import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.making import make_tar
 from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
@@ -33,39 +32,41 @@ from tfwright.vault.lock import (
     Unlockable,
 )
 from tfwright.vault.origins import DROP, Attempt, Missing, Supply, WantedArchive
-from tfwright.vault.reach import Suppliers
+from tfwright.vault.reach import Reached, Suppliers
 from tfwright.vault.store import Store
 
 ONE, TWO, INNER = "1" * 64, "2" * 64, "3" * 64
-DEFINITIONS = (
-    'def inner():\n  http_archive(name = "inner", url = "https://example.org/inner.zip", sha256 '
-    f'= "{INNER}")\n'
-)
+
+
+def archive(name: str, sha256: str, more: str = "") -> str:
+    """Return a rule that downloads an archive."""
+    url = f"https://{name}.example/x.tar.gz"
+    return f'http_archive(name = "{name}", url = "{url}", sha256 = "{sha256}"{more})\n'
+
+
+DEFINITIONS = f"def inner():\n  {archive('inner', INNER)}"
+CALL = 'load("@outer//rules:defs.bzl", "inner")\ninner()\n'
+
+
+def read(workspace: str, **third_party: str) -> Rules:
+    """Read a tree with these files."""
+    files = {f"third_party/{name}.bzl": text for name, text in third_party.items()}
+    return repositories.read({"WORKSPACE": workspace, **files})
 
 
 def tree(outer: str = ONE) -> Rules:
     """Read a tree that names two archives, of which one declares a third."""
-    return repositories.read(
-        {
-            "WORKSPACE": (
-                'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = '
-                f'"{outer}", strip_prefix = "outer-1")\n'
-                'http_archive(name = "two", url = "https://example.org/two.zip", sha256 = '
-                f'"{TWO}")\n'
-                'load("@outer//rules:defs.bzl", "inner")\n'
-                "inner()\n"
-            )
-        }
-    )
+    return read(archive("outer", outer, ', strip_prefix = "outer-1"') + archive("two", TWO) + CALL)
 
 
-def tarred(path: Path, member: str = "outer-1/rules/defs.bzl") -> Path:
-    with tarfile.open(path, "w:gz") as packed:
-        for name, text in {member: DEFINITIONS, "outer-1/README": "no rules"}.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(text)
-            packed.addfile(info, io.BytesIO(text.encode()))
-    return path
+def tarred(path: Path, texts: Mapping[str, str] | None = None, folder: str = "outer-1") -> Path:
+    """Pack texts into an archive, those that the tree above calls if none are given."""
+    texts = texts or {"rules/defs.bzl": DEFINITIONS, "README": "-"}
+    return make_tar(path, {f"{folder}/{name}": text for name, text in texts.items()})
+
+
+def substitute(sha256: str) -> SubstituteTable:
+    return SubstituteTable(reason="gone", sha256=sha256, urls=("https://example.org/other.tar.gz",))
 
 
 def no_clone(wanted: Clone) -> Path:
@@ -104,6 +105,17 @@ def locked(**needed: bool) -> Lock:
     )
 
 
+def brought(
+    found: Rules,
+    store: Store,
+    *given: Path,
+    lock: Lock | None = None,
+    tables: Mapping[str, SubstituteTable] | None = None,
+) -> Reached:
+    """Bring what rules lead to, of which only the files that are `given` are to be had."""
+    return reach.bring(found, tables or {}, lock, store, Suppliers(Giver(store, *given), no_clone))
+
+
 def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
     store: Store, tmp_path: Path
 ) -> None:
@@ -111,11 +123,8 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
     giver = Giver(store, outer)
     reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Suppliers(giver, no_clone))
     assert giver.asked == [["outer", "two"], ["inner"]]
-    assert {repository.name for repository in reached.rules.repositories} == {
-        "outer",
-        "two",
-        "inner",
-    }
+    found = {repository.name for repository in reached.rules.repositories}
+    assert found == {"outer", "two", "inner"}
     assert [missing.wanted.name for missing in reached.supply.missing] == ["two", "inner"]
 
 
@@ -127,28 +136,21 @@ def test_an_archive_of_which_several_rules_want_files_is_unpacked_once(
     found = tree(files.sha256(outer))
     # The file is loaded, and a function of it is called.
     assert len(found.ways) > 1
-    reach.bring(found, {}, None, store, Suppliers(Giver(store, outer), no_clone))
+    brought(found, store, outer)
     contents.assert_called_once()
 
 
 def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
-    reached = reach.bring(tree(), {}, None, store, Suppliers(Giver(store), no_clone))
+    reached = brought(tree(), store)
     assert [nested.archive for nested in reached.rules.nested] == ["outer"]
 
 
 def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_own_directory(
     store: Store, tmp_path: Path
 ) -> None:
-    other = tarred(tmp_path / "other.tar.gz", "other-2/rules/defs.bzl")
-    table = SubstituteTable(
-        reason="gone",
-        sha256=files.sha256(other),
-        urls=("https://example.org/other.tar.gz",),
-        strip_prefix="other-2",
-    )
-    reached = reach.bring(
-        tree(), {"outer": table}, None, store, Suppliers(Giver(store, other), no_clone)
-    )
+    other = tarred(tmp_path / "other.tar.gz", folder="other-2")
+    table = substitute(files.sha256(other)).changed(strip_prefix="other-2")
+    reached = brought(tree(), store, other, tables={"outer": table})
     assert table.sha256 in reached.supply.ways
     assert "inner" in {repository.name for repository in reached.rules.repositories}
 
@@ -171,14 +173,15 @@ def definitions(tmp_path: Path) -> Clone:
 
 def cloning(wanted: Clone) -> Rules:
     """Read a tree that clones what declares an archive."""
-    return repositories.read(
-        {
-            "WORKSPACE": (
-                f'git_repository(name = "outer", remote = "{wanted.remote}", commit = '
-                f'"{wanted.commit}")\nload("@outer//rules:defs.bzl", "inner")\ninner()\n'
-            )
-        }
+    return read(
+        f'git_repository(name = "outer", remote = "{wanted.remote}", commit = "{wanted.commit}")\n'
+        + CALL
     )
+
+
+def locked_clone(wanted: Clone, *, needed: bool) -> Lock:
+    cloned = Cloned(names=("of_lock",), remote=wanted.remote, commit=wanted.commit, needed=needed)
+    return locked().changed(clones=(cloned,))
 
 
 def test_what_a_cloned_repository_declares_is_obtained_too(
@@ -206,49 +209,20 @@ def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it
     )
     reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
     assert "is not here" in next(reached.notes())
-    needed = locked().model_copy(
-        update={
-            "clones": (
-                Cloned(
-                    names=("outer",),
-                    remote=definitions.remote,
-                    commit=definitions.commit,
-                    needed=True,
-                ),
-            )
-        }
-    )
+    needed = locked_clone(definitions, needed=True)
     assert list(reached.needed_and_refused(needed)) == [definitions]
     # Also without a lock: WORKSPACE loads a file of it.
     assert list(reached.needed_and_refused(None)) == [definitions]
 
 
 def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions: Clone) -> None:
-    idle = locked().model_copy(
-        update={
-            "clones": (
-                Cloned(
-                    names=("other",),
-                    remote=definitions.remote,
-                    commit=definitions.commit,
-                    needed=False,
-                ),
-            )
-        }
-    )
+    idle = locked_clone(definitions, needed=False)
     assert reach.clones(cloning(definitions), None) == [definitions]
     assert reach.clones(cloning(definitions), idle) == []
 
 
 def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
-    own = repositories.of_bazel(
-        {
-            "jdk.WORKSPACE": (
-                'http_archive(name = "outer", url = "https://example.org/jdk.zip", sha256 = '
-                f'"{ONE}")'
-            )
-        }
-    )
+    own = repositories.of_bazel({"jdk.WORKSPACE": archive("outer", ONE)})
     assert reach.wanted(own, {}, None) == []
     assert [archive.name for archive in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
 
@@ -258,24 +232,16 @@ def names(missing: Sequence[Missing]) -> list[str]:
 
 
 def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
-    plain = repositories.read(
-        {
-            "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", '
-            f'sha256 = "{TWO}")\n'
-        }
-    )
     known = locked(two=True)
-    reached = reach.bring(plain, {}, known, store, Suppliers(Giver(store), no_clone))
+    reached = brought(read(archive("two", TWO)), store, lock=known)
     assert names(reached.needed_and_missing(known)) == ["two"]
     assert names(reached.needed_and_missing(None)) == []
 
 
 def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
-    rules = repositories.read(
-        {
-            "WORKSPACE": 'http_archive(name = "loose", url = "https://a.example/b.zip")\n'
-            'http_archive(name = "broken", url = "no address")\n'
-        }
+    rules = read(
+        'http_archive(name = "loose", url = "https://a.example/b.zip")\n'
+        'http_archive(name = "broken", url = "no address")\n'
     )
     unpinned, unread = reach.left_to_bazel(rules)
     assert unpinned.startswith("No checksum is known")
@@ -284,30 +250,21 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
 
 
 def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -> None:
-    rules = repositories.read(
-        {
-            "WORKSPACE": 'http_archive(name = "read", url = "https://a.example/r.zip")\n'
-            'load("@read//:defs.bzl", "defs")\n'
-            'http_archive(name = "idle", url = "https://a.example/i.zip")\n'
-            'git_repository(name = "moving", remote = "https://a.example/m", tag = "v1")\n'
-        }
+    rules = read(
+        'http_archive(name = "read", url = "https://a.example/r.zip")\n'
+        'load("@read//:defs.bzl", "defs")\n'
+        'http_archive(name = "idle", url = "https://a.example/i.zip")\n'
+        'git_repository(name = "moving", remote = "https://a.example/m", tag = "v1")\n'
     )
     reached = reach.Reached(rules, Supply({}, ()), {})
     # WORKSPACE loads a file of it, so that Bazel needs it for whatever target.
     assert [entry.name for entry in reached.needed_and_unpinned(None)] == ["read"]
     needs = {"read": True, "idle": False, "moving": True}
     entries = tuple(
-        Unlockable(
-            name=entry.name,
-            file=entry.file,
-            line=entry.line,
-            why="no sha256",
-            needed=needs[entry.name],
-        )
-        for entry in rules.repositories
+        Unlockable(name=each.name, file=each.file, line=each.line, why="-", needed=needs[each.name])
+        for each in rules.repositories
     )
-    known = locked(two=True).model_copy(update={"unlockable": entries})
-    found = reached.needed_and_unpinned(known)
+    found = reached.needed_and_unpinned(locked(two=True).changed(unlockable=entries))
     assert [entry.name for entry in found] == ["read", "moving"]
     fault = substitutes.unpinned_error("small", found)
     assert fault.what == "2 downloads that small needs have no checksum: read, moving"
@@ -319,15 +276,9 @@ def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -
 
 
 def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(store: Store) -> None:
-    plain = repositories.read(
-        {
-            "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", '
-            f'sha256 = "{TWO}")\n'
-        }
-    )
-    reached = reach.bring(plain, {}, None, store, Suppliers(Giver(store), no_clone))
-    unasked, _ = reached.notes({"https://other.example/c.zip"})
-    *_, asked = reached.notes({"https://a.example/b.zip"})
+    reached = brought(read(archive("two", TWO)), store)
+    unasked, _ = reached.notes({"https://other.example/x.tar.gz"})
+    *_, asked = reached.notes({"https://two.example/x.tar.gz"})
     assert "was not found, and Bazel will say" in unasked
     assert asked.startswith("The last build stopped for two: name a mirror")
 
@@ -336,47 +287,23 @@ def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(store
 def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lock_says(
     store: Store, lock: Lock | None
 ) -> None:
-    reached = reach.bring(tree(), {}, lock, store, Suppliers(Giver(store), no_clone))
+    reached = brought(tree(), store, lock=lock)
     assert names(reached.needed_and_missing(lock)) == ["outer"]
 
 
 def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_there(
     store: Store,
 ) -> None:
-    same = (
-        'http_archive(name = "also_outer", url = "https://example.org/outer.tar.gz", sha256 = '
-        f'"{ONE}")\n'
-    )
-    found = repositories.read(
-        {
-            "WORKSPACE": (
-                'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = '
-                f'"{ONE}")\n{same}'
-            )
-        }
-    )
-    table = SubstituteTable(reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",))
-    reached = reach.bring(found, {"outer": table}, None, store, Suppliers(Giver(store), no_clone))
-    known = locked(outer=True).model_copy(
-        update={
-            "substitutes": (LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),)
-        }
-    )
-    assert [missing.wanted.name for missing in reached.needed_and_missing(known)] == ["outer"]
+    found = read(archive("outer", ONE) + archive("also_outer", ONE))
+    reached = brought(found, store, tables={"outer": substitute(INNER)})
+    used = LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER)
+    known = locked(outer=True).changed(substitutes=(used,))
+    assert names(reached.needed_and_missing(known)) == ["outer"]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
-    found = repositories.read(
-        {
-            "WORKSPACE": "".join(
-                f'http_archive(name = "{name}", url = "https://{name}.example/x.zip", sha256 = '
-                f'"{ONE}")\n'
-                for name in "ab"
-            )
-        }
-    )
-    assert reach.wanted(found, {}, None) == [
-        WantedArchive("a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip"))
+    assert reach.wanted(read(archive("a", ONE) + archive("b", ONE)), {}, None) == [
+        WantedArchive("a, b", ONE, ("https://a.example/x.tar.gz", "https://b.example/x.tar.gz"))
     ]
 
 
@@ -416,17 +343,16 @@ def test_an_archive_that_a_file_is_loaded_from_must_be_there_however_that_is_use
     store: Store, use: str, *, inner: bool
 ) -> None:
     loading = f'load("@outer//:defs.bzl", "outer")\n{use}\n'
-    texts = {"WORKSPACE": archive("outer", ONE) + loading}
+    found = read(archive("outer", ONE) + loading)
     if inner:
-        texts = {
-            "WORKSPACE": archive("outer", ONE) + 'load("//third_party:a.bzl", "a")\n',
-            "third_party/a.bzl": 'load(":b.bzl", "b")\n',
-            "third_party/b.bzl": f"{loading}def b():\n  pass\n",
-        }
-    idle = locked(outer=False)
-    for lock in (None, idle):
+        found = read(
+            archive("outer", ONE) + 'load("//third_party:a.bzl", "a")\n',
+            a='load(":b.bzl", "b")\n',
+            b=f"{loading}def b():\n  pass\n",
+        )
+    for lock in (None, locked(outer=False)):
         giver = Giver(store)
-        reached = reach.bring(repositories.read(texts), {}, lock, store, Suppliers(giver, no_clone))
+        reached = reach.bring(found, {}, lock, store, Suppliers(giver, no_clone))
         assert "outer" in giver.asked[0]
         assert names(reached.needed_and_missing(lock)) == ["outer"]
 
@@ -456,35 +382,21 @@ def test_a_repository_that_is_a_folder_of_an_archive_is_read_there(
         "third_party/inner/WORKSPACE": "",
         "third_party/inner/x/two.bzl": f"def two():\n  {archive('two', TWO)}",
     }
-    packed = tmp_path / "outer.tar.gz"
-    with tarfile.open(packed, "w:gz") as members:
-        for name, text in texts.items():
-            info = tarfile.TarInfo(f"outer-1/{name}")
-            info.size = len(text)
-            members.addfile(info, io.BytesIO(text.encode()))
+    packed = tarred(tmp_path / "outer.tar.gz", texts)
     cloned = Clone(str(tmp_path / "git"), commit(tmp_path / "git", texts))
     where = (
         f'url = "https://example.org/o.tar.gz", sha256 = "{files.sha256(packed)}"'
         if way == "archive"
         else f'remote = "{cloned.remote}", commit = "{cloned.commit}"'
     )
-    found = repositories.read(
-        {
-            "WORKSPACE": f'http_archive(name = "outer", strip_prefix = "outer-1", {where})\n'
-            'load("@outer//:defs.bzl", "outer")\nouter()\n'
-            'load("@inner//x:two.bzl", "two")\ntwo()\n'
-        }
+    found = read(
+        f'http_archive(name = "outer", strip_prefix = "outer-1", {where})\n'
+        'load("@outer//:defs.bzl", "outer")\nouter()\n'
+        'load("@inner//x:two.bzl", "two")\ntwo()\n'
     )
     suppliers = Suppliers(Giver(store, packed), lambda _: tmp_path / "git" / ".git")
     reached = reach.bring(found, {}, None, store, suppliers)
     assert names(reached.supply.missing) == ["two"]
-
-
-def archive(name: str, sha256: str) -> str:
-    return (
-        f'http_archive(name = "{name}", url = "https://example.org/{name}.tar.gz", '
-        f'sha256 = "{sha256}")\n'
-    )
 
 
 @pytest.mark.parametrize("way", ["archive", "substitute", "clone"])
@@ -495,21 +407,13 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
         "rules/defs.bzl": 'load(":more.bzl", "more")\ndef inner():\n  pass\n',
         "rules/more.bzl": 'load("@two//:two.bzl", "TWO")\n',
     }
-    outer = tmp_path / "outer.tar.gz"
-    with tarfile.open(outer, "w:gz") as packed:
-        for name, text in texts.items():
-            info = tarfile.TarInfo(f"outer-1/{name}")
-            info.size = len(text)
-            packed.addfile(info, io.BytesIO(text.encode()))
+    outer = tarred(tmp_path / "outer.tar.gz", texts)
     cloned = Clone(str(tmp_path / "git"), commit(tmp_path / "git", texts))
-    found = cloning(cloned) if way == "clone" else tree(files.sha256(outer))
-    found += repositories.read({"WORKSPACE": archive("two", TWO)})
-    tables = {}
-    if way == "substitute":
-        found = tree() + repositories.read({"WORKSPACE": archive("two", TWO)})
-        tables["outer"] = SubstituteTable(
-            reason="gone", sha256=files.sha256(outer), urls=("https://example.org/o",)
-        )
+    found, tables = tree(files.sha256(outer)), {}
+    if way == "clone":
+        found = cloning(cloned) + read(archive("two", TWO))
+    elif way == "substitute":
+        found, tables = tree(), {"outer": substitute(files.sha256(outer))}
     suppliers = Suppliers(Giver(store, outer), lambda _: tmp_path / "git" / ".git")
     known = locked(outer=False, two=False)
     for lock in (None, known):
@@ -530,8 +434,7 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
 def test_what_pins_the_only_download_without_a_checksum_is_said_with_the_lock_to_write(
     declared: str, first: str
 ) -> None:
-    rules = repositories.read({"WORKSPACE": declared})
-    fault = substitutes.unpinned_error("small", rules.repositories, locked=True)
+    fault = substitutes.unpinned_error("small", read(declared).repositories, locked=True)
     assert fault.what.startswith("1 download that small needs has no checksum")
     said = fault.remedy
     assert said.startswith(first)
@@ -542,22 +445,20 @@ def test_what_pins_the_only_download_without_a_checksum_is_said_with_the_lock_to
 def test_a_list_of_files_that_was_brought_names_more_which_are_brought_as_well(
     store: Store, tmp_path: Path
 ) -> None:
-    archive = tarred(tmp_path / "cublas.tar.gz")
-    entry = {"relative_path": "cublas.tar.gz", "sha256": files.sha256(archive)}
+    cublas = tarred(tmp_path / "cublas.tar.gz")
+    entry = {"relative_path": "cublas.tar.gz", "sha256": files.sha256(cublas)}
     listing = tmp_path / "redistrib.json"
     listing.write_text(json.dumps({"libcublas": {"linux-x86_64": entry}}))
     pin = f'["https://a.example/redistrib.json", "{files.sha256(listing)}"]'
-    rules = repositories.read(
-        {
-            "WORKSPACE": 'load("//third_party:cuda.bzl", "cuda")\ncuda()\n',
-            "third_party/cuda.bzl": f'CUDA_REDIST_JSON_DICT = {{"12.8.0": {pin}}}\n'
-            'PARTS = {"libcublas": {"repo_name": "cuda_cublas"}}\ndef cuda():\n    pass\n',
-        }
+    rules = read(
+        'load("//third_party:cuda.bzl", "cuda")\ncuda()\n',
+        cuda=f'CUDA_REDIST_JSON_DICT = {{"12.8.0": {pin}}}\n'
+        'PARTS = {"libcublas": {"repo_name": "cuda_cublas"}}\ndef cuda():\n    pass\n',
     )
-    giver = Giver(store, listing, archive)
+    giver = Giver(store, listing, cublas)
     environment = Environment({"HERMETIC_CUDA_VERSION": "12.8.0"})
     suppliers = Suppliers(giver, no_clone, environment=environment)
     reached = reach.bring(rules, {}, None, store, suppliers)
     assert giver.asked == [["cuda_redist_json"], ["cuda_cublas"]]
-    assert store.holds(files.sha256(archive))
+    assert store.holds(files.sha256(cublas))
     assert reached.rules.unreadable == ()

@@ -1,14 +1,14 @@
 """Inputs that are gone: named at once and for what they are, and there again once they were given."""
 
-import io
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tests.making import make_tar
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -28,16 +28,6 @@ RULE = (
     'sha256 = "{sha256}", strip_prefix = "{name}")\n'
 )
 NESTED = 'load("@{name}//:{name}.bzl", "{name}")\n'
-
-
-def tarred(path: Path, texts: Mapping[str, str]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w:gz") as packed:
-        for name, text in texts.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(text)
-            packed.addfile(info, io.BytesIO(text.encode()))
-    return path
 
 
 @dataclass
@@ -82,15 +72,15 @@ def make(recipe: Recipe, tmp_path: Path) -> Make:
 
     def chain(way: str = "an archive", strip_prefix: str | None = None) -> Chain:
         drop = tmp_path / "drop"
-        last = tarred(drop / "last.tar.gz", {"last/BUILD": ""})
+        last = make_tar(drop / "last.tar.gz", {"last/BUILD": ""})
         third = RULE.format(name="last", sha256=files.sha256(last))
         third = "".join(f"    {line}\n" for line in third.splitlines())
-        deep = tarred(drop / "deep.tar.gz", {"deep/deep.bzl": f"def deep():\n{third}"})
+        deep = make_tar(drop / "deep.tar.gz", {"deep/deep.bzl": f"def deep():\n{third}"})
         outer_texts = {
             "outer.bzl": 'load(":more.bzl", "more")\ndef outer():\n  more()\n',
             "more.bzl": NESTED.format(name="deep") + "def more():\n  deep()\n",
         }
-        outer = tarred(
+        outer = make_tar(
             drop / "outer.tar.gz", {f"outer/{name}": text for name, text in outer_texts.items()}
         )
         sha256, table = files.sha256(outer), {}
@@ -283,7 +273,7 @@ def test_a_substitute_for_what_was_missing_needs_a_new_lock_and_each_step_is_nam
     before = files.sha256(chain.lose("deep"))
     fault = failure(chain.fetched)
     assert "[fetch.substitutes]" in fault.remedy
-    other = tarred(chain.drop / "b", {"b-1/deep.bzl": "def deep():\n    pass\n"})
+    other = make_tar(chain.drop / "b.tar.gz", {"b-1/deep.bzl": "def deep():\n    pass\n"})
     table = {
         "reason": "gone",
         "replaces": before,

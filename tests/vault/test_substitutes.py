@@ -107,7 +107,6 @@ def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     assert wanted.pack == Pack(
         "https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",)
     )
-    assert wanted.pack.zipped is False
 
 
 def test_a_packed_commit_in_the_place_of_a_zip_file_is_one() -> None:
@@ -118,7 +117,7 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one() -> None:
         Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64),
     )
     assert wanted.pack is not None
-    assert wanted.pack.zipped
+    assert (wanted.pack.form, wanted.pack.stored) == ("zip", True)
 
 
 def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> None:

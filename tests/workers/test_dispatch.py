@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
-from tfwright.errors import RecipeError
 from tfwright.workers import dispatch as builds
 from tfwright.workers.dispatch import Place
 
@@ -55,6 +53,3 @@ def test_a_worker_is_started_with_the_options_that_were_typed() -> None:
         "--offline",
         "--no-cache",
     )
-    with fails(RecipeError, "--verified-by"):
-        options = {**DEFAULTS, "verified_by": "Ada"}
-        builds.elsewhere(HostFile(), "workers", ["demo"], options, lambda _: None, print)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Read, make_file, make_folder
 from tests.remedies.following import CommandLine
 from tests.toolkit.test_providing import CUDNN_WHEEL, CUDNNS
 from tests.upstream import commit
-from tests.workers.test_remote import LOCAL_SSH, ssh_that
+from tests.workers.conftest import Programs
+from tests.workers.test_remote import LOCAL_SSH
 
 from tfwright.bundle import packing as bundles
 from tfwright.documents.host_file import HostFile, WorkerTable
@@ -89,6 +90,11 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
     for kind, name, content in names:
         (made / name).write_bytes(content)
         contents.append(Content.of(kind, made / name, name))
+    return laid_out(room, recipe, contents, Carried(remote=REMOTE, commit=cloned))
+
+
+def laid_out(room: Path, recipe: Recipe, contents: Sequence[Content], *clones: Carried) -> Path:
+    """Lay out the inputs of a recipe in a folder, with their manifest; return the folder."""
     manifest = Manifest(
         tfwright="0",
         recipe=recipe.name,
@@ -96,10 +102,9 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
         python="3.11",
         bazel=recipe.bazel.version,
         members=tuple(content.member for content in contents),
-        clones=(Carried(remote=REMOTE, commit=cloned),),
+        clones=clones,
     )
-    sources = {content.member: content.source for content in contents}
-    bundle.lay_out(room, manifest, sources)
+    bundle.lay_out(room, manifest, {content.member: content.source for content in contents})
     return room
 
 
@@ -286,7 +291,12 @@ def test_inputs_are_laid_out_as_in_a_bundle_with_the_recipe_as_it_is_built(
 @pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
 @pytest.mark.parametrize("ready", [False, True])
 def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
-    small_job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ready: bool
+    small_job: RecipeJob,
+    tmp_path: Path,
+    programs: Programs,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    ready: bool,
 ) -> None:
     def own(_: RecipeJob, folder: Path) -> list[Path]:
         folder.mkdir()
@@ -305,7 +315,7 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
         "utf-8",
     )
     monkeypatch.setattr(bundles, "own", own)
-    ssh_that(tmp_path, LOCAL_SSH.format(home=tmp_path), monkeypatch)
+    programs(ssh=LOCAL_SSH.format(home=tmp_path))
     host = HOST.changed(
         address="one", directory=str(checkout), python=sys.executable, build_out="~/there"
     )
@@ -340,33 +350,23 @@ def test_a_worker_lacks_an_image_until_all_of_it_is_there(
     content = build_record.recipe_content(recipe)
     document.write_text(content.model_dump_json(), "utf-8")
     contents = [Content.of("recipe", document), Content.of("image", layer)]
-    manifest = Manifest(
-        tfwright="0",
-        recipe=recipe.name,
-        platform=binary.here(),
-        python="3.11",
-        bazel=recipe.bazel.version,
-        members=tuple(content.member for content in contents),
-    )
-    places = {content.member: content.source for content in contents}
-    bundle.lay_out(tmp_path / "room", manifest, places)
-    lacking = supply.lacking(tmp_path / "room", worker)
-    assert lacking == (["image/layer"] if pinned else [])
+    room = laid_out(tmp_path / "room", recipe, contents)
+    assert supply.lacking(room, worker) == (["image/layer"] if pinned else [])
     make_folder(image.place(worker.build_out / "vault", table.digest))
-    assert supply.lacking(tmp_path / "room", worker) == []
+    assert supply.lacking(room, worker) == []
 
 
 @pytest.mark.medium
 def test_a_worker_lists_what_it_lacks_on_one_line_and_then_takes_it(
-    shell: CommandLine, offered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, offered: Path, tmp_path: Path, out: Read
 ) -> None:
     folder = sent(offered, tmp_path / "build_out/inputs/small")
     shell.succeeds(f"invoke bundle --lacking {folder}")
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = out().splitlines()
     assert kinds(json.loads(line)) == ALL
     shell.succeeds(f"invoke bundle --unpack {folder}")
     assert not folder.exists()
     sent(offered, folder)
-    capsys.readouterr()
+    out()
     shell.succeeds(f"invoke bundle --lacking {folder}")
-    assert json.loads(capsys.readouterr().out) == []
+    assert json.loads(out()) == []

@@ -1,19 +1,15 @@
 """What `invoke bisect` prints."""
 
 import shlex
-from typing import TYPE_CHECKING
 
-from tfwright.bisect.bisection import expected_trials
+from tfwright.bisect.bisection import Bisection, BisectOutcome, expected_trials
+from tfwright.bisect.steps import BisectStep
+from tfwright.bisect.trial import TrialResult
 from tfwright.nightly.builds import INPUTS
 from tfwright.terminal import text
 
-if TYPE_CHECKING:
-    from tfwright.bisect.bisection import Bisection, BisectOutcome
-    from tfwright.bisect.steps import BisectStep
-    from tfwright.bisect.trial import TrialResult
 
-
-def show_start(wanted: "Bisection") -> None:
+def show_start(wanted: Bisection) -> None:
     """Say what lies between the two builds, and about how many trials that takes."""
     stage, count = wanted.symptom.stage, len(wanted.steps)
     # One more: the good build is tried first, to see whether this host still builds it. A single
@@ -29,13 +25,13 @@ def show_start(wanted: "Bisection") -> None:
         text.tell(f"This host changed as well: {_host_change(change)}")
 
 
-def show_trial(step: "BisectStep", result: "TrialResult") -> None:
+def show_trial(step: BisectStep, result: TrialResult) -> None:
     """Say what one trial gave."""
     failed = f" ({result.stage}: {result.line})" if result.answer != "good" else ""
     text.tell(f"{result.answer}: {step.said}{failed}")
 
 
-def show_outcome(wanted: "Bisection", outcome: "BisectOutcome") -> None:
+def show_outcome(wanted: Bisection, outcome: BisectOutcome) -> None:
     """Say what broke the recipe, and what to do about it."""
     if outcome.suspects:
         first_bad = outcome.suspects[-1]
@@ -79,7 +75,7 @@ def _host_change(change: tuple[str, tuple[str, str]]) -> str:
     return f"{name}, from {before or 'none'} to {after or 'none'}"
 
 
-def outcome_data(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
+def outcome_data(wanted: Bisection, outcome: BisectOutcome) -> dict[str, object]:
     """Return the outcome for machines."""
     suspects = outcome.suspects
     verdict = "changed" if suspects else "passes now"

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tfwright.build.verified import DESCRIBING
 from tfwright.documents.recipe import Recipe, SourceTable
 from tfwright.nightly.builds import PATCHES, CommitLine, KeptInputs
 from tfwright.tools import files
 
-UNTRIED = {"name", "summary", "verified", "source"}
+UNTRIED = DESCRIBING | {"source"}
 """Tables that decide no wheel, and the one that has steps of its own."""
 OWN_STEPS = ("patches", "assets", "commit")
 """What of [source] changes in steps of its own."""

@@ -3,29 +3,26 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from tfwright.build.reproduce import Reproduction
+from tfwright.doctor.inventory import Finding
+from tfwright.pipeline.engine import Planned
+from tfwright.pipeline.job import RecipeJob
+from tfwright.pipeline.stage import Result, Step
 from tfwright.terminal import text
 from tfwright.wheel.page import show_comparison
-
-if TYPE_CHECKING:
-    from tfwright.build.reproduce import Reproduction
-    from tfwright.doctor.inventory import Finding
-    from tfwright.pipeline.engine import Planned
-    from tfwright.pipeline.job import RecipeJob
-    from tfwright.pipeline.stage import Result, Step
 
 REASON = 16
 """Characters in front of the reason why a stage runs."""
 
 
-def announce(job: "RecipeJob") -> None:
+def announce(job: RecipeJob) -> None:
     """Say what is going to be built."""
     name = text.bold(job.recipe.name)
     text.line(name, f": {job.recipe.summary}", to=sys.stderr)
 
 
-def conclude(job: "RecipeJob", result: "Result") -> None:
+def conclude(job: RecipeJob, result: Result) -> None:
     """Say what was made: the wheel's path on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:
@@ -36,15 +33,15 @@ def conclude(job: "RecipeJob", result: "Result") -> None:
         text.tell(f"  stopped after {job.until}, as requested")
 
 
-def built_data(job: "RecipeJob", result: "Result") -> dict[str, object]:
+def built_data(job: RecipeJob, result: Result) -> dict[str, object]:
     """Return what was made, for machines; the wheel is null before the stage package."""
     wheel = getattr(result, "wheel", None)
     return {"recipe": job.recipe.name, "until": job.until, "wheel": wheel}
 
 
 def show_plan(
-    plan: "Sequence[Planned]",
-    findings: "Sequence[Finding]" = (),
+    plan: Sequence[Planned],
+    findings: Sequence[Finding] = (),
     warnings: Sequence[tuple[str, str]] = (),
     *,
     recipe: str = "demo",
@@ -83,7 +80,7 @@ def show_plan(
             shown = getattr(step, "env", shown)
 
 
-def plan_data(plan: "Sequence[Planned]") -> list[dict[str, object]]:
+def plan_data(plan: Sequence[Planned]) -> list[dict[str, object]]:
     """Return the stages for machines, with the commands and files of those that would run."""
     return [
         {
@@ -96,7 +93,7 @@ def plan_data(plan: "Sequence[Planned]") -> list[dict[str, object]]:
     ]
 
 
-def _show_step(step: "Step", shown: Mapping[str, str]) -> None:
+def _show_step(step: Step, shown: Mapping[str, str]) -> None:
     """Print a file with its content, or a command with where it runs and its environment.
 
     Of that only what differs from what was `shown` for the step before it.
@@ -121,7 +118,7 @@ def _show_step(step: "Step", shown: Mapping[str, str]) -> None:
         text.line(text.detail(f"{pad}    {row}"))
 
 
-def show_reproduction(found: "Reproduction") -> None:
+def show_reproduction(found: Reproduction) -> None:
     """Print whether a rebuilt wheel is the same; if it differs, where and why."""
     if found.comparison.same:
         first = found.comparison.first

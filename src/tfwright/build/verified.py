@@ -57,17 +57,14 @@ def insist_on_name(by: str) -> None:
         )
 
 
-def write(path: Path, built: Mapping[str, str], *, until: str, by: str, note: str = "") -> None:
+def write(path: Path, built: Mapping[str, str], *, until: str, by: str) -> None:
     """Write the [verified] table of a recipe that was just built up to a stage.
 
     `built` are its `parts` from before the build: what was edited meanwhile was not built.
     """
     today = dt.datetime.now(dt.UTC).date()
     values: dict[str, object] = {"until": until, "on": today, "host": host(), "by": by}
-    run = _run(until, today, host(), by)
-    values["digests"] = {**built, "run": run}
-    if note:
-        values["note"] = note
+    values["digests"] = {**built, "run": _run(until, today, host(), by)}
     toml_editing.put_table(path, "verified", values)
 
 

@@ -94,17 +94,17 @@ def _other(name: str, kept: Sequence[Path], against: str) -> OtherBuild:
     if Path(against).is_file():
         return OtherBuild(Path(against), Path(against).name)
     try:
-        found = pages.find(against)
+        build, folder = pages.find(against)
     except RecipeError as fault:
         raise RecipeError(
             f"No build to compare with has the name {against!r}",
             remedy=f"Write --against {PREVIOUS}, the path of a profile, or the identifier of a "
             "nightly build.",
         ) from fault
-    profile = found.folder / found.build.profile
-    if not found.build.profile or not profile.is_file():
+    profile = folder / build.profile
+    if not build.profile or not profile.is_file():
         raise RecipeError(
-            f"The nightly build {found.build.id} has no profile",
+            f"The nightly build {build.id} has no profile",
             remedy="Name a build that got as far as compile.",
         )
-    return OtherBuild(profile, found.build.id)
+    return OtherBuild(profile, build.id)

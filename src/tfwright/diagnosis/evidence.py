@@ -32,9 +32,12 @@ _OF_ANYTHING = ("host-", "link-", "load-")
 def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return what can be seen here of a family's cause.
 
-    `place` is where the build writes. Of the parameters, an absolute path is looked at.
+    `place` is where the build writes. Of the parameters, an absolute path is looked at. A log of
+    another system says nothing of this host.
     """
     given = parameters or {}
+    if given.get("system", "unknown") not in {"unknown", platform.system()}:
+        return ()
     # The toolkit is left out where the failure is about something else: it would mislead.
     about_gpus = not family.id.startswith(_OF_ANYTHING) or any(
         _ABOUT_GPUS.search(value) for value in given.values()

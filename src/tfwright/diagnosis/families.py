@@ -164,8 +164,8 @@ class Family(Table):
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The names that a sentence may use."""
-        groups = [*self.regex.groupindex]
+        """The names that a sentence may use; `system` is that of the log."""
+        groups = [*self.regex.groupindex, "system"]
         for around in (self.detail_regex, self.above_regex):
             groups += around.groupindex if around else ()
         return frozenset(group.rstrip("0123456789") for group in groups)

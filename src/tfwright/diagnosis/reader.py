@@ -219,7 +219,8 @@ class _Surroundings:
         """Return what is known of a line: the most particular reading, or one that explains it."""
         line = self.lines[complaint.at]
         entry = family or complaint.family
-        values = dict(complaint.readings[0].parameters if parameters is None else parameters)
+        found = complaint.readings[0].parameters if parameters is None else parameters
+        values = {**found, "system": self.known.system or "unknown"}
         return Match(
             entry=entry,
             line=line.number,

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from tfwright.diagnosis import bazel_names
 from tfwright.diagnosis.families import Family
+from tfwright.facts import compatibility
 
 FILE = Path(__file__).with_name("tables.toml")
 
@@ -43,17 +46,10 @@ _NESTED = re.compile(r"_{1,3}Z(?:T[VTIS]|GV)?N[rVKRO]{0,4}(?P<length>\d{1,3})(?P
 _SCOPED = re.compile(
     r"(?:vtable for |typeinfo (?:name )?for |guard variable for )?(?P<name>[A-Za-z_]\w*)::"
 )
+_WANTED = re.compile(r"[=<>~!]=?=? ?(\d[\w.!+]*)")
+"""The version in a requirement."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
-_COMPUTED: Mapping[str, Callable[[str], str]] = {
-    "bazel_option": bazel_names.option,
-    "bazel_symbol": bazel_names.symbol,
-    "bazel_member": bazel_names.member,
-    "bazel_attribute": bazel_names.attribute,
-    "symbol_namespace": lambda symbol: look_up("namespace", namespace(symbol)),
-}
-"""Tables whose sentences are computed: from what versions of Bazel say of themselves, or from the
-parts of a name."""
 
 
 @cache
@@ -91,6 +87,50 @@ def namespace(symbol: str) -> str:
         return nested["names"][: int(nested["length"])]
     scoped = _SCOPED.match(symbol)
     return scoped["name"] if scoped else ""
+
+
+def nearest_version(choice: str) -> str:
+    """Return the versions of a list next to the one that is wanted; empty if there are none.
+
+    `choice` is what pip says: ``tensorflow==2.11.1 (from versions: 2.11.0, 2.12.0)``.
+    """
+    requirement, _, listed = choice.partition("(from versions: ")
+    wanted = _WANTED.search(requirement)
+    if not wanted:
+        return ""
+    try:
+        limit = Version(wanted[1])
+        versions = sorted(map(Version, listed.rstrip(")").split(", ")))
+    except InvalidVersion:
+        return ""
+    final = [version for version in versions if not version.is_prerelease] or versions
+    lower = [f"{version} (the next lower)" for version in final if version < limit]
+    higher = [f"{version} (the next higher)" for version in final if version > limit]
+    return " or ".join(lower[-1:] + higher[:1])
+
+
+def cuda_for(capability: str) -> str:
+    """Return which versions of CUDA compile for a GPU; empty if none is known."""
+    known = compatibility.cudas()
+    fitting = [cuda.version for cuda in known if cuda.compiles_for(capability)]
+    if not fitting:
+        return ""
+    if fitting[-1] == known[-1].version:
+        return f"CUDA {fitting[0]} or later"
+    return f"CUDA {fitting[-1]} or earlier"
+
+
+_COMPUTED: Mapping[str, Callable[[str], str]] = {
+    "bazel_option": bazel_names.option,
+    "bazel_symbol": bazel_names.symbol,
+    "bazel_member": bazel_names.member,
+    "bazel_attribute": bazel_names.attribute,
+    "symbol_namespace": lambda symbol: look_up("namespace", namespace(symbol)),
+    "nearest_version": nearest_version,
+    "cuda_for": cuda_for,
+}
+"""Tables whose sentences are computed: from what versions of Bazel say of themselves, or from the
+parts of a name."""
 
 
 def fill(template: str, parameters: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright import facts
-from tfwright.documents.release import Release
+from tfwright.documents.release import ExactRelease, Release
 
 TABLE = Path(__file__).with_suffix(".toml")
 PLATFORMS = {
@@ -19,11 +19,12 @@ PLATFORMS = {
 
 @dataclass(frozen=True)
 class OfficialWheel:
-    """The newest version of one release line; what was proved holds for Linux on x86-64."""
+    """Releases that need the same; what was proved holds for Linux on x86-64."""
 
     project: str
     """``tensorflow``, ``tensorflow-gpu`` or ``tensorflow-cpu``."""
     version: str
+    """The newest of them."""
     glibc: str
     """The oldest that its libraries load with."""
     cpu: str
@@ -38,6 +39,10 @@ class OfficialWheel:
     macos_arm64: tuple[str, ...] = ()
     macos_x86_64: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """The other releases."""
+    unread: tuple[str, ...] = ()
+    """Those that were not read: they get what the nearest release of their line needs."""
 
     @property
     def line(self) -> str:
@@ -48,7 +53,7 @@ class OfficialWheel:
 def official() -> list[OfficialWheel]:
     """Return all rows, the newest release first."""
     rows = [OfficialWheel(**facts.frozen(row)) for row in facts.read(TABLE)["wheel"]]
-    return sorted(rows, key=lambda row: Release.parse(row.version), reverse=True)
+    return sorted(rows, key=lambda row: ExactRelease.parse(row.version), reverse=True)
 
 
 def read() -> str:

@@ -127,13 +127,9 @@ def driver(place: Place) -> Seen:
     asked = place.ask("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     if asked:
         return Seen(asked.value.partition("\n")[0].strip(), asked.by)
-    return _linux_driver(place) or _mac_driver(place)
-
-
-def _linux_driver(place: Place) -> Seen:
     # nvidia-smi may be missing where the driver is loaded, as in a container.
     loaded = place.read("/proc/driver/nvidia/version")
-    return _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded)
+    return _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded) or _mac_driver(place)
 
 
 def _mac_driver(place: Place) -> Seen:

@@ -1,19 +1,22 @@
 """What is here: read off a host when it is first asked for, whatever the recipe."""
 
-import functools
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from tfwright.host import machine, toolchain
+from tfwright.host import machine, nvidia, toolchain
 from tfwright.host.machine import Disk
-from tfwright.host.place import HERE, Place, Seen
+from tfwright.host.place import HERE, Place
 from tfwright.tools.process.command import container_name
 
-if TYPE_CHECKING:
-    from tfwright.host.nvidia import Gpu
+Found = TypeVar("Found")
+
+
+def _seen(probe: Callable[[Place], Found]) -> "cached_property[Found]":
+    """Return what a probe of a host's place finds, looked for when it is first read."""
+    return cached_property(lambda host: probe(host.place))
 
 
 class Host:
@@ -21,15 +24,22 @@ class Host:
 
     # Each probe runs when its value is first read, and once: every build makes a Host.
 
+    glibc = _seen(machine.glibc)
+    processor = _seen(machine.processor)
+    release = _seen(machine.release)
+    memory = _seen(machine.memory)
+    compiler = _seen(toolchain.compiler)
+    git = _seen(lambda place: place.ask("git", "--version"))
+    # Asked and not read from `platform`: a container or a played host is another machine.
+    _uname = _seen(lambda place: place.ask("uname", "-sm"))
+    xcode = _seen(toolchain.xcode)
+    installer = _seen(toolchain.installer)
+    driver = _seen(nvidia.driver)
+    gpus = _seen(nvidia.gpus)
+
     def __init__(self, place: Place = HERE) -> None:
         """Look at nothing yet."""
         self.place = place
-
-    @cached_property
-    # Asked and not read from `platform`: a container or
-    # a played host is another machine.
-    def _uname(self) -> Seen:
-        return self.place.ask("uname", "-sm")
 
     @property
     def system(self) -> str:
@@ -42,63 +52,9 @@ class Host:
         return self._uname.value.partition(" ")[2]
 
     @cached_property
-    def glibc(self) -> Seen:
-        """The version of glibc."""
-        return machine.glibc(self.place)
-
-    @cached_property
-    def processor(self) -> Seen:
-        """The processor's instruction sets."""
-        return machine.processor(self.place)
-
-    @cached_property
-    def release(self) -> Seen:
-        """The name and version of the distribution, or of macOS."""
-        return machine.release(self.place)
-
-    @cached_property
     def wsl(self) -> bool:
         """Whether the system runs in WSL, Windows' own virtual machine."""
         return "microsoft" in self.place.read("/proc/version").value.lower()
-
-    @cached_property
-    def memory(self) -> Seen:
-        """Bytes that a build can be given."""
-        return machine.memory(self.place)
-
-    @cached_property
-    def compiler(self) -> Seen:
-        """The first line that the C++ compiler says for its version."""
-        return toolchain.compiler(self.place)
-
-    @cached_property
-    def git(self) -> Seen:
-        """What git says for its version."""
-        return self.place.ask("git", "--version")
-
-    @cached_property
-    def xcode(self) -> Seen:
-        """The selected Xcode."""
-        return toolchain.xcode(self.place)
-
-    @cached_property
-    def installer(self) -> toolchain.Installer:
-        """The program that installs what is missing."""
-        return toolchain.installer(self.place)
-
-    @cached_property
-    def driver(self) -> Seen:
-        """The version of NVIDIA's driver."""
-        from tfwright.host import nvidia
-
-        return nvidia.driver(self.place)
-
-    @cached_property
-    def gpus(self) -> "list[Gpu]":
-        """NVIDIA's GPUs."""
-        from tfwright.host import nvidia
-
-        return nvidia.gpus(self.place)
 
     # By the system's PATH, which builds have; a venv's programs are not there.
     def has(self, program: str) -> bool:
@@ -144,6 +100,6 @@ def remedy_of(trouble: str, systems: Sequence[str], **fields: str) -> str:
     return known[way].strip().format(**fields)
 
 
-@functools.cache
+@cache
 def _remedies() -> dict[str, dict[str, str]]:
     return tomllib.loads(REMEDIES.read_text("utf-8"))

@@ -74,22 +74,18 @@ def absence(version: str, host_file: HostFile, place: Place = HERE) -> Absence:
         return Absence(f"no Python {version}", wanted, "Add it to the image.")
     # The host file decides alone: a search might find a Python that its author avoids.
     if named := host_file.pythons.get(version):
-        return _unfit(named, version_of(place.at(named)), version)
+        # The path is right and its Python is another: say which, not only "missing".
+        seen = version_of(place.at(named))
+        return Absence(
+            f"{named} is Python {seen}" if seen else f"{named} does not run",
+            f"Python {version}, as the host file says",
+            f"Correct pythons.{version!r} in the host file.",
+        )
     return Absence(
         f"no Python {version}",
         "an interpreter on PATH, in pyenv, in conda or in the host file",
         f"Install it (pyenv install {version}), or name one in the host file: [pythons] "
         f"{version!r} = '/path/to/python'.",
-    )
-
-
-def _unfit(named: Path, seen: str, version: str) -> Absence:
-    """Say what is wrong with the Python that the host file names."""
-    # The path is right and its Python is another: say which, not only "missing".
-    return Absence(
-        f"{named} is Python {seen}" if seen else f"{named} does not run",
-        f"Python {version}, as the host file says",
-        f"Correct pythons.{version!r} in the host file.",
     )
 
 

@@ -35,24 +35,26 @@ def image(
     containerfile: str = "",
 ) -> Shown:
     """List the container images in the vault, or bring one; a recipe names it by its digest."""
-    from tfwright.image.images import Images
+    from tfwright.image import images
+    from tfwright.tools.container import building
     from tfwright.tools.container import image as layouts
 
     one_of(add=add, pull=pull, build=build, containerfile=containerfile)
     job = job_of(recipe)
-    images = Images(job.places.vault, job.log("image"), job.host_file.container.runtime)
+    vault, runtime = job.places.vault, job.host_file.container.runtime
+    make = partial(building.build, vault=vault, log=job.log("image"), runtime=runtime)
     if build:
-        built = images.build(job.recipe, recipe)
+        built = images.build(job.recipe, recipe, make)
         show = partial(show_built, recipe=recipe)
         return Answer(built, show, lambda built: {**image_data(built.kept), "pinned": built.pinned})
     if pull:
-        found: tuple[KeptImage, ...] = (images.pull(job.recipe),)
+        found: tuple[KeptImage, ...] = (images.pull(job.recipe, vault),)
     elif add:
-        found = (layouts.add(file_of(add, "image --add"), images.vault),)
+        found = (layouts.add(file_of(add, "image --add"), vault),)
     elif containerfile:
-        found = (images.build_file(file_of(containerfile, "image --containerfile")),)
+        found = (make(file_of(containerfile, "image --containerfile")),)
     else:
-        found = images.listed()
+        found = images.listed(vault)
     return Answer(found, show_images, lambda found: map(image_data, found))
 
 

@@ -1,5 +1,6 @@
 """`invoke image`: container images in the vault: from a tar file, a registry or a Containerfile."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.tools.container import building, image, registry
+from tfwright.tools.container import image, registry
 from tfwright.tools.container.image import KeptImage
 
 
@@ -25,57 +26,42 @@ class BuiltImage:
         return self.kept.digest == self.pinned
 
 
-@dataclass(frozen=True)
-class Images:
-    """The images of a vault."""
+def build(recipe: Recipe, named: str, make: Callable[[Path], KeptImage]) -> BuiltImage:
+    """Build the image of a recipe, `named` as the user did, from the Containerfile next to it.
 
-    vault: Path
-    log: Path
-    """What podman says while it builds."""
-    runtime: str | None = None
+    Raises RecipeError if the recipe names none, and what `make` raises, which builds the file.
+    """
+    pinned = recipe.host.image
+    if pinned is None or pinned.containerfile is None:
+        raise RecipeError(
+            f"{recipe.argument} names no Containerfile",
+            remedy='Add containerfile = "NAME" to [host.image]; docs/containers.md shows one. '
+            "To build an image before a recipe pins it: invoke image --containerfile FILE",
+        )
+    return BuiltImage(make(recipes.find(named).parent / pinned.containerfile), pinned.digest)
 
-    def build(self, recipe: Recipe, named: str) -> BuiltImage:
-        """Build the image of a recipe, `named` as the user did, from the Containerfile next to it.
 
-        Raises RecipeError if the recipe names none, ToolError if podman fails.
-        """
-        pinned = recipe.host.image
-        if pinned is None or pinned.containerfile is None:
-            raise RecipeError(
-                f"{recipe.argument} names no Containerfile",
-                remedy='Add containerfile = "NAME" to [host.image]; docs/containers.md shows one. '
-                "To build an image before a recipe pins it: invoke image --containerfile FILE",
-            )
-        path = recipes.find(named).parent / pinned.containerfile
-        return BuiltImage(self.build_file(path), pinned.digest)
+def pull(recipe: Recipe, vault: Path) -> KeptImage:
+    """Bring the image of a recipe from its registry, unless the vault has it.
 
-    def build_file(self, containerfile: Path) -> KeptImage:
-        """Build an image from a Containerfile, which no recipe need name yet.
+    Raises RecipeError if the recipe names no image, SupplyError if it cannot be had.
+    """
+    pinned = recipe.host.image
+    if pinned is None:
+        raise RecipeError(
+            f"{recipe.argument} names no container image",
+            remedy="Add [host.image] with name and digest; docs/containers.md shows one.",
+        )
+    if image.place(vault, pinned.digest).is_dir():
+        return image.kept(vault, pinned.digest)
+    return registry.pull(pinned.name, pinned.digest, vault)
 
-        Raises RecipeError for a base without digest, ToolError if podman fails.
-        """
-        return building.build(containerfile, self.vault, self.log, self.runtime)
 
-    def pull(self, recipe: Recipe) -> KeptImage:
-        """Bring the image of a recipe from its registry, unless the vault has it.
-
-        Raises RecipeError if the recipe names no image, SupplyError if it cannot be had.
-        """
-        pinned = recipe.host.image
-        if pinned is None:
-            raise RecipeError(
-                f"{recipe.argument} names no container image",
-                remedy="Add [host.image] with name and digest; docs/containers.md shows one.",
-            )
-        if image.place(self.vault, pinned.digest).is_dir():
-            return image.kept(self.vault, pinned.digest)
-        return registry.pull(pinned.name, pinned.digest, self.vault)
-
-    def listed(self) -> tuple[KeptImage, ...]:
-        """Return the images of the vault that are whole."""
-        found = []
-        for layout in sorted((self.vault / "images").glob("*")):
-            # A build that names a damaged one says what is wrong with it.
-            with suppress(SupplyError):
-                found.append(image.kept(self.vault, f"sha256:{layout.name}"))
-        return tuple(found)
+def listed(vault: Path) -> tuple[KeptImage, ...]:
+    """Return the images of the vault that are whole."""
+    found = []
+    for layout in sorted((vault / "images").glob("*")):
+        # A build that names a damaged one says what is wrong with it.
+        with suppress(SupplyError):
+            found.append(image.kept(vault, f"sha256:{layout.name}"))
+    return tuple(found)

@@ -1,17 +1,12 @@
 """What `invoke index` prints."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from tfwright.index.matching import MatchedWheel
+from tfwright.index.write import IndexUpdate
 from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tfwright.index.matching import MatchedWheel
-    from tfwright.index.write import IndexUpdate
-
 
 FITTING = (
     Column("wheel", cut="middle"),
@@ -22,7 +17,7 @@ FITTING = (
 MOST_SHOWN = 20
 
 
-def show_update(update: "IndexUpdate", folder: object) -> None:
+def show_update(update: IndexUpdate, folder: object) -> None:
     """Say what the index holds, and what was not taken into it."""
     # Hidden wheels keep their files for a while, and are not offered any more.
     shown = [wheel for wheel in update.wheels if not wheel.hidden]
@@ -37,7 +32,7 @@ def show_update(update: "IndexUpdate", folder: object) -> None:
         text.tell(f"    do: {fault.remedy}")
 
 
-def show_use(update: "IndexUpdate", url: str) -> None:
+def show_use(update: IndexUpdate, url: str) -> None:
     """Print the configuration that users need: for pip, for uv, and against confusion."""
     # Of the newest wheel that is offered, one with a local version if there is any.
     offered = [wheel for wheel in update.wheels if not wheel.hidden and wheel.yanked is None]
@@ -64,7 +59,7 @@ uv, in pyproject.toml; only what you name comes from this index:
     )
 
 
-def show_matches(found: "Sequence[MatchedWheel]", url: str) -> None:
+def show_matches(found: Sequence[MatchedWheel], url: str) -> None:
     """Print the wheels of an index for a machine: those that fit first."""
     if not found:
         text.tell("This index has no wheel.")
@@ -82,12 +77,12 @@ def show_matches(found: "Sequence[MatchedWheel]", url: str) -> None:
         print(f"\npip install --extra-index-url {url.rstrip('/')}/simple/ {pin}")
 
 
-def matches_data(found: "Sequence[MatchedWheel]") -> list[dict[str, object]]:
+def matches_data(found: Sequence[MatchedWheel]) -> list[dict[str, object]]:
     """Return the wheels for machines."""
     return [{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found]
 
 
-def show_yank(change: "Mapping[str, object]") -> None:
+def show_yank(change: Mapping[str, object]) -> None:
     """Say what a yank changed."""
     what = "is yanked: only an exact pin takes it" if change["yanked"] else "is offered again"
     text.tell(f"{change['wheel']} {what}")

@@ -13,7 +13,7 @@ from tfwright.terminal.answer import Answer, Shown
     help=JSON
     | MACHINE
     | {
-        "release": "of TensorFlow, as 2.6 or v1.12.0-rc0",
+        "release": "of TensorFlow, as 2.6, 2.11.0 or v1.12.0-rc0",
         "index": "address of a tfwright index: name its wheels that fit, without a download",
     }
 )

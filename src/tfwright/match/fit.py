@@ -125,7 +125,7 @@ class Judge:
         """Say of everything that matters whether the machine has it."""
         wheel, wanted = self.wheel, self.wanted
         if wanted.release and not is_of_line(wheel.version, wanted.release):
-            yield Judgement("TensorFlow", f"TensorFlow {wheel.version}")
+            yield Judgement("TensorFlow", "another release")
         here = frozenset(tag for tag in wheel.tags if self._is_here(tag.platform))
         yield from self._python(here or wheel.tags)
         platforms = {tag.platform for tag in here or wheel.tags}
@@ -138,9 +138,8 @@ class Judge:
         other = {"": "", "none": "manylinux"}.get(wanted.glibc, "musllinux")
         if other and all(platform.startswith(other) for platform in platforms):
             library = {"manylinux": "glibc", "musllinux": "musl"}[other]
-            remedy = (
-                f"Use a system with {library}, such as an image of Debian (glibc) or Alpine (musl)."
-            )
+            image = {"manylinux": "Debian", "musllinux": "Alpine"}[other]
+            remedy = f"Use a system with {library}, such as an image of {image}."
             said = f"for systems with {library}, which this is not"
             yield Judgement("glibc", said, remedy=remedy)
             return
@@ -154,10 +153,9 @@ class Judge:
     def _is_here(self, platform: str) -> bool:
         """Say whether a platform tag is of the system and machine that are wanted."""
         machine = self.wanted.machine.lower()
-        # A universal2 library holds the code of both kinds of Mac.
-        universal = machine in {"x86_64", "arm64"} and platform.endswith("universal2")
+        universal = [name for name, holds in tags.UNIVERSAL.items() if machine in holds]
         of_system = re.match(_SYSTEMS.get(self.wanted.system, ""), platform)
-        return platform == "any" or bool(of_system and (platform.endswith(machine) or universal))
+        return platform == "any" or bool(of_system and platform.endswith((machine, *universal)))
 
     def _python(self, stated: frozenset[Tag]) -> Iterator[Judgement]:
         python = self.wanted.python
@@ -211,7 +209,7 @@ class Judge:
             said = said if fits else f"needs glibc {glibc}"
             yield Judgement("glibc", said, fits, "" if fits else remedy)
         elif glibc and wanted.system == "Linux" and not wanted.glibc:
-            yield Judgement("glibc", f"needs {glibc}; --glibc was not given", None)
+            yield Judgement("glibc", f"needs glibc {glibc}; --glibc was not given", None)
         macos = [m for name in platforms if (m := re.match(r"macosx_(\d+)_(\d+)_", name))]
         if macos and wanted.system == "Darwin":
             least = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
@@ -228,7 +226,7 @@ class Judge:
             remedy = f"'invoke match --cpu {wanted.cpu}' names a wheel or a recipe without {level}."
             yield Judgement("CPU", said, fits, "" if fits else remedy)
         elif level in LEVELS and wanted.machine == "x86_64":
-            yield Judgement("CPU", f"needs {level}; which CPU is there is unknown", None)
+            yield Judgement("CPU", f"needs a CPU with {level}; which CPU is there is unknown", None)
 
     def _gpu(self) -> Iterator[Judgement]:
         wheel, wanted, host = self.wheel, self.wanted, self.host
@@ -322,7 +320,7 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     found += Judge(WheelFacts.of(report), wanted, host, host_file).judgements()
     # A system that is newer than the tag says does not mind.
     if not {"glibc", "macOS"} & {one.what for one in found if one.holds is False}:
-        more = [f"makes no difference here: {it}" for it in report.broken_promises]
+        more = [f"{it}; this does not matter here" for it in report.broken_promises]
         found += [Judgement("tag", said, holds=True) for said in more]
     order = {False: 0, None: 1, True: 2}
     return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))

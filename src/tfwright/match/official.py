@@ -1,11 +1,11 @@
 """Which official wheel fits a wish, and what keeps the others from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.tags import Tag
 
 from tfwright.documents.release import Release
-from tfwright.facts import gpus, wheels
+from tfwright.facts import wheels
 from tfwright.facts.compatibility import is_older
 from tfwright.facts.wheels import OfficialWheel
 from tfwright.match.fit import Judge, WheelFacts
@@ -13,6 +13,9 @@ from tfwright.match.wish import Wish
 
 LAST_FOR_WINDOWS = "2.10"
 """https://www.tensorflow.org/install/pip#windows-native: no GPU code for Windows after this."""
+
+_MAY_LACK = {"glibc", "CPU", "libraries"}
+"""What a machine cannot get from pip or a package."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class OfficialMatch:
     notes: tuple[str, ...] = ()
     """What the machine needs besides."""
     extra: str = ""
+    fits: bool | None = False
+    """None where it may fit: something that it needs is not known."""
 
     @property
     def install(self) -> str:
@@ -41,17 +46,22 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
     wants_gpu = bool(wanted.gpu or wanted.cuda)
     asked = Release.parse(wanted.release) if wanted.release else None
     found = list[tuple[tuple[int, ...], OfficialMatch]]()
-    for wheel in wheels.official():
+    for row in wheels.official():
+        asked_for = wanted.release in row.also
+        wheel = replace(row, version=wanted.release) if asked_for else row
         facts = _facts(wheel, wanted)
         judged = list(Judge(facts, wanted).judgements())
         missed = [one for one in judged if one.holds is False]
         extra = "[and-cuda]" if wants_gpu and not missed and facts.brings_cuda else ""
+        unknown = [one.says for one in judged if one.what in _MAY_LACK and one.holds is None]
+        if wheel.version in wheel.unread:
+            unknown.append(f"not read itself: judged by another release of {wheel.line}")
         besides = {"driver"} if extra else {"driver", "CUDA"}
         notes = [one.says for one in judged if one.what in besides or one.says.startswith("PTX")]
-        if not _proved(wanted):
-            notes = ["what its libraries need on this platform was not read"]
+        notes += unknown
+        fits = False if missed else None if unknown or not proved(wanted) else True
         differs = tuple(one.says for one in missed)
-        match = OfficialMatch(wheel, differs, () if missed else tuple(notes), extra)
+        match = OfficialMatch(wheel, differs, () if missed else tuple(notes), extra, fits)
         # Of those that do not fit, one without GPU code is far from someone with a GPU.
         code = wheel.gpu and not any(said.startswith("no GPU") for said in differs)
         unlike = bool(code) != wants_gpu
@@ -71,7 +81,7 @@ def _order(release: Release) -> int:
     return release.major * 100 + release.minor
 
 
-def _proved(wanted: Wish) -> bool:
+def proved(wanted: Wish) -> bool:
     """Say whether a wish is about the platform that the table proves something about."""
     return (wanted.system, wanted.machine) == ("Linux", "x86_64")
 
@@ -84,14 +94,12 @@ def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
         for platform, column in wheels.PLATFORMS.items()
         for python in getattr(wheel, column)
     )
-    if _proved(wanted):
+    if proved(wanted):
         needs = {name: getattr(wheel, name) for name in ("glibc", "cpu", "cuda", "cudnn")}
         needs["gpu"] = ",".join(wheel.gpu)
         return WheelFacts(wheel.project, wheel.version, made, needs)
     # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
     said = "no GPU code on this platform"
-    if gpus.jetson(wanted.gpu):
-        said += f"; NVIDIA has wheels for Jetsons: {gpus.JETPACK}"
     if wanted.system == "Windows" and wheel.gpu:
         said = "has GPU code for Windows, but for which GPUs was not read"
         if is_older(LAST_FOR_WINDOWS, wheel.line):

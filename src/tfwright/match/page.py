@@ -1,11 +1,11 @@
 """The page of match: what to install or build for a machine."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from tfwright.facts import wheels
+from tfwright.facts import gpus, wheels
+from tfwright.match.official import proved
 from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
@@ -49,6 +49,7 @@ def matches_data(answer: MatchAnswer) -> object:
             "install": found.install,
             "project": found.wheel.project,
             "version": found.wheel.version,
+            "fits": found.fits,
             "differs": found.differs,
             "notes": found.notes,
         }
@@ -68,7 +69,7 @@ def show_matches(answer: MatchAnswer) -> None:
     text.paragraph("wanted: ", str(answer.wanted), indent=8)
     if answer.wanted.named:
         text.paragraph("        ", answer.wanted.named, indent=8)
-    _show_official(answer.official)
+    _show_official(answer)
     fitting = [candidate for candidate in answer.recipes if not candidate.differs]
     # Ranked by the number of differences, so those that fit come first.
     differing = [candidate for candidate in answer.recipes if candidate.differs]
@@ -88,7 +89,8 @@ def show_matches(answer: MatchAnswer) -> None:
     for candidate in others:
         text.paragraph(f"  {candidate.recipe}", "; ".join(candidate.differs), indent=indent)
     if answer.excluded:
-        text.heading("tfwright's tables have no TensorFlow for this")
+        besides = "Besides these recipes, " if fitting else ""
+        text.heading(f"{besides}tfwright's tables have no TensorFlow for this")
         for reason in answer.excluded:
             text.paragraph("  - ", reason, indent=4)
         return
@@ -135,20 +137,28 @@ def _nearest(found: "Sequence[Differing]") -> "list[Differing]":
     return list(nearest.values())[:NEAREST]
 
 
-def _show_official(official: "Sequence[OfficialMatch]") -> None:
+def _show_official(answer: MatchAnswer) -> None:
+    official, wanted = answer.official, answer.wanted
     fitting = [found for found in official if not found.differs]
-    shown = fitting[:NEAREST] or _nearest(official)
+    # Those that may fit are no answer next to one that does.
+    certain = [found for found in fitting if found.fits]
+    shown = (certain or fitting)[:NEAREST] or _nearest(official)
     # Of the releases that were not asked for, one that can be installed is worth a line.
-    other = [
-        found for found in official if re.fullmatch(r"TensorFlow [^;]*", ";".join(found.differs))
-    ]
+    other = [found for found in official if found.differs == ("another release",)]
     if not fitting and other and other[0] not in shown:
         shown[-1] = other[0]
-    if fitting:
-        text.heading("These official wheels fit; nothing need be built", text.GOOD)
+    if certain:
+        text.heading("These official wheels fit", text.GOOD)
+    elif fitting:
+        text.heading("These official wheels may fit", text.WARNING)
     else:
         text.heading("No official wheel fits; the nearest, and how they differ")
     indent = 4 + max(len(found.install) for found in shown)
     for found in shown:
         text.paragraph(f"  {found.install}", "; ".join(found.differs or found.notes), indent=indent)
+    if fitting and not proved(wanted):
+        what = {"Darwin": "macOS and CPU", "Windows": "CPU"}.get(wanted.system, "glibc and CPU")
+        text.paragraph("  ", f"Which {what} these wheels need is unknown.", indent=2)
+    if gpus.jetson(wanted.gpu):
+        text.paragraph("  ", f"NVIDIA has wheels for Jetsons: {gpus.JETPACK}", indent=2)
     text.paragraph("  ", f"The package index was read on {wheels.read()}.", indent=2)

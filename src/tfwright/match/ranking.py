@@ -9,6 +9,7 @@ from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.probes import Host
+from tfwright.match import releases
 from tfwright.match.wish import Wish, above
 from tfwright.progress import STAGES
 
@@ -39,6 +40,8 @@ def rank(
     `verified` farthest comes first, then the newest, or the one nearest to the wished release.
     """
     asked = Release.parse(wanted.release) if wanted.release else None
+    # What does not fit is near where it is of about the release that a new recipe would be of.
+    around = asked or next(iter(releases.fitting(wanted)), None)
     found = list[tuple[tuple[int, ...], Candidate]]()
     for recipe in recipes:
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
@@ -48,7 +51,8 @@ def rank(
         elsewhere = _elsewhere(recipe, wanted)
         proved = STAGES.index(recipe.verified.until) if recipe.verified else -1
         away = _order(recipe.source.release)
-        away = abs(away - _order(asked)) if asked else -away
+        target = around if differs else asked
+        away = abs(away - _order(target)) if target else -away
         # A recipe for another system is never near, however few its differences are. Other GPUs
         # can be named in a recipe; one without CUDA has none to name.
         far = (elsewhere, NO_CUDA in differs, len(differs))
@@ -74,8 +78,9 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
     table = recipe.host
     if _elsewhere(recipe, wanted):
         yield f"for {table.system}"
-    if wanted.release and str(recipe.source.release) != wanted.release:
-        yield f"TensorFlow {recipe.source.release}"
+    version = str(recipe.source.version or recipe.source.release)
+    if wanted.release and not is_of_line(version, wanted.release):
+        yield f"TensorFlow {version}"
     if wanted.machine and table.machine not in {"any", wanted.machine}:
         yield f"for {table.machine}"
     if wanted.python and table.python not in {"any", wanted.python}:
@@ -87,8 +92,7 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
     promised = recipe.verify.glibc
     needed = promised or host.glibc.value
     if wanted.glibc and table.system != "Darwin" and is_older(wanted.glibc, needed):
-        unbound = f"sets no limit for glibc; built here, it may need {needed}"
-        yield f"glibc {needed}" if promised else unbound
+        yield f"glibc {needed}" if promised else f"glibc {needed} if built here"
 
 
 def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Which TensorFlow can be built for a wish, what a recipe for it pins, and why none can."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tfwright.documents.release import Release
@@ -83,6 +83,9 @@ def _cuda_refusal(
         yield f"TensorFlow {release} was tested with no CUDA that is known"
     elif wanted.cuda and not is_of_line(wanted.cuda, major):
         yield f"TensorFlow {release} is made for CUDA {major}, and not {wanted.cuda}"
+        if wanted.gpu:
+            # Its own CUDA may not serve the GPU either.
+            yield from _cuda_refusal(release, tested, replace(wanted, cuda=""))
     elif wanted.gpu and is_older(wanted.gpu, OLDEST_CAPABILITY):
         yield f"TensorFlow has code for compute capability {OLDEST_CAPABILITY} and later"
     elif rows and wanted.gpu and not any(row.compiles_for(wanted.gpu) for row in rows):
@@ -90,7 +93,7 @@ def _cuda_refusal(
         yield (
             f"CUDA {wanted.cuda or major} compiles for compute capabilities "
             f"{rows[0].capabilities[0]} to {rows[-1].capabilities[1]}{gaps}, and not for "
-            f"{wanted.gpu}"
+            f"{wanted.gpu}{_compiled_by(wanted.gpu)}"
         )
     elif not rows:
         yield _no_toolkit(wanted.cuda)
@@ -101,6 +104,14 @@ def _cuda_refusal(
         yield f"TensorFlow {release} {said}"
     else:
         yield f"there is no CUDA {wanted.cuda or major} for {wanted.system} that serves"
+
+
+def _compiled_by(gpu: str) -> str:
+    """Say which CUDAs compile for a compute capability; empty if none is known."""
+    rows = [row.version for row in compatibility.cudas() if row.compiles_for(gpu)]
+    if not rows:
+        return ""
+    return f", for which CUDA {range_text(rows[0], rows[-1])} compiles"
 
 
 def _no_toolkit(cuda: str) -> str:
@@ -131,6 +142,8 @@ def exclusions(wanted: Wish) -> list[str]:
         found = [f"{wanted.part('gpu')} {said}"]
     elif release in KNOWN:
         found = list(refusals(release, wanted))
+        # Another release alone does not help where the rest excludes itself.
+        found += _apart(rest) if not fitting(rest := replace(wanted, release="")) else []
     elif release:
         found = [f"there is no TensorFlow {release} that recipes can be written for"]
     else:
@@ -156,8 +169,22 @@ def _apart(wanted: Wish) -> list[str]:
     apart = [names for names in apart if len(names) == len(apart[0])]
     both = "both " if apart and len(apart[0]) == 2 else ""  # noqa: PLR2004 a pair
     return [
-        f"no release goes with {both}{' and '.join(map(wanted.part, names))}" for names in apart
+        f"no release goes with {both}{' and '.join(map(wanted.part, names))}"
+        f"{_pythons(wanted, names)}"
+        for names in apart
     ]
+
+
+def _pythons(wanted: Wish, names: Sequence[str]) -> str:
+    """Say which Pythons go with all but the Python of the named parts of a wish."""
+    if "python" not in names:
+        return ""
+    others = [name for name in names if name != "python"]
+    releases = fitting(Wish(**{name: vars(wanted)[name] for name in others}))
+    ranges = [known for release in releases if (known := compatibility.python(release))]
+    least = min((known.least for known in ranges), key=version_numbers)
+    most = max((known.most for known in ranges), key=version_numbers)
+    return f", which goes with Python {least} to {most}"
 
 
 def _unknown(wanted: Wish) -> Iterator[str]:
@@ -186,19 +213,19 @@ def _unknown(wanted: Wish) -> Iterator[str]:
 
 
 def _nearest(wanted: Wish) -> Iterator[str]:
-    """Name the nearest release that fits the rest of a wish, or the rest without one part."""
-    for part in ("release", "cuda", "python", "driver", "gpu"):
-        if not vars(wanted)[part]:
-            continue
-        found = fitting(replace(wanted, **{part: ""}))
-        if found:
+    """Name the nearest release that fits the rest of a wish, or the rest without some parts."""
+    order = ("release", "cuda", "python", "driver", "gpu")
+    given = [name for name in order if vars(wanted)[name]]
+    sizes = range(1, len(given) + 1)
+    for names in (names for size in sizes for names in itertools.combinations(given, size)):
+        if found := fitting(replace(wanted, **dict.fromkeys(names, ""))):
             # With --release, the list is long only where that is what is left out.
             asked = Release.parse(wanted.release) if wanted.release else KNOWN[0]
             place = KNOWN.index(asked) if asked in KNOWN else 0
             near = min(found, key=lambda release: abs(KNOWN.index(release) - place))
-            left_out = f"without {wanted.part(part)}"
-            what = "the nearest release that fits" if part == "release" else left_out
-            yield f"{what}: TensorFlow {near}"
+            others = " and ".join(wanted.part(name) for name in names if name != "release")
+            dropped = f"if you drop {others}, " if others else ""
+            yield f"{dropped}the nearest release that fits is TensorFlow {near}"
             return
 
 
@@ -237,7 +264,7 @@ def _tensorflow(release: Release, wanted: Wish) -> Iterator[Need]:
     python = compatibility.python(release)
     bazel = compatibility.bazel(release)
     tested = compatibility.tested_bazel(release)
-    yield Need("TensorFlow", str(release), python.source if python else "")
+    yield Need("TensorFlow", wanted.release or str(release), python.source if python else "")
     # What `invoke new` pins, unless the tree's own .bazelversion says another one.
     if tested and (bazel is None or bazel.holds(tested.version)):
         yield Need("Bazel", tested.version, tested.source)

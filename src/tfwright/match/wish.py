@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from tfwright.documents.names import CpuLevel
-from tfwright.documents.release import Release, is_version
+from tfwright.documents.release import ExactRelease, is_version
 from tfwright.errors import RecipeError
 from tfwright.facts import gpus
 from tfwright.host import cuda
@@ -71,7 +71,7 @@ class Wish:
     """The oldest that the wheel must load on; ``none`` for a system with musl."""
     cuda: str = ""
     release: str = ""
-    """The release line of TensorFlow, ``1.12``."""
+    """The release line of TensorFlow, ``1.12``, or one release, ``1.12.3``."""
     cpu: str = ""
     """What an x86-64 CPU has at most, one of CpuLevel; only wheels that are built state it."""
     driver: str = ""
@@ -81,6 +81,8 @@ class Wish:
 
     def part(self, name: str) -> str:
         """Return a part as people say it: ``Python 3.6``."""
+        if (name, self.glibc) == ("glibc", "none"):
+            return "musl instead of glibc"
         return f"{_TITLES.get(name, '')}{vars(self)[name]}"
 
     def __str__(self) -> str:
@@ -126,7 +128,7 @@ def wish(host: Host | None, **asked: str) -> Wish:
         if machine := gpus.machine_of(wanted["gpu"]):
             wanted.setdefault("machine", machine)
     if "release" in wanted:
-        wanted["release"] = _line_of(wanted["release"])
+        wanted["release"] = _release_of(wanted["release"])
     # Someone who asks for a Mac on Linux does not mean this machine's GPU.
     if host and system == host.system:
         # The first GPU, which TensorFlow uses as well where no device is named.
@@ -159,14 +161,17 @@ def _read(name: str, value: str) -> str:
     return _SYSTEMS.get(text.lower(), "Darwin") if name == "system" else text
 
 
-def _line_of(release: str) -> str:
-    """Return the release line of a version, tag or release candidate."""
+def _release_of(release: str) -> str:
+    """Return the release that a version or tag names; the line of a candidate or a fork."""
     if not is_version(release):
         raise RecipeError(
             f"{release!r} is not a valid release of TensorFlow",
             remedy="Write --release 2.6, or a tag such as v2.4.4 or v1.12.0-rc0.",
         )
-    return str(Release.parse(release))
+    exact = ExactRelease.parse(release)
+    if exact.candidate or exact.fork or release.count(".") == 1:
+        return str(exact.line)
+    return ".".join(map(str, exact.numbers))
 
 
 def _named(name: str) -> dict[str, str]:

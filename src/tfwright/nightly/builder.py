@@ -39,7 +39,7 @@ from tfwright.pipeline.results import Built, Published, Tree, Verdict
 from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.cache import store
 from tfwright.tools.git.remote import Remote
 from tfwright.vault import usage
@@ -71,34 +71,25 @@ class PipelineBuilder:
     listener: Listener = SILENCE
     offline: bool = False
     """Whether builds use only what is on this host."""
-    _followed: dict[str, FollowedCommit | None] = field(default_factory=dict)
-    """What each target follows, asked once a night."""
+    followed: dict[str, FollowedCommit | None] = field(default_factory=dict)
+    """What each target follows, by name: asked once a night, or ordered."""
 
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return what decides the target's wheel now."""
-        # Asked here, once: a branch that moves during the
-        # night would build what was not judged.
-        followed = targets.resolve(target, self.host_file)
-        self._followed[target.name] = followed
+        # Asked here, once: a branch that moves during the night would build what was not judged.
+        self.followed[target.name] = targets.resolve(target, self.host_file)
         return self.decides(target)
 
     def decides(self, target: Target) -> Mapping[str, str]:
         """Return what decides the target's wheel, with the commit that was found before."""
-        parts = targets.fingerprint(self.job(target), self.followed(target))
+        parts = targets.fingerprint(self.job(target), self.followed.get(target.name))
         # It is part of the wheel's name: whoever corrects it wants a new wheel.
         return {**parts, "the local version": target.local} if target.local else parts
 
-    def followed(self, target: Target) -> FollowedCommit | None:
-        """Return what a target follows, as `fingerprint` found it."""
-        return self._followed.get(target.name)
-
-    def follow(self, target: Target, commit: FollowedCommit | None) -> None:
-        """Take what a target follows from the host that ordered the build."""
-        self._followed[target.name] = commit
-
     def job(self, target: Target) -> RecipeJob:
         """Return the job that builds a target."""
-        job = targets.job_of(target, self.host_file, self.followed(target), self.listener)
+        followed = self.followed.get(target.name)
+        job = targets.job_of(target, self.host_file, followed, self.listener)
         job = replace(job, offline=self.offline)
         # The pointer `stable` must not rest on the build cache. Where nights reproduce wheels, they
         # do so without it; where they do not, this build is the only one.
@@ -198,7 +189,7 @@ class PipelineBuilder:
     def _versioned(self, order: BuildOrder, job: RecipeJob, made: Published) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
         source = made.wheel.path
-        followed = self.followed(order.target)
+        followed = self.followed.get(order.target.name)
         tree = stamps.last(job, "source", Tree)
         before = source.name.split("-")[1]
         version = versions.nightly_version(
@@ -301,8 +292,7 @@ class PipelineBuilder:
                 usage.collect(settings.build_out, recipes, lambda _: None, locks)
         cached = settings.cache_directory
         if (lacking := missing(cached)) > 0:
-            entries = list(store.files_below(str(cached)))
-            store.remove_oldest(entries, max(0, sum(one.size for one in entries) - lacking))
+            store.remove_oldest([cached], max(0, trees.size(cached) - lacking))
         free = [_disk(place)[1] for place in places]
         return FreeSpace(site=free[0], work=free[-1])
 

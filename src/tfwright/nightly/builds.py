@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe
 from tfwright.printable import printable_lines
-from tfwright.tools import files, redaction
+from tfwright.tools import files, json_text, redaction
 from tfwright.wheel.seal import build_record
-from tfwright.wheel.seal.build_record import RecipeContent
 
 DOCUMENT = "build.json"
 WORK = "work"
@@ -92,16 +91,12 @@ class Breakage(_Frozen):
     number: int = 0
     """The line's number in that log; 0 where it is not known."""
 
-    @property
-    def thread(self) -> str:
-        """The same for the same cause: without numbers, paths and digests, which vary by night."""
-        plain = re.sub(r"/\S+|\b[0-9a-f]{7,}\b|\d+", "#", self.cause or self.line)
-        return hashlib.sha256(f"{self.stage}\n{plain}".encode()).hexdigest()[:16]
-
 
 def failure(detail: str) -> str:
     """Return what stays the same from night to night while a target fails for one reason."""
-    return Breakage(stage="failing", line=detail).thread
+    # Without numbers, paths and digests, which vary by night.
+    plain = re.sub(r"/\S+|\b[0-9a-f]{7,}\b|\d+", "#", detail)
+    return hashlib.sha256(f"failing\n{plain}".encode()).hexdigest()[:16]
 
 
 class CommitLine(_Frozen):
@@ -329,14 +324,6 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     return place
 
 
-def size(place: Path) -> int:
-    """Return the bytes of a build's directory: logs and profile as well as the wheel."""
-    total = 0
-    for folder, _, names in os.walk(place):
-        total += sum(os.lstat(f"{folder}/{name}").st_size for name in names)
-    return total
-
-
 def discard(place: Path, work: Path) -> None:
     """Remove a build's directory: first from its place by one rename, then its files in `work`.
 
@@ -352,10 +339,7 @@ def discard(place: Path, work: Path) -> None:
 
 def read(folder: Path) -> NightlyBuild | None:
     """Return the document of a build's directory; None if there is none that can be read."""
-    try:
-        return NightlyBuild.model_validate_json(files.content(folder / DOCUMENT))
-    except (OSError, ValidationError):
-        return None
+    return json_text.kept(folder / DOCUMENT, NightlyBuild)
 
 
 def all_below(home: Path, known: Collection[str] = ()) -> Iterator[NightlyBuild]:
@@ -390,10 +374,8 @@ def read_inputs(build: Path) -> KeptInputs | None:
     folder = build / INPUTS
     if not folder.is_dir():
         folder = build.parents[2] / PRIVATE / build.name / INPUTS
-    try:
-        content = RecipeContent.model_validate_json(files.content(folder / RECIPE))
-        recipe = build_record.recipe_of(content)
-    except (OSError, ValidationError):
+    recipe = build_record.read_recipe(folder / RECIPE)
+    if recipe is None:
         return None
     # Its own patches come first: those of the checkout may be others by now.
     own = recipe.changed(source=recipe.source.located(folder))

@@ -63,9 +63,7 @@ def nightly(
         one_of(install=install, uninstall=uninstall, json=json)
         sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
     if adapter:
-        from tfwright.nightly import adapters
-
-        text = adapters.adapter(adapter, recipe or "demo", image or adapters.IMAGE)
+        text = page.adapter(adapter, recipe or "demo", image or page.IMAGE)
         return Answer({"adapter": text}, lambda _: sys.stdout.write(text))
     if order:
         if recipe:
@@ -81,8 +79,8 @@ def nightly(
         sent = night.watch(wanted, dt.datetime.now(dt.UTC), channels)
         return Answer(f"{sent} notices sent", tell, lambda _: {"notices": sent})
     if dry_run:
-        planned = page.planned(night.plan(fleets.host(), only=recipe, now=now))
-        return Answer(planned, page.show_plan)
+        planned = night.plan(fleets.host(), only=recipe, now=now)
+        return Answer(planned, page.show_plan, page.plan_data)
     host = fleets.host(Terminal(), tell)
     if host.nightly.bisect and not host.fleet:
         from tfwright.bisect import bisection
@@ -104,5 +102,5 @@ def report(_: Context, build: str = "", html: bool = False) -> None:
     from tfwright.nightly.pages import build as pages
 
     # Plain Markdown on standard output, to be pasted or piped into another tool.
-    found = pages.find(build)
-    sys.stdout.write(found.html() if html else found.markdown())
+    found, folder = pages.find(build)
+    sys.stdout.write((pages.html if html else pages.markdown)(found, folder))

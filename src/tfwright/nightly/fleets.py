@@ -10,12 +10,12 @@ import datetime as dt
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from tfwright.bundle import packing as bundle
 from tfwright.documents import host_file
@@ -27,9 +27,10 @@ from tfwright.nightly import builds, notices, targets
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
 from tfwright.nightly.night import FULL, BuildHost, Fleet, Settle
+from tfwright.pipeline.job import RecipeJob
 from tfwright.printable import printable_lines
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools import disk, files
+from tfwright.tools import disk, files, json_text
 from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.workers import hand_out, supply
@@ -47,6 +48,7 @@ CAUSES = {
     "failed": "the workers died while they built it, or tfwright failed there",
 }
 """Why there is no build, by the state of an assignment."""
+Document = TypeVar("Document", bound=BaseModel)
 
 
 class Rebuilt(BaseModel):
@@ -79,8 +81,8 @@ def fleet_of(builder: PipelineBuilder, note: Callable[[str], None]) -> Fleet | N
         return None
     if builder.nightly.on == "workers":
         hand_out.hosts(builder.host_file)
-    elif builder.host_file.slurm is None:
-        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+    else:
+        hand_out.slurm_of(builder.host_file)
     return NightFleet(builder, note)
 
 
@@ -94,7 +96,7 @@ def write(
     """
     last = Path(order.last_wheel)
     known: dict[str, object] = {
-        "followed": builder.followed(order.target),
+        "followed": builder.followed.get(order.target.name),
         "reproduce": builder.nightly.reproduce,
         "offline": offline,
     }
@@ -140,14 +142,13 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     """
     folder = folder.absolute()
     # Only data: a worker builds with the recipes and the code of its own checkout.
-    try:
-        order = BuildOrder.model_validate_json(files.content(folder / ORDER))
-    except (OSError, ValidationError) as fault:
+    order = json_text.kept(folder / ORDER, BuildOrder)
+    if order is None:
         raise RecipeError(
             f"{folder} holds no build order that this tfwright can read",
             remedy="Let 'invoke nightly' write it, on a build host with this version of tfwright, "
             "or add --recipe to build a recipe there.",
-        ) from fault
+        )
     # Carried out once before, it has documents of that time.
     for name in (BUILT, REBUILT):
         files.remove(folder / name)
@@ -159,7 +160,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     nightly = NightlyFile(directory=folder, reproduce=order.reproduce)
     builder = PipelineBuilder(nightly, host_file.read(), listener, offline=order.offline)
     target = order.target
-    builder.follow(target, order.followed)
+    builder.followed[target.name] = order.followed
     differing = builds.differing(order.fingerprint, builder.decides(target))
     if differing:
         raise HostError(
@@ -191,11 +192,15 @@ def difference(folder: Path) -> str:
 
     Raises HostError if the worker left no result.
     """
-    try:
-        found = Rebuilt.model_validate_json(files.content(folder / REBUILT))
-    except (OSError, ValidationError) as fault:
-        raise HostError("The worker left no result", remedy=READ) from fault
-    return printable_lines(found.difference)
+    return printable_lines(_left(folder / REBUILT, Rebuilt).difference)
+
+
+def _left(file: Path, kind: type[Document]) -> Document:
+    """Return the document that a worker left. Raises HostError."""
+    found = json_text.kept(file, kind)
+    if found is None:
+        raise HostError("The worker left no result", remedy=READ)
+    return found
 
 
 def take(folder: Path, order: BuildOrder) -> NightlyBuild:
@@ -203,11 +208,7 @@ def take(folder: Path, order: BuildOrder) -> NightlyBuild:
 
     Raises HostError if the worker left no result, or one of another order.
     """
-    result = folder / RESULT
-    try:
-        build = NightlyBuild.model_validate_json(files.content(folder / BUILT))
-    except (OSError, ValidationError) as fault:
-        raise HostError("The worker left no result", remedy=READ) from fault
+    result, build = folder / RESULT, _left(folder / BUILT, NightlyBuild)
     # Identifier, target and wheel become paths of the site, and the rest says what is due.
     same = build.model_copy(update=order.known) == build
     if not same or build.wheel != Path(build.wheel).name:
@@ -307,15 +308,13 @@ class NightFleet:
         nightly = self.builder.nightly
         # One night runs at a time: what is there is of an earlier one.
         for folder in sorted((nightly.directory / ORDERS).glob("*")):
-            full = False
+            full, order = False, json_text.kept(folder / ORDER, BuildOrder)
             # What is in its place already was cut off after it.
-            if (folder / BUILT).is_file() and not (nightly.site / "builds" / folder.name).exists():
-                # A document that cannot be read is of no use to anyone.
-                with suppress(OSError, ValidationError):
-                    order = BuildOrder.model_validate_json(files.content(folder / ORDER))
-                    work = nightly.directory / builds.WORK / order.id
-                    order = order.model_copy(update={"work": work})
-                    full = settle(order, partial(take, folder, order)).broken == FULL
+            placed = (nightly.site / "builds" / folder.name).exists()
+            if order and (folder / BUILT).is_file() and not placed:
+                work = nightly.directory / builds.WORK / order.id
+                order = order.model_copy(update={"work": work})
+                full = settle(order, partial(take, folder, order)).broken == FULL
             if not full:
                 files.remove(folder)
 
@@ -392,18 +391,17 @@ class NightFleet:
                 on_assignment,
             )
             return
-        # Where nodes have no network, this host fetches the inputs first.
-        supplies = bool(settings.slurm and settings.slurm.inputs)
+        offline = hand_out.slurm_of(settings).inputs
+
+        def job_of(name: str) -> RecipeJob:
+            return self.builder.job(orders[name].target)
 
         def program_of(name: str) -> Sequence[str]:
-            order = orders[name]
-            if supplies:
-                supply.bring(name, self.builder.job(order.target), self.note)
-            folder = self.folder(order)
-            write(folder, order, self.builder, carry=False, offline=supplies)
+            folder = self.folder(orders[name])
+            write(folder, orders[name], self.builder, carry=False, offline=offline)
             return ("nightly", "--order", str(folder))
 
-        hand_out.by_slurm(settings, schedule, program_of, on_assignment, self.note)
+        hand_out.by_slurm(settings, schedule, job_of, program_of, on_assignment, self.note)
 
     def _on_worker(self, order: BuildOrder, host: WorkerTable) -> RemoteBuild:
         """Run an order on a worker, and bring its result."""

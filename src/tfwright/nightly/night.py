@@ -6,7 +6,6 @@ next start goes on: a kill costs only the build under way.
 """
 
 import datetime as dt
-import errno
 import functools
 import math
 import time
@@ -24,8 +23,8 @@ from tfwright.nightly import plan as plans
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild, Verdict
 from tfwright.nightly.plan import PlannedTarget
-from tfwright.nightly.state import LOCK, Culprit, State, WaitingBuild
-from tfwright.tools import files
+from tfwright.nightly.state import LOCK, Culprit, NightVerdict, State, WaitingBuild
+from tfwright.tools import disk, files
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.file_lock import LockHeldError
 from tfwright.vault.links import SILENT, LinkRow
@@ -76,16 +75,14 @@ class LostArchives:
     @classmethod
     def of(cls, rows: Sequence[LinkRow]) -> "LostArchives":
         """Return what is lost; an archive that only this host's vault has is lost to all others."""
-        gone = [
-            row.name + (" (this host's vault still has it)" if row.kept else "")
-            for row in rows
-            if not row.left and all(link.state != SILENT for link in row.links)
-        ]
-        silent = [
-            row.name
-            for row in rows
-            if not row.left and any(link.state == SILENT for link in row.links)
-        ]
+        gone, silent = [], []
+        for row in rows:
+            if row.left:
+                continue
+            if any(link.state == SILENT for link in row.links):
+                silent.append(row.name)
+            else:
+                gone.append(row.name + (" (this host's vault still has it)" if row.kept else ""))
         return cls(
             f"No server has {', '.join(gone)}" if gone else "",
             f"No server answers for {', '.join(silent)}" if silent else "",
@@ -333,7 +330,7 @@ class Night:
 
     def settle_idle(self, planned: NightPlan, *, again: bool) -> list[PlannedTarget]:
         """Judge what is not built tonight; return the rest. `again` builds what was built."""
-        verdicts = self._verdicts()
+        verdicts = {name: night.verdict for name, night in self._tonight().items()}
         for name, why in planned.blocked.items():
             # Before it was cut off, this night may have built what cannot be judged now.
             if verdicts.get(name) in UNSETTLED:
@@ -486,8 +483,7 @@ class Night:
             )
             return self._cut_off(order, broken, blocked=isinstance(fault, HostError))
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
-            # A quota that is used up reads the same to a user as a full disk.
-            if isinstance(fault, OSError) and fault.errno in {errno.ENOSPC, errno.EDQUOT}:
+            if isinstance(fault, OSError) and fault.errno in disk.FULL:
                 return self._cut_off(order, FULL, blocked=True)
             last = traceback.extract_tb(fault.__traceback__)[-1]
             broken = Breakage(
@@ -513,8 +509,8 @@ class Night:
         What is not found in time goes on in the next night; its trials are kept.
         """
         known, failed = self.state.culprits(), []
-        for name, nights in self.state.history(self.number).items():
-            night, before = nights[-1], known.get(name)
+        for name, night in self._tonight().items():
+            before = known.get(name)
             build = self.state.build(night.build)
             if night.verdict not in status.FAILED or not (build and build.against):
                 continue
@@ -617,15 +613,14 @@ class Night:
         # Only after index and pages have dropped a build may its files go.
         self._sweep()
         book.send()
-        nights = {name: own[-1] for name, own in state.history(self.number).items()}
+        nights = self._tonight()
+        verdicts = {name: night.verdict for name, night in nights.items()}
         details = {name: night.detail for name, night in nights.items() if night.detail}
-        return replace(
-            outcome, verdicts=self._verdicts(), details=details, hidden=hidden, deleted=deleted
-        )
+        return replace(outcome, verdicts=verdicts, details=details, hidden=hidden, deleted=deleted)
 
-    def _verdicts(self) -> dict[str, Verdict]:
+    def _tonight(self) -> dict[str, NightVerdict]:
         """Return this night's verdicts so far."""
-        return {name: own[-1].verdict for name, own in self.state.history(self.number).items()}
+        return {name: own[-1] for name, own in self.state.history(self.number).items()}
 
     def _publish(self, *, pages: bool = True, ended: bool = False) -> None:
         """Bring the site up to date; say which files it does not list."""

@@ -1,19 +1,22 @@
 """What `invoke nightly` prints."""
 
+import json
+import re
 import shlex
 import textwrap
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
 
 from tfwright.documents import filesystem
+from tfwright.documents import recipe as recipes
+from tfwright.errors import RecipeError
+from tfwright.nightly.builds import BuildOrder, NightlyBuild
 from tfwright.nightly.fleets import Rebuilt
+from tfwright.nightly.night import NightOutcome, NightPlan
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
-
-if TYPE_CHECKING:
-    from tfwright.nightly.builds import NightlyBuild
-    from tfwright.nightly.night import NightOutcome, NightPlan
+from tfwright.tools.render import render
 
 PLANNED = (
     Column("recipe", cut="middle"),
@@ -22,6 +25,14 @@ PLANNED = (
     Column("last time", rank=2, right=True),
 )
 JUDGED = (Column("recipe", cut="middle"), Column("verdict"), Column("why", rank=1, cut="end"))
+ENGINES = ("kubernetes", "gitlab", "github", "buildkite")
+SCHEMA = "schema"
+IMAGE = "registry.example/tfwright:latest"
+"""Stands for an image with tfwright's checkout in /srv/tfwright, where none is named."""
+MINUTES = 960
+"""After which an engine ends the job: twice the budget of a night."""
+LONGEST_NAME = 52
+"""Characters of a Kubernetes Job, whose pods have eleven more."""
 STYLES: dict[str, Style] = {
     "good": text.GOOD,
     "unchanged": text.GOOD,
@@ -30,56 +41,49 @@ STYLES: dict[str, Style] = {
 }
 
 
-@dataclass(frozen=True)
-class PlanLine:
-    """A recipe of nightly.toml, and what a night would do with it."""
-
-    recipe: str
-    due: bool
-    within_budget: bool
-    why: str
-    changed: tuple[str, ...] = ()
-    seconds: float = 0.0
-    """How long it took last time; of one that was never built, a guess."""
-
-
-def planned(night: "NightPlan") -> list[PlanLine]:
-    """Return what a night would build, in its order; what cannot be built here comes last."""
-    return [
-        PlanLine(due.target.name, due.due, due.within_budget, due.why, due.changed, due.seconds)
-        for due in night.targets
-    ] + [
-        PlanLine(name, due=False, within_budget=False, why=f"blocked: {why}")
-        for name, why in night.blocked.items()
-    ]
-
-
-def show_plan(targets: list[PlanLine]) -> None:
-    """Print what a night would build, in its order."""
+def show_plan(night: NightPlan) -> None:
+    """Print what a night would build, in its order; what cannot be built here comes last."""
     # An empty table would not say where the recipes are named.
-    if not targets:
+    if not (night.targets or night.blocked):
         print("nightly.toml lists no recipe.")
         return
     rows: list[tuple[text.Part, ...]] = []
-    for target in targets:
-        blocked, _, why = target.why.partition("blocked: ")
-        changed = f": {', '.join(target.changed)}" if target.changed else ""
-        tonight: text.Part = "no"
-        if why:
-            tonight = text.warning("blocked")
-        elif target.due:
-            tonight = "build" if target.within_budget else "out of budget"
-        known = not why and target.why != "never built"
-        last = f"{target.seconds / 60:.0f} min" if known else "-"
-        rows.append((target.recipe, tonight, (why or blocked).partition("\n")[0] + changed, last))
+    for item in night.targets:
+        changed = f": {', '.join(item.changed)}" if item.changed else ""
+        tonight = "no"
+        if item.due:
+            tonight = "build" if item.within_budget else "out of budget"
+        # What was never built has only a guess.
+        last = "-" if item.why == "never built" else f"{item.seconds / 60:.0f} min"
+        rows.append((item.target.name, tonight, item.why + changed, last))
+    for name, why in night.blocked.items():
+        rows.append((name, text.warning("blocked"), why.partition("\n")[0], "-"))
     text.table(PLANNED, rows)
-    due = [target.seconds for target in targets if target.due and target.within_budget]
+    due = [item.seconds for item in night.targets if item.due and item.within_budget]
     lasts = f", in about {text.as_duration(sum(due))}" if due else ""
     text.line()
     text.line(f"{len(due)} of {len(rows)} would be built{lasts}.")
 
 
-def show_order(build: "NightlyBuild | Rebuilt") -> None:
+def plan_data(night: NightPlan) -> list[dict[str, object]]:
+    """Return the same for machines; the seconds of what was never built are a guess."""
+    planned: list[dict[str, object]] = [
+        {
+            "recipe": item.target.name,
+            "due": item.due,
+            "within_budget": item.within_budget,
+            "why": item.why,
+            "changed": item.changed,
+            "seconds": item.seconds,
+        }
+        for item in night.targets
+    ]
+    idle = {"due": False, "within_budget": False, "changed": (), "seconds": 0.0}
+    blocked = night.blocked.items()
+    return planned + [{"recipe": name, **idle, "why": f"blocked: {why}"} for name, why in blocked]
+
+
+def show_order(build: NightlyBuild | Rebuilt) -> None:
     """Say in a line what a worker did for an order."""
     if isinstance(build, Rebuilt):
         text.tell(f"{build.target}: {build.difference or 'reproduced'}")
@@ -88,7 +92,7 @@ def show_order(build: "NightlyBuild | Rebuilt") -> None:
         text.tell(f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}")
 
 
-def show_outcome(outcome: "NightOutcome", place: object) -> None:
+def show_outcome(outcome: NightOutcome, place: object) -> None:
     """Say what a night did, and where to look."""
     if not outcome.verdicts:
         print("nightly.toml lists no recipe.")
@@ -116,11 +120,11 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
 
     wanted = timer.planned(kind, at, remove=remove)
     # Everything is shown before the question: nothing is installed unseen.
-    for file in wanted.files:
-        print(f"{'remove' if remove else 'write'} {file.path}")
+    for path, content in wanted.files.items():
+        print(f"{'remove' if remove else 'write'} {path}")
         # What goes away needs no second look.
         if not remove:
-            print(textwrap.indent(file.text, "    "))
+            print(textwrap.indent(content, "    "))
     if wanted.crontab is not None:
         print("new crontab:")
         print(textwrap.indent(wanted.crontab or "(empty)", "    "))
@@ -146,3 +150,30 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
             text.WARNING,
         )
     return 0
+
+
+def adapter(engine: str, recipe: str, image: str) -> str:
+    """Return the job of an engine that carries out the order of a recipe, or the JSON schemas.
+
+    It is text for people to put into the engine's own files.
+    """
+    if engine == SCHEMA:
+        models: dict[str, type[BaseModel]] = {
+            "order.json": BuildOrder,
+            "built.json": NightlyBuild,
+            "rebuilt.json": Rebuilt,
+        }
+        schemas = {name: model.model_json_schema() for name, model in models.items()}
+        return json.dumps(schemas, indent=2) + "\n"
+    if engine not in ENGINES:
+        raise RecipeError(
+            f"tfwright does not know the engine {engine!r}",
+            remedy=f"Choose one of: {', '.join((*ENGINES, SCHEMA))}.",
+        )
+    if not re.fullmatch(r"[\w./:@-]+", image):
+        raise RecipeError(f"{image!r} is not the name of an image", remedy="Correct --image.")
+    # A name that no recipe has would fail only in the engine, an hour later.
+    found = recipes.read(recipe)
+    name = re.sub(r"[^a-z0-9.-]", "-", found.name.lower())[:LONGEST_NAME].strip(".-")
+    values = {"name": name, "recipe": recipe, "image": image, "minutes": MINUTES}
+    return render(f"adapter_{engine}.yaml.j2", values)

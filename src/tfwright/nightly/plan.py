@@ -4,7 +4,6 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Literal
 
 from tfwright.documents.nightly import Target
 from tfwright.nightly.builds import NightlyBuild, differing
@@ -13,10 +12,7 @@ from tfwright.nightly.status import FAILED
 
 UNKNOWN_SECONDS = 3600.0
 """How long a target is expected to take that was never built here."""
-Why = Literal[
-    "changed", "never built", "failed before", "asked for", "unchanged", "the index refuses it"
-]
-RANK: Mapping[Why, int] = {
+RANK = {
     "asked for": 0,
     "changed": 1,
     "never built": 1,
@@ -24,6 +20,7 @@ RANK: Mapping[Why, int] = {
     "unchanged": 3,
     "the index refuses it": 3,
 }
+"""Why a target is or is not built: the lowest number comes first."""
 LONGEST_WAIT = 32
 """Nights between two attempts at a wheel that the index refuses."""
 
@@ -34,7 +31,7 @@ class PlannedTarget:
 
     target: Target
     fingerprint: Mapping[str, str]
-    why: Why
+    why: str
     changed: tuple[str, ...] = ()
     """The parts that differ from the last good build."""
     seconds: float = UNKNOWN_SECONDS
@@ -91,13 +88,11 @@ def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
         if kept.good:
             good[kept.target] = kept.id
     found = {}
-    for target in targets:
-        name = target.name
-        newest = state.build(last.get(name, ""))
+    for name in (target.name for target in targets):
+        newest, newest_good = last.get(name, ""), good.get(name, "")
         # Usually the same build: its document is read once.
-        same = newest is not None and newest.id == good.get(name)
-        newest_good = newest if same else state.build(good.get(name, ""))
-        found[name] = Past(newest, newest_good, history.get(name, []))
+        documents = {identifier: state.build(identifier) for identifier in (newest, newest_good)}
+        found[name] = Past(documents[newest], documents[newest_good], history.get(name, []))
     return found
 
 
@@ -106,7 +101,7 @@ def planned(
 ) -> PlannedTarget:
     """Say whether a target has to be built, given what decides its wheel now."""
     good, last = past.last_good, past.last
-    why: Why = "unchanged"
+    why = "unchanged"
     if asked:
         why = "asked for"
     elif last is None:

@@ -14,14 +14,14 @@ from tfwright.documents.nightly import NightlyFile
 from tfwright.index.write import EXTRAS, PACKAGES
 from tfwright.nightly import builds, status
 from tfwright.nightly.state import KeptBuild, State
-from tfwright.tools import files
+from tfwright.tools import files, trees
 
 
 def hide(nightly: NightlyFile, state: State, today: dt.date) -> int:
     """Mark the builds that are too many or too large as hidden; return how many were new."""
     kept = state.builds()
     home = nightly.site / "builds"
-    sizes = {item.id: builds.size(home / item.id) for item in kept}
+    sizes = {item.id: trees.size(home / item.id) for item in kept}
     safe, limits = _protected(nightly, state, kept), nightly.retention
     by_target = defaultdict(list)
     for item in kept:
@@ -63,7 +63,7 @@ def expire(nightly: NightlyFile, state: State, today: dt.date, missing: int = 0)
     for since, identifier in sorted(hidden, key=lambda pair: pair[0]):
         if today - since < days and missing <= 0:
             break
-        missing -= builds.size(nightly.site / "builds" / identifier)
+        missing -= trees.size(nightly.site / "builds" / identifier)
         state.mark_build(identifier, hidden=since, deleted=today)
         count += 1
     return count

@@ -8,11 +8,11 @@ import datetime as dt
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar
 
 from tfwright.errors import HostError
 from tfwright.nightly.builds import NightlyBuild, Result, Verdict
@@ -56,15 +56,16 @@ create table if not exists waiting (
     began text, worker text not null
 ) without rowid;
 """
-KEPT = """
-select id, target, started, seconds, result, version, wheel, sha256, size, tested, unpublished,
-    needs, hidden, deleted from build
-"""
-"""The columns of KeptBuild, in the order of its fields."""
 NIGHTS = """
-select target, night, started, verdict, build, detail from verdict
+select target, night, started as "started [moment]", verdict, build, detail from verdict
     join night on night.number = verdict.night
 """
+# Of the columns that a query names so: SQLite itself has no such types.
+sqlite3.register_converter("moment", lambda text: dt.datetime.fromisoformat(text.decode()))
+sqlite3.register_converter("day", lambda text: dt.date.fromisoformat(text.decode()))
+sqlite3.register_converter("flag", lambda text: text == b"1")
+sqlite3.register_converter("pairs", lambda text: tuple(map(tuple, json_text.parsed(text))))
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,11 @@ class State:
         with self.database as transaction:
             return transaction.execute(statement, values).lastrowid or 0
 
+    def _rows(self, kind: Callable[..., Row], query: str, *values: object) -> list[Row]:
+        """Return what a query finds, each row as an object."""
+        with sound_rows():
+            return [kind(*row) for row in self.database.execute(query, values)]
+
     def begin_night(self, now: dt.datetime) -> int:
         """Record that a night begins; return its number."""
         return self.write("insert into night (started) values (?)", stamp(now))
@@ -191,11 +197,10 @@ class State:
 
     def nights(self, count: int) -> list[PastNight]:
         """Return the last nights, newest first."""
-        query = "select number, started, finished from night order by number desc limit ?"
-        return [
-            PastNight(number, _moment(started), _moment(ended) if ended else None)
-            for number, started, ended in self.database.execute(query, (count,))
-        ]
+        query = """
+            select number, started as "started [moment]", finished as "finished [moment]"
+            from night order by number desc limit ?"""
+        return self._rows(PastNight, query, count)
 
     def queue(self, builds: Sequence[WaitingBuild]) -> None:
         """Keep what the night under way has to build, in place of what was kept before."""
@@ -214,21 +219,15 @@ class State:
 
     def queued(self) -> list[WaitingBuild]:
         """Return what runs, then what waits, each in its order."""
-        query = (
-            "select target, why, seconds, began, worker from waiting order by began is null, place"
-        )
-        return [
-            WaitingBuild(target, why, seconds, _moment(began) if began else None, worker)
-            for target, why, seconds, began, worker in self.database.execute(query)
-        ]
+        query = """
+            select target, why, seconds, began as "began [moment]", worker
+            from waiting order by began is null, place"""
+        return self._rows(WaitingBuild, query)
 
     def judge(
         self, target: str, night: int, verdict: Verdict, build: str = "", detail: str = ""
     ) -> None:
         """Keep one night's verdict on one target; a second run of the night replaces it."""
-        # The pages look up verdicts in tables: fail here, and not there, for a misspelt one.
-        if verdict not in get_args(Verdict):
-            raise ValueError(f"{verdict!r} is not a verdict")
         values = (target, night, verdict, build, printable_lines(redacted(detail)))
         with self.database as transaction:
             transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
@@ -245,26 +244,16 @@ class State:
 
     def add_build(self, build: NightlyBuild, night: int | None = None) -> None:
         """Keep a build, with its verdict on a night; one that is known already stays as it is."""
-        needs = json.dumps(sorted(build.needs.items()))
-        values = (
-            build.id,
-            build.target,
-            stamp(build.started),
-            build.seconds,
-            build.result,
-            build.version,
-            build.wheel,
-            build.sha256,
-            build.size,
-            build.tested,
-            build.unpublished,
-            needs,
-            build.model_dump_json(),
-        )
+        # Two of them come later, from retention.
+        values = {name: getattr(build, name, None) for name in KeptBuild.__dataclass_fields__}
+        values["started"] = stamp(build.started)
+        values["needs"] = json.dumps(sorted(build.needs.items()))
+        values["document"] = build.model_dump_json()
         # Not a transaction of its own: a kill must leave no build without its verdict.
         self.database.execute(
-            "insert or ignore into build values"
-            " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?)",
+            "insert or ignore into build values (:id, :target, :started, :seconds, :result,"
+            " :version, :wheel, :sha256, :size, :tested, :unpublished, :needs, :hidden, :deleted,"
+            " :document)",
             values,
         )
         if night is None:
@@ -286,8 +275,12 @@ class State:
 
         In the order in which they were added: a host's clock may have been wrong for a night.
         """
-        query = f"{KEPT} where ? in ('', target) and deleted is null order by rowid"
-        return [_kept_build(*row) for row in self.database.execute(query, (target,))]
+        query = """
+            select id, target, started as "started [moment]", seconds, result, version, wheel,
+                sha256, size, tested, unpublished, needs as "needs [pairs]",
+                hidden as "hidden [day]", deleted as "deleted [day]"
+            from build where ? in ('', target) and deleted is null order by rowid"""
+        return self._rows(KeptBuild, query, target)
 
     def build(self, identifier: str) -> NightlyBuild | None:
         """Return everything about one build."""
@@ -328,22 +321,21 @@ class State:
         """Return how long the last build of each target took."""
         # SQLite takes the other columns of a group from the row that has its maximum.
         query = "select target, seconds, max(rowid) from build group by target"
-        return {target: float(seconds) for target, seconds, _ in self.database.execute(query)}
+        return {target: seconds for target, seconds, _ in self.database.execute(query)}
 
     def history(self, since: int = 0) -> Mapping[str, list[NightVerdict]]:
         """Return each target's verdicts, oldest first, from a night on."""
         found: dict[str, list[NightVerdict]] = defaultdict(list)
         query = f"{NIGHTS} where night >= ? order by night"
-        for target, *row in self.database.execute(query, (since,)):
-            found[target].append(_verdict(*row))
+        for target, night in self._rows(_night_of, query, since):
+            found[target].append(night)
         return found
 
     def history_of(self, target: str, count: int) -> list[NightVerdict]:
         """Return the last verdicts on one target, oldest first."""
         query = f"{NIGHTS} where target = ? order by night desc limit ?"
-        rows = self.database.execute(query, (target, count)).fetchall()
         # The limit has to count from the newest night, but callers read oldest first.
-        return [_verdict(*row) for _, *row in reversed(rows)]
+        return [night for _, night in reversed(self._rows(_night_of, query, target, count))]
 
     def check(self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str) -> None:
         """Keep that something was checked without a build."""
@@ -352,11 +344,10 @@ class State:
 
     def checks(self, kind: str) -> Mapping[str, CheckedOn]:
         """Return when each target was last checked in one way."""
-        query = "select target, at, passed, detail from checked where kind = ?"
-        return {
-            target: CheckedOn(_moment(at), bool(passed), detail or "")
-            for target, at, passed, detail in self.database.execute(query, (kind,))
-        }
+        query = """
+            select target, at as "at [moment]", passed as "passed [flag]", detail
+            from checked where kind = ?"""
+        return dict(self._rows(lambda target, *row: (target, CheckedOn(*row)), query, kind))
 
     def keep_culprit(self, target: str, found: Culprit, now: dt.datetime) -> None:
         """Keep what a bisection found for a target, in place of an earlier one."""
@@ -397,7 +388,8 @@ def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
     if create:
         directory.mkdir(parents=True, exist_ok=True)
     try:
-        with closing(sqlite3.connect(place, timeout=60)) as database:
+        converted = sqlite3.PARSE_COLNAMES
+        with closing(sqlite3.connect(place, timeout=60, detect_types=converted)) as database:
             # A commit has reached the disk when it returns: a power cut loses no night.
             database.execute("pragma synchronous = full")
             found = database.execute("pragma user_version").fetchone()[0]
@@ -419,26 +411,10 @@ def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
         ) from fault
 
 
-@sound_rows()
-def _kept_build(*row: Any) -> KeptBuild:  # noqa: ANN401 the columns of SQLite
-    """Return a row of the table as the short form of a build."""
-    values = dict(zip(KeptBuild.__dataclass_fields__, row, strict=True))
-    values["started"] = _moment(values["started"])
-    values["needs"] = tuple((name, value) for name, value in json_text.parsed(values["needs"]))
-    for name in ("hidden", "deleted"):
-        values[name] = dt.date.fromisoformat(values[name]) if values[name] else None
-    return KeptBuild(**values)
-
-
-def _verdict(night: int, started: str, verdict: Verdict, build: str, detail: str) -> NightVerdict:
-    return NightVerdict(night, _moment(started), verdict, build or "", detail or "")
+def _night_of(target: str, *row: Any) -> tuple[str, NightVerdict]:  # noqa: ANN401 SQLite's
+    return target, NightVerdict(*row)
 
 
 def stamp(moment: dt.datetime) -> str:
     """Return a moment in UTC, to the second, as ISO 8601 has it."""
     return moment.astimezone(dt.UTC).isoformat(timespec="seconds")
-
-
-@sound_rows()
-def _moment(text: str) -> dt.datetime:
-    return dt.datetime.fromisoformat(text)

@@ -2,27 +2,13 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Literal
 
 from tfwright.nightly.state import KeptBuild, NightVerdict
 
-StatusWord = Literal[
-    "newly failing",
-    "still failing",
-    "stale",
-    "blocked",
-    "out of budget",
-    "never run",
-    "withdrawn",
-    "newly fixed",
-    "untested",
-    "good",
-    "good-unchanged",
-]
-TONES: Mapping[StatusWord, str] = {
+TONES = {
     "newly failing": "bad",
     "still failing": "bad",
     "stale": "bad",
@@ -35,7 +21,7 @@ TONES: Mapping[StatusWord, str] = {
     "good": "good",
     "good-unchanged": "good",
 }
-"""The colour of each word, those in trouble first: in this order a page lists targets."""
+"""The words for a target and their colours, those in trouble first: the order of a page."""
 GOOD = ("good", "unchanged", "untested")
 FAILED = ("failed", "smoke failed")
 
@@ -44,7 +30,8 @@ FAILED = ("failed", "smoke failed")
 class Status:
     """One target, now."""
 
-    word: StatusWord
+    word: str
+    """One of TONES."""
     since: dt.datetime | None = None
     """When this began: the first good night, or the first failure in a row."""
     last_good: dt.datetime | None = None
@@ -108,7 +95,7 @@ def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: i
         abs(now - last.at) > dt.timedelta(days=stale_nights)
     )
     # The first rule that holds gives the word: what keeps users from a wheel comes first.
-    rules: tuple[tuple[bool, StatusWord, dt.datetime | None], ...] = (
+    rules = (
         (stale, "stale", last_good or history[0].at),
         (last.verdict == "blocked", "blocked", run),
         (last.verdict in FAILED and bad_since == last.at, "newly failing", bad_since),

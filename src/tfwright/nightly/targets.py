@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tfwright import __version__
+from tfwright.build.verified import DESCRIBING
 from tfwright.documents import composing, faults, nightly, recipe
 from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
@@ -40,9 +41,6 @@ LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
 OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
 """The parts of a fingerprint that no recipe decides."""
-# Name and summary describe; [verified] is written
-# after a build, and would start the next.
-UNHASHED = {"name", "verified", "summary"}
 
 
 def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
@@ -141,7 +139,7 @@ def lock_of(target: Target) -> Path:
 
 def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[str, str]:
     """Return what decides a target's wheel, by names that a reader knows."""
-    content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
+    content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=DESCRIBING)
     if followed:
         # The commit is a part of its own below, so that a page can name it as what changed.
         content["source"].pop("commit", None)

@@ -12,8 +12,8 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -52,7 +52,7 @@ class Schedule:
     hours: float
     """The night's budget; the service is ended after twice as long."""
     at: str = "02:00"
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
     """The account of a system unit."""
 
@@ -68,20 +68,12 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class UnitFile:
-    """A file to be written."""
-
-    path: Path
-    text: str
-
-
-@dataclass(frozen=True)
 class Installation:
     """What an installation would do: shown first, then done."""
 
     kind: Kind
-    files: Sequence[UnitFile]
-    """Files to be written, or to be removed."""
+    files: Mapping[Path, str]
+    """Files to be written, or to be removed, with their content."""
     crontab: str | None = None
     """The whole new crontab; None for the other kinds."""
     commands: Sequence[tuple[str, ...]] = ()
@@ -108,7 +100,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
         writable=tuple(sorted({wanted.directory, host.build_out, host.cache_directory})),
         hours=wanted.hours,
         at=at,
-        environment=tuple(sorted(caller.items())),
+        environment=caller,
         # A unit of the system would otherwise build as root.
         user=filesystem.account_name() if kind == "system" else "",
     )
@@ -116,27 +108,27 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     if kind == "cron":
         lines = [] if remove else cron_lines(schedule)
         # The whole table: cron has no way to add or take away one line.
-        return Installation("cron", [note], crontab_with(_crontab(), lines))
+        return Installation("cron", note, crontab_with(_crontab(), lines))
     if kind == "launchd":
         lists = launchd(schedule, filesystem.home() / "Library/LaunchAgents")
         # The logged-in user's domain, which bootstrap and bootout ask for.
         domain = f"gui/{os.getuid()}"
         commands = [
-            ("launchctl", "bootout", f"{domain}/{file.path.stem}")
+            ("launchctl", "bootout", f"{domain}/{path.stem}")
             if remove
-            else ("launchctl", "bootstrap", domain, str(file.path))
-            for file in lists
+            else ("launchctl", "bootstrap", domain, str(path))
+            for path in lists
         ]
-        return Installation("launchd", [*lists, note], commands=commands)
+        return Installation("launchd", {**lists, **note}, commands=commands)
     return _systemd(schedule, note, remove=remove)
 
 
-def _systemd(schedule: Schedule, note: UnitFile, *, remove: bool) -> Installation:
+def _systemd(schedule: Schedule, note: Mapping[Path, str], *, remove: bool) -> Installation:
     config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
     kind: Kind = "system" if schedule.user else "user"
     own = ("systemctl",) if schedule.user else ("systemctl", "--user")
     folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
-    written = [*systemd(schedule, folder), note]
+    written = {**systemd(schedule, folder), **note}
     timers = (f"{NAME}.timer", f"{NAME}-watch.timer")
     # systemd reads changed unit files, and forgets removed ones, only after a reload.
     reload = (*own, "daemon-reload")
@@ -157,8 +149,8 @@ def install(wanted: Installation) -> None:
             remedy="Log in on the host itself, not by su, so that your systemd runs; or use "
             "--install cron.",
         )
-    for file in wanted.files:
-        files.write(file.path, file.text)
+    for path, content in wanted.files.items():
+        files.write(path, content)
     if wanted.crontab is not None:
         _crontab(wanted.crontab)
     # Shown to the user in this order, and run in it.
@@ -178,8 +170,8 @@ def uninstall(wanted: Installation) -> None:
     # Disabling a timer twice fails the second time, which does not matter.
     for argv in wanted.commands:
         _succeeds(argv)
-    for file in wanted.files:
-        file.path.unlink(missing_ok=True)
+    for path in wanted.files:
+        path.unlink(missing_ok=True)
     for argv in wanted.afterwards:
         _succeeds(argv)
 
@@ -225,10 +217,10 @@ def _crontab(table: str | None = None) -> str:
     return "" if ended.status else ended.printed.decode("utf-8", "replace")
 
 
-def noted(directory: Path, schedule: Schedule) -> UnitFile:
+def noted(directory: Path, schedule: Schedule) -> dict[Path, str]:
     """Return the file that tells the pages when a night starts; raise RecipeError for no time."""
     hour, minute = schedule.start
-    return UnitFile(directory / NOTE, json.dumps({"at": f"{hour:02}:{minute:02}"}) + "\n")
+    return {directory / NOTE: json.dumps({"at": f"{hour:02}:{minute:02}"}) + "\n"}
 
 
 def next_start(directory: Path, now: dt.datetime) -> dt.datetime | None:
@@ -245,7 +237,7 @@ def next_start(directory: Path, now: dt.datetime) -> dt.datetime | None:
     return dt.datetime.combine(today + dt.timedelta(days=1), at).astimezone()
 
 
-def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
+def systemd(schedule: Schedule, folder: Path) -> dict[Path, str]:
     """Return the units: a service and a timer for the night, and the same for its watch.
 
     A unit file is line-based, and ``%`` and ``$`` are special in it. Raises RecipeError for a path
@@ -268,12 +260,12 @@ def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
         # Twice the budget: the last build may begin shortly before the budget is used up.
         "seconds": round(schedule.hours * 2 * 3600),
         "calendar": f"*-*-* {hour:02}:{minute:02}:00",
-        "environment": [quoted(f"{name}={value}") for name, value in schedule.environment],
+        "environment": [quoted(f"{name}={value}") for name, value in schedule.environment.items()],
         "user": schedule.user,
         "system": bool(schedule.user),
     }
     names = (f"{NAME}.service", f"{NAME}.timer", f"{NAME}-watch.service", f"{NAME}-watch.timer")
-    return [UnitFile(folder / name, render(f"{name}.j2", values)) for name in names]
+    return {folder / name: render(f"{name}.j2", values) for name in names}
 
 
 def quoted(word: str) -> str:
@@ -292,19 +284,19 @@ def _insist_on_printable(word: str, place: str) -> None:
         )
 
 
-def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
+def launchd(schedule: Schedule, folder: Path) -> dict[Path, str]:
     """Return the property lists of macOS: the night's and the watch's.
 
     A Mac that sleeps at that time runs them when it wakes.
     """
 
-    def property_list(label: str, arguments: tuple[str, ...], hour: int, minute: int) -> UnitFile:
+    def property_list(label: str, arguments: tuple[str, ...], hour: int, minute: int) -> str:
         log = str(schedule.writable[0] / "nightly.log")
         content = {
             "Label": label,
             "ProgramArguments": [*schedule.program, *arguments],
             "WorkingDirectory": str(schedule.checkout),
-            "EnvironmentVariables": dict(schedule.environment),
+            "EnvironmentVariables": schedule.environment,
             "StartCalendarInterval": {"Hour": hour, "Minute": minute},
             # A night must not slow down somebody who works at this Mac.
             "ProcessType": "Background",
@@ -313,21 +305,21 @@ def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
             "StandardErrorPath": log,
             "StandardOutPath": log,
         }
-        return UnitFile(folder / f"{label}.plist", plistlib.dumps(content, sort_keys=True).decode())
+        return plistlib.dumps(content, sort_keys=True).decode()
 
-    return [
-        property_list(LABEL, ("nightly",), *schedule.start),
-        property_list(f"{LABEL}-watch", ("nightly", "--watch"), WATCH_HOUR, 0),
-    ]
+    watch = f"{LABEL}-watch"
+    return {
+        folder / f"{LABEL}.plist": property_list(LABEL, ("nightly",), *schedule.start),
+        folder / f"{watch}.plist": property_list(watch, ("nightly", "--watch"), WATCH_HOUR, 0),
+    }
 
 
 def cron_lines(schedule: Schedule) -> list[str]:
     """Return the lines for a crontab, with our mark: the night's and the watch's."""
     hour, minute = schedule.start
-    values = [value for _, value in schedule.environment]
-    for word in (str(schedule.checkout), *schedule.program, *values):
+    for word in (str(schedule.checkout), *schedule.program, *schedule.environment.values()):
         _insist_on_printable(word, "a crontab")
-    settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment]
+    settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment.items()]
     words = " ".join([*settings, *map(shlex.quote, schedule.program)])
     # cron starts in the home directory, and takes % for the end of the line.
     command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace("%", r"\%")

@@ -102,32 +102,51 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
             said = refused(text)
             if not said:
                 return
+        make = invoke("patch WORDS")
+        apply = f"git -C {tree.place} apply -C1 -p{depth} {file.resolve()}"
         # What would fit says what is wrong; it is only asked for.
-        if not refused(text, "--reverse", "--check"):
-            what, remedy = "is in the tree already", "Leave it out."
-        elif not refused(text, "--ignore-whitespace", "--check"):
-            what = "fits the tree but for its blanks"
-            remedy = (
-                "They were lost when it was copied, tabs above all: download it as a file instead."
-            )
-        elif not refused(text, "-C1", "--check"):
-            what = "fits the tree but for the outer lines of its context"
-            remedy = (
-                f"Apply it in the tree, 'git -C {tree.place} apply -C1 -p{depth} {file.resolve()}',"
-                f" look at the result, and write that: '{invoke('patch WORDS')}'."
-            )
-        elif any("corrupt patch" in line for line in said):
-            what = "is damaged: its hunks have other lines than their heads say"
-            remedy = "It was cut off or edited: download it again, or make it with 'git diff'."
-        elif any("invalid path" in line for line in said):
-            what = "names a file outside of the tree, or git's own"
-            remedy = "Look at where it comes from. No patch of a recipe can name such a file."
-        else:
-            what = f"does not fit the tree in {tree.place}"
-            remedy = (
-                "It was made for another commit: make the change there by hand, then write it with "
-                f"'{invoke('patch WORDS')}'."
-            )
+        fits = (
+            (
+                "--reverse",
+                "is in the tree already",
+                "Leave it out. If it takes a change back, make it again the other way round.",
+            ),
+            (
+                "--ignore-whitespace",
+                "fits the tree but for its blanks",
+                "They were lost when it was copied, tabs above all: download it as a file instead.",
+            ),
+            (
+                "-C1",
+                "fits the tree but for the outer lines of its context",
+                f"Run '{apply}', look at the result, and write that: '{make}'.",
+            ),
+            (
+                "--unidiff-zero",
+                "has no lines of context, so that only line numbers say where it belongs",
+                "Make it again by 'git diff' or 'diff -u', without -U0.",
+            ),
+        )
+        says = (
+            (
+                "corrupt patch|No valid patches",
+                "is damaged: hunks are missing, or have other lines than their heads say",
+                "It was cut off or edited: download it again, or make it with 'git diff'.",
+            ),
+            (
+                "invalid path",
+                "names a file outside of the tree, or git's own",
+                "Look at where it comes from. No patch of a recipe can name such a file.",
+            ),
+            (
+                "",
+                f"does not fit the tree in {tree.place}",
+                f"It was made for another commit: make its change by hand, and write it: '{make}'.",
+            ),
+        )
+        found = [row for row in fits if not refused(text, row[0], "--check")]
+        found += [row for row in says if re.search(row[0], "\n".join(said))]
+        _, what, remedy = found[0]
         raise RecipeError(
             f"{which} {what}", remedy=remedy, evidence=Evidence(where=str(file), lines=said)
         )

@@ -20,7 +20,7 @@ from tfwright.terminal.answer import Answer, Shown
         "why": "what fails without it, with the message that people search for",
         "upstream": "where it was reported or solved, or 'none' and the reason",
         "drop-when": "what must be true for it to go, such as 'the release is 1.9 or later'",
-        "refresh": "number of a patch of the recipe to redo: makes a tree to edit",
+        "refresh": "number or name of a patch of the recipe to redo: makes a tree to edit",
         "write": "write the patch from that tree",
     },
 )
@@ -32,7 +32,7 @@ def patch(
     upstream: str = "",
     drop_when: str = "",
     add: str = "",
-    refresh: int = 0,
+    refresh: str = "",
     write: bool = False,
 ) -> Iterator[Shown]:
     """Write a patch from your edits in a recipe's tree, or redo one that no longer fits.
@@ -60,7 +60,7 @@ def patch(
         return
     # Two commands: between them a person edits the tree.
     if refresh and not write:
-        show = partial(page.show_tree, recipe=job.argument, number=refresh)
+        show = partial(page.show_tree, recipe=job.argument, which=refresh)
         tree = patches.prepare(job, refresh)
         data = {"tree": tree, "waiting": patches.waiting(tree)}
         yield Answer(tree, show, lambda _: data)

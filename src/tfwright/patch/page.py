@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.errors import RecipeError
+from tfwright.printable import shell_word
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
     return type(given)(**{field: value.strip() for field, value in answers.items()})
 
 
-def show_tree(tree: Path, recipe: str, number: int) -> None:
+def show_tree(tree: Path, recipe: str, which: str) -> None:
     """Say where to edit, and what to run afterwards."""
     from tfwright.patch.writing import waiting
 
@@ -53,7 +54,7 @@ def show_tree(tree: Path, recipe: str, number: int) -> None:
         text.tell(f"  {kind}: {file}", text.WARNING)
     if left:
         text.tell("Make these changes by hand; delete git's marks, and each FILE.rej.")
-    text.then(f"invoke patch --recipe {recipe} --refresh {number} --write")
+    text.then(f"invoke patch --recipe {recipe} --refresh {shell_word(which)} --write")
     print(tree)
 
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import textwrap
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -55,7 +56,9 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     tree = WorkTree(job.places.tree)
     if not tree.exists():
         raise no_tree(job)
-    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    # Without accents a letter stays: u of ü.
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
     if not words:
         raise RecipeError(
             f"{name!r} names no patch",
@@ -87,7 +90,7 @@ def no_tree(job: RecipeJob) -> RecipeError:
     )
 
 
-def prepare(job: RecipeJob, number: int) -> Path:
+def prepare(job: RecipeJob, which: str) -> Path:
     """Make a tree in which a patch can be redone, and return its directory.
 
     The patches before it are applied and committed to the index. A patch that says for which commit
@@ -96,16 +99,17 @@ def prepare(job: RecipeJob, number: int) -> Path:
     ``FILE.rej``.
     """
     source = job.recipe.source
-    patch = _numbered(job.recipe, number)
+    patch = _chosen(job.recipe, which)
     position = source.patches.index(patch)
     before = source.changed(patches=source.patches[:position])
     tree = RefreshTree(job)
     begun = tree.begun()
     if begun and tree.exists() and tree.edits() != begun.content:
         # They would be lost.
-        own = f"invoke patch --recipe {job.recipe.argument} --refresh {begun.number} --write"
+        shown = reference(job.recipe, begun.patch)
+        own = f"invoke patch --recipe {job.recipe.argument} --refresh {shown} --write"
         raise RecipeError(
-            f"{tree.place} holds edits of patch {begun.number} that are not written yet",
+            f"{tree.place} holds edits of {begun.patch} that are not written yet",
             remedy=f"Write them: '{own}'. Or delete that directory, and them with it.",
         )
     # Earlier patches go into the index, so that the difference holds this patch alone.
@@ -114,11 +118,11 @@ def prepare(job: RecipeJob, number: int) -> Path:
         content = patched_tree.make(tree.place, before, repository, source.commit)
     except RecipeError as fault:
         for each in before.patches:
-            earlier = _number_of(each)
-            if earlier is not None and str(source.file(each)) in fault.what:
-                first = f"invoke patch --recipe {job.recipe.argument} --refresh {earlier}"
+            if str(source.file(each)) in fault.what:
+                shown = reference(job.recipe, each)
+                first = f"invoke patch --recipe {job.recipe.argument} --refresh {shown}"
                 raise RecipeError(
-                    f"Patch {number} comes after one that does not fit: {fault.what}",
+                    f"{patch} comes after one that does not fit: {fault.what}",
                     remedy=f"Redo that one first: {first}",
                     evidence=fault.evidence,
                 ) from fault
@@ -131,7 +135,7 @@ def prepare(job: RecipeJob, number: int) -> Path:
         Merge(tree.place, original, base, job.listener.note).carry(path)
     else:
         tree.apply_what_fits(path)
-    begun = BegunPatch(number=number, content=tree.edits())
+    begun = BegunPatch(patch=patch, content=tree.edits())
     files.write(tree.state, begun.model_dump_json())
     return tree.place
 
@@ -139,7 +143,7 @@ def prepare(job: RecipeJob, number: int) -> Path:
 class BegunPatch(BaseModel):
     """What the tree of a patch that is being redone was when a person got it."""
 
-    number: int
+    patch: str
     content: str
 
 
@@ -172,22 +176,24 @@ def waiting(place: Path) -> list[str]:
     return sorted({str(file.relative_to(place)) for file in (*rejected, *conflicting)})
 
 
-def refresh(job: RecipeJob, number: int) -> WrittenPatch:
+def refresh(job: RecipeJob, which: str) -> WrittenPatch:
     """Write a patch of the series again from the tree that `prepare` made; its header stays."""
     source = job.recipe.source
-    target = source.file(_numbered(job.recipe, number))
+    patch = _chosen(job.recipe, which)
+    target = source.file(patch)
     tree = RefreshTree(job)
     if not tree.exists():
         raise RecipeError(
             f"{target.name} has no tree to be redone in",
-            remedy=f"Make it: invoke patch --recipe {job.recipe.argument} --refresh {number}",
+            remedy=f"Make it: invoke patch --recipe {job.recipe.argument} --refresh {which}",
         )
     begun = tree.begun()
-    if begun and begun.number != number:
+    if begun and begun.patch != patch:
+        shown = reference(job.recipe, begun.patch)
         raise RecipeError(
-            f"The tree in {tree.place} is for patch {begun.number}, not for {number}",
+            f"The tree in {tree.place} is for {begun.patch}, not for {patch}",
             remedy=f"Write that one: 'invoke patch --recipe {job.recipe.argument} "
-            f"--refresh {begun.number} --write'. Without --write, --refresh {number} makes the "
+            f"--refresh {shown} --write'. Without --write, --refresh {which} makes the "
             "tree of this one.",
         )
     # With a part left out, the new patch would silently do less than the old one.
@@ -301,15 +307,30 @@ def as_text(header: PatchHeader) -> str:
     return "\n".join([*filled, ""])
 
 
-def _numbered(recipe: Recipe, number: int) -> str:
-    """Return the patch of a recipe by the number in its file name."""
-    for patch in recipe.source.patches:
-        if _number_of(patch) == number:
-            return patch
-    known = ", ".join(recipe.source.patches) or "none"
+def _chosen(recipe: Recipe, which: str) -> str:
+    """Return the patch of a recipe with a number, or with a name. Raises RecipeError."""
+    patches = recipe.source.patches
+    found = [
+        patch for patch in patches if which == patch or str(_number_of(patch)) == which.lstrip("0")
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise RecipeError(
+            f"{len(found)} patches of {recipe.name} have the number {which}",
+            remedy=f"Name one of them: --refresh {', or --refresh '.join(found)}.",
+        )
     raise RecipeError(
-        f"{recipe.name} has no patch with the number {number}", remedy=f"Its patches: {known}."
+        f"{recipe.name} has no patch {which}",
+        remedy=f"Its patches: {', '.join(patches) or 'none'}.",
     )
+
+
+def reference(recipe: Recipe, patch: str) -> str:
+    """Return how --refresh names a patch: by its number, or by its name where another has that."""
+    numbers = [_number_of(each) for each in recipe.source.patches]
+    number = _number_of(patch)
+    return str(number) if number is not None and numbers.count(number) == 1 else shell_word(patch)
 
 
 def _number_of(patch: str) -> int | None:

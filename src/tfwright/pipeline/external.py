@@ -26,7 +26,7 @@ from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import lock, locking, origins, reach, shortage, substitutes
 from tfwright.vault.lock import Lock, LockedBinary
-from tfwright.vault.origins import Origins
+from tfwright.vault.origins import Origins, WantedArchive
 from tfwright.vault.reach import Reached, Suppliers
 from tfwright.vault.store import Store
 
@@ -141,7 +141,8 @@ class ExternalRules:
         if not tables:
             return self
         found = self.rules().repositories
-        wanted = [substitutes.pinned_archive(name, found) for name in tables]
+        pinned = {name: substitutes.replaced(name, found) for name in tables}
+        wanted = [WantedArchive(name, one.sha256, one.urls) for name, one in pinned.items()]
         if locked:
             replaced = {one.sha256 for one in locked.substitutes}
             had = [one.name for one in wanted if one.sha256 not in replaced]

@@ -1,9 +1,11 @@
 """The archives of two commits compared: substitutes, what is new, and whether it is still there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import Self
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import file_of
@@ -60,12 +62,29 @@ class Substitutes:
             header = ".".join((*SUBSTITUTES, name))
             files.write(self.recipe, f"{before}\n\n[{header}]\n{lines}")
 
+    def rename(self, name: str, other: str) -> None:
+        """Give a substitute the name that its archive has in the new tree."""
+        for path, table in self.places():
+            with suppress(KeyError):
+                text = path.read_text("utf-8")
+                start, end = toml_editing.section(text, (*table, name))
+                lines = text[start:end].partition("\n")[2]
+                toml_editing.put_section(
+                    path, (*table, name), f"[{'.'.join(table)}.{other}]\n{lines}"
+                )
+
     def put_patches(self, name: str, patches: Sequence[str]) -> None:
         """Name the patches of a substitute that is still there."""
         for path, table in self.places():
             with suppress(KeyError):
                 toml_editing.section(path.read_text("utf-8"), (*table, name))
                 toml_editing.put(path, (*table, name, "patches"), patches)
+
+
+def renamed(rules: Rules | None, sha256: str | None) -> str:
+    """Return the name that a tree has for an archive with this checksum; empty if it has none."""
+    found = rules.repositories if rules and sha256 else ()
+    return min((rule.name for rule in found if rule.sha256 == sha256), default="")
 
 
 def checksums(rules: Rules | None, name: str) -> set[str]:
@@ -103,48 +122,77 @@ def _lines(path: Path, recipe: Recipe, name: str) -> str:
     return ""
 
 
-def compared(
-    old: Rules | None, new: Rules | None, job: RecipeJob, locked: Path | None
-) -> Iterator[PortedPin]:
-    """List the archives that are new, changed or gone, and those that no server has any more.
+@dataclass(frozen=True)
+class Compared:
+    """The archives of two trees by checksum: upstream renames rules without another archive."""
 
-    What the old lock file knows the target not to need, the new one does not need either.
-    """
-    if old is None or new is None:
-        yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")
-        return
-    # By checksum: upstream renames rules, and moves URLs, without another archive.
-    before, after = (
-        {rule.sha256: rule for rule in rules.repositories if rule.sha256} for rules in (old, new)
-    )
-    yield PortedPin("archive", "unchanged", "fits", str(len(before.keys() & after.keys())))
-    fresh = [rule for sha256, rule in after.items() if sha256 not in before]
-    names_before = {rule.name for rule in before.values()}
-    names_after = {rule.name for rule in after.values()}
-    fresh_names = {rule.name for rule in fresh}
-    substituted = job.recipe.fetch.substitutes
-    asked = tuple(rule for rule in fresh if rule.name not in substituted)
-    wanted = reach.wanted(replace(new, repositories=asked), {}, None)
-    origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
-    # Nothing is downloaded for that.
-    pairs = [(archive, origins) for archive in wanted]
-    rows = links.report(pairs, external.store(job.job), job.listener.progress, deep=False)
-    # A rule may pin one archive for each platform.
-    lost = dict.fromkeys(row.name for row in rows if not (row.kept or row.left))
-    known = lock.read(locked).archives if locked else ()
-    unneeded = {name for entry in known if entry.needed is False for name in entry.names}
-    found: tuple[tuple[str, State, Sequence[str]], ...] = (
-        ("changed", "look", sorted(fresh_names & names_before)),
-        ("new", "look", sorted(fresh_names - names_before)),
-        ("gone", "fits", sorted(names_before - names_after)),
-        # Bazel wants only some of them, so that a missing one need not stop the build.
-        ("from no source on this host", "look", [name for name in lost if name not in unneeded]),
-        (
-            "from no source, and not needed by the old target",
-            "fits",
-            sorted(unneeded.intersection(lost)),
-        ),
-    )
-    for name, state, names in found:
-        if names:
-            yield PortedPin("archive", name, state, ", ".join(names))
+    before: Mapping[str, str]
+    """Checksum = name in the old tree."""
+    after: Mapping[str, str]
+    lost: frozenset[str]
+    """Names of those that only the new tree has, and no source on this host."""
+    unneeded: frozenset[str]
+    """Names of archives that no build with a lock file needed."""
+
+    @classmethod
+    def of(cls, old: Rules, new: Rules, job: RecipeJob, locked: Path | None) -> Self:
+        """Compare the rules of two trees, and ask for what only the new one has.
+
+        Nothing is downloaded for that. `locked` is the lock file of the old recipe.
+        """
+        before, after = (
+            {rule.sha256: rule.name for rule in rules.repositories if rule.sha256}
+            for rules in (old, new)
+        )
+        fresh = tuple(rule for rule in new.repositories if rule.sha256 in after.keys() - before)
+        origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
+        wanted = reach.wanted(replace(new, repositories=fresh), {}, None)
+        store = external.store(job.job)
+        pairs = [(archive, origins) for archive in wanted]
+        rows = links.report(pairs, store, job.listener.progress, deep=False)
+        # One file may be that of several rules, and a rule may pin one for each platform.
+        lost = [row.name.split(", ") for row in rows if not (row.kept or row.left)]
+        needed: dict[str, bool] = {}
+        for path in {*recipes.RECIPES.glob("*.lock"), *([locked] if locked else ())}:
+            for entry in lock.read(path).archives:
+                for name in entry.names if entry.needed is not None else ():
+                    needed[name] = needed.get(name, False) or bool(entry.needed)
+        return cls(
+            before,
+            after,
+            frozenset(chain.from_iterable(lost)),
+            frozenset(name for name, yes in needed.items() if not yes),
+        )
+
+    def has(self, name: str) -> bool:
+        """Return whether a source has the archive that only the new tree pins by this name."""
+        return name in self._fresh and name not in self.lost
+
+    @property
+    def _fresh(self) -> set[str]:
+        return {self.after[sha256] for sha256 in self.after.keys() - self.before.keys()}
+
+    def pins(self, substituted: Collection[str]) -> Iterator[PortedPin]:
+        """List the archives that are new, changed or gone, and those that no server has any more.
+
+        Those that are `substituted` have a finding of their own.
+        """
+        yield PortedPin("archive", "unchanged", "fits", str(len(self.before.keys() & self.after)))
+        fresh = self._fresh.difference(substituted)
+        lost, before = fresh & self.lost, {*self.before.values()}
+        gone = {self.before[sha256] for sha256 in self.before.keys() - self.after.keys()}
+        found: tuple[tuple[str, State, set[str]], ...] = (
+            ("changed", "fits", fresh & before - lost),
+            ("new", "fits", fresh - before - lost),
+            ("gone", "fits", gone - {*self.after.values()}),
+            # Bazel wants only some of them, so that a missing one need not stop the build.
+            ("from no source on this host", "look", lost - self.unneeded),
+            (
+                "from no source, and not needed by any recipe with a lock file",
+                "fits",
+                lost & self.unneeded,
+            ),
+        )
+        for name, state, names in found:
+            if names:
+                yield PortedPin("archive", name, state, ", ".join(sorted(names)))

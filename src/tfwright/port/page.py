@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tfwright.printable import shell_word
@@ -21,12 +22,15 @@ COLOURS: dict[str, Style] = {"change": text.BAD, "look": text.WARNING, "fits": t
 def show_port(port: "Port") -> None:
     """Print the verdict about each pin, what must change first; the new file on stdout."""
     # What must change comes first: it is the maintainer's list of work.
+    same = defaultdict[tuple[str, str, str], list[str]](list)
     for pin in sorted(port.pins, key=lambda pin: [*COLOURS].index(pin.state)):
+        same[pin.state, pin.kind, pin.says].append(pin.name)
+    for (state, kind, says), names in same.items():
         text.line(
             # Filled up, so that the names stand below each other.
-            Styled(f"  {pin.state:<7}", COLOURS[pin.state]),
-            text.bold(f" {pin.kind} {pin.name}"),
-            f": {pin.says}",
+            Styled(f"  {state:<7}", COLOURS[state]),
+            text.bold(f" {kind} {', '.join(names)}"),
+            f": {says}",
             hang=10,
         )
     changes = sum(pin.state == "change" for pin in port.pins)

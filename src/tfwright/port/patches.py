@@ -8,7 +8,6 @@ from typing import Literal
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
-from tfwright.printable import shell_word
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools import files
@@ -27,6 +26,8 @@ class TriedPatch:
     name: str
     fate: Fate
     says: str
+    now: str = ""
+    """Its name in the new recipe; empty for one that is dropped."""
 
 
 def tried(
@@ -53,7 +54,7 @@ def tried(
 
 def _try(tree: WorkTree, patch: Path, name: str) -> TriedPatch:
     try:
-        notes = patching.apply(tree, patch).notes
+        notes = patching.apply(tree, patch)
     except RecipeError as fault:
         # Upstream may have the change now; whether it does the same, a person has to see.
         done = fault.remedy.startswith(("Remove the patch", "Compare the lines"))
@@ -63,9 +64,17 @@ def _try(tree: WorkTree, patch: Path, name: str) -> TriedPatch:
     return TriedPatch(name, "kept", "; ".join(says) or "applies as it is")
 
 
-def moved(name: str, branch: str) -> str:
-    """Return the name of a patch in the folder of another branch: ``r1.12/0005-….patch``."""
-    return f"{branch.replace('/', '-')}/{Path(name).name}"
+def place(folder: Path, name: str) -> Path:
+    """Return where a patch goes in the folder of another branch: ``r1.12/0005-….patch``.
+
+    One that is there already has the same words; a number that another one has is not used again.
+    """
+    number, _, words = Path(name).name.partition("-")
+    there = dict(file.name.partition("-")[::2] for file in folder.glob("*-*.patch"))
+    same = [taken for taken, others in there.items() if others == words]
+    if not same and number in there:
+        same = [f"{max(int(taken) for taken in there if taken.isdigit()) + 1:04}"]
+    return folder / f"{same[0] if same else number}-{words}"
 
 
 def copy(patch: Path, target: Path, base: str) -> None:
@@ -73,11 +82,6 @@ def copy(patch: Path, target: Path, base: str) -> None:
 
     The recipe that it comes from keeps its own: `invoke patch --refresh` writes into the copy.
     """
-    if target.exists():
-        old, new = shell_word(str(target)), shell_word(f"{target}.old")
-        raise RecipeError(
-            f"{target} exists already", remedy=f"Move it, and port again: mv {old} {new}"
-        )
     target.parent.mkdir(parents=True, exist_ok=True)
     text = patch.read_text("utf-8", "surrogateescape")
     with_base = f"{merging.base_line(base)}\n{text}"

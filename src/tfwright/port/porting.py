@@ -4,6 +4,7 @@ The new file is the old one with the new commit, without [verified]. The report 
 that the old recipe pins whether it still fits: patches, substitutes, answers, Bazel and Python.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,14 +32,16 @@ from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
 from tfwright.port.target import PortedPin, State
 from tfwright.printable import shell_word
+from tfwright.progress import Silence
 from tfwright.recipes import bazel
 from tfwright.rules import tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
-from tfwright.rules.tree_files import TreeBazel
 from tfwright.tools import files, toml_editing
+from tfwright.tools.bazel import binary
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
+from tfwright.tools.http import client
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def port(old: RecipeJob, path: Path, to: str) -> Port:
     place = path.with_name(f"{wanted.recipe_name(old.recipe)}.toml")
     if place.exists():
         raise RecipeError(f"{place} exists already", remedy=_moving(place))
-    head = target.HEAD.format(to=wanted.name)
+    head = target.HEAD.format(old=old.recipe.name, to=wanted.name)
     files.write(place, schemas.headed(head, path.read_text("utf-8"), place.parent))
     porting = _Porting(old, place)
     try:
@@ -145,7 +148,8 @@ class _Porting:
         try:
             with engine.occupied(new):
                 repository = external.repository(job, source)
-                host = check.run(job, recipe)
+                # What it notes is for a build.
+                host = check.run(replace(job, listener=Silence()), recipe)
                 inputs = Inputs(
                     mirror=repository,
                     commit=source.commit,
@@ -157,7 +161,9 @@ class _Porting:
                     made = configure.run(job, recipe, host, inputs, tree)
             says = f"writes what the recipe says; it asked {len(made.asked)} questions"
         except (HostError, SupplyError) as fault:
-            state, says = "look", f"was not run on this host: {fault.what}"
+            # The remedies of findings are indented further than the findings.
+            lines = re.sub(r"\n {5}.*", ";", fault.what).strip(";")
+            state, says = "look", f"was not run on this host: {lines}"
         except TfwrightError as fault:
             state = "change"
             says = "; ".join((fault.what, *fault.evidence.lines[:3]))
@@ -182,7 +188,9 @@ class _Porting:
         held = GitRepository(repository)
         paths = (*tree_files.BAZELS, *tree_files.SETUPS)
         texts = held.texts_at(source.commit, paths)
-        yield from _tools(new.recipe, self.old.recipe, texts)
+        yield self._bazel(texts)
+        new = self.new
+        yield from _tools(new.recipe, self.old.recipe)
         after = _rules(new, repository)
         # The mirror in build_out has single commits; one that the host file names may have all.
         local = external.origin(new.job, source.url).local
@@ -193,14 +201,66 @@ class _Porting:
         kept = [patch.name for patch in tried if patch.fate == "kept"]
         before = _rules(self.old, repository, self.old.recipe.source.patches)
         after = _rules(new, repository, kept) or after
-        judged = list(self._substitutes(before, after))
+        compared = None
+        if before and after:
+            compared = archives.Compared.of(before, after, new, self.old.locked)
+        judged = list(self._substitutes(before, after, compared))
         yield from self._patches(self._with_substitutes(tried, repository))
         yield from judged
-        yield from archives.compared(before, after, self.new, self.old.locked)
+        if compared:
+            yield from compared.pins({*new.recipe.fetch.substitutes})
+        else:
+            yield PortedPin("archive", "all", "look", "the rules of a tree cannot be read")
         yield from self._requirements(texts)
         for test in new.recipe.verify.tests:
             if not held.text(f"{source.commit}:{test}"):
                 yield PortedPin("test", test, "change", "the new tree has no such file")
+
+    def _bazel(self, texts: Mapping[str, str]) -> PortedPin:
+        """Pin a Bazel that can be had where the new commit, with these texts, refuses the old."""
+        recipe = self.new.recipe
+        version, release = recipe.bazel.version, recipe.source.release
+        tree = tree_files.bazel_of(texts)
+        limits = bazel.allowed(release, tree)
+        tested = compatibility.tested_bazel(release)
+        exact, proven = tree.exact if tree else "", tested.version if tested else ""
+        # Where ./configure compares nothing, .bazelversion is all that upstream says.
+        held = not exact or version == exact or limits.least
+        if held and is_within(version, limits.least, limits.most):
+            hint = f"; tested with {proven}" if proven else ""
+            if exact:
+                hint = f"; .bazelversion says {exact}"
+            says = f"{version}; {limits.says or f'no range is known for {release}'}{hint}"
+            # Without limits nothing says that another Bazel works than the tested one.
+            wanted = exact or ("" if limits.least else proven)
+            sure = version == wanted if wanted else bool(limits.least)
+            return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
+        new = bazel.chosen(release, texts)
+        copies = [
+            copy
+            for copy in compatibility.bazel_copies()
+            if limits.least and is_within(copy, limits.least, limits.most)
+        ]
+        if copies and new.version not in copies and not self._has_bazel(new.version):
+            reason = f"npm has it, and not {new.version}, which upstream names; {limits.says}"
+            # A much newer one may be allowed and still fail.
+            newer = (copy for copy in copies if is_within(copy, new.version, ""))
+            new = bazel.ChosenBazel(next(newer, copies[-1]), reason)
+        toml_editing.put(self.path, ("bazel", "version"), new.version, new.reason)
+        # The checksum is that of the other Bazel.
+        toml_editing.without_key(self.path, ("bazel", "sha256"))
+        says = f"{version} does not fit; the recipe has {new.version} now ({new.reason}). "
+        says += f"Pin its checksum: invoke pin --recipe {recipe.argument}"
+        return PortedPin("tool", "Bazel", "look", says)
+
+    def _has_bazel(self, version: str) -> bool:
+        """Return whether this host has a Bazel, or reaches the server of its releases."""
+        job = self.new.job
+        return bool(
+            job.host_file.bazel(version)
+            or binary.stored(version, {}, job.places.stores)
+            or (not job.offline and client.ask(binary.release(version)).there)
+        )
 
     def _answers(self) -> Iterator[PortedPin]:
         """Remove answers that nothing asks for any more, and list the questions that are new."""
@@ -211,6 +271,8 @@ class _Porting:
             if recipe.configure.answers.get(name) is False and "does not ask" in fault.what:
                 # "No" to a question that is gone decides nothing.
                 toml_editing.without_key(self.path, ("configure", "answers", name))
+                if name in recipe.configure.no:
+                    toml_editing.without_item(self.path, ("configure", "no"), name)
                 yield PortedPin("answer", name, "look", f"removed; {fault.what}")
             else:
                 state: State = "look" if fault.harmless else "change"
@@ -227,8 +289,7 @@ class _Porting:
             try:
                 external.repository(new.job, new.recipe.source)
             except mirror.IdleExclusionError as fault:
-                kept = [place for place in new.recipe.source.exclude if place != fault.path]
-                toml_editing.put(self.path, ("source", "exclude"), kept)
+                toml_editing.without_item(self.path, ("source", "exclude"), fault.path)
                 says = "removed; the new tree has no such path"
                 yield PortedPin("exclude", fault.path, "look", says)
             else:
@@ -236,36 +297,39 @@ class _Porting:
 
     def _patches(self, tried: Sequence[TriedPatch]) -> Iterator[PortedPin]:
         """Enter the patches into the new recipe, and say of each what became of it."""
-        new = self.new
-        source = new.recipe.source
-        named: list[str] = []
-        names: dict[str, str] = {}
-        for patch in tried:
-            name, fate, says = patch.name, patch.fate, patch.says
-            if fate == "redo":
-                name = patches.moved(name, source.branch)
-                place = patch_command.patches_of(self.path) / name
-                if place.exists():
-                    # Another recipe was ported to this branch, and its patch redone there.
-                    fate, says = "compare", _THERE
-                else:
-                    self.made.append(place)
-                    patches.copy(source.file(patch.name), place, self.old.recipe.source.commit)
-                    number = Path(name).name.partition("-")[0].lstrip("0")
-                    says += f"; merge it: invoke patch --recipe {new.argument} --refresh {number}"
-            if fate == "dropped":
-                says = f"removed; {says}"
-            else:
-                named.append(name)
-                names[patch.name] = name
-            yield PortedPin("patch", name, _STATES[fate], says)
+        placed = [self._placed(patch) for patch in tried]
+        names = {patch.name: patch.now for patch in placed if patch.now}
         # The author's layout of a list that stays as it is stays as well.
-        if named != [*source.patches]:
+        before = self.new.recipe
+        if (named := [*names.values()]) != [*before.source.patches]:
             toml_editing.put(self.path, ("source", "patches"), named)
-        for substitute, table in new.recipe.fetch.substitutes.items():
+        for substitute, table in before.fetch.substitutes.items():
             belonging = [names[patch] for patch in table.patches if patch in names]
             if belonging != [*table.patches]:
                 self.substitutes.put_patches(substitute, belonging)
+        recipe = self.new.recipe
+        for patch in placed:
+            says, name = patch.says, patch.now or patch.name
+            if patch.fate == "redo":
+                which = patch_command.reference(recipe, name)
+                says += f"; merge it: invoke patch --recipe {recipe.argument} --refresh {which}"
+            yield PortedPin("patch", name, _STATES[patch.fate], says)
+
+    def _placed(self, patch: TriedPatch) -> TriedPatch:
+        """Return a patch with its name in the new recipe; one to redo is copied for that."""
+        if patch.fate == "dropped":
+            return replace(patch, says=f"removed; {patch.says}")
+        if patch.fate != "redo":
+            return replace(patch, now=patch.name)
+        source, folder = self.new.recipe.source, patch_command.patches_of(self.path)
+        place = patches.place(folder / source.branch.replace("/", "-"), patch.name)
+        moved = replace(patch, now=str(place.relative_to(folder)))
+        if place.exists():
+            # Another recipe was ported to this branch, and its patch redone there.
+            return replace(moved, fate="compare", says=_THERE)
+        self.made.append(place)
+        patches.copy(source.file(patch.name), place, self.old.recipe.source.commit)
+        return moved
 
     def _with_substitutes(self, tried: Sequence[TriedPatch], repository: Path) -> list[TriedPatch]:
         """Put the patch of a substitute that was taken over in the place of the old one's.
@@ -289,7 +353,9 @@ class _Porting:
                 found[place : place + len(old)] = [replace(patch, says=says)]
         return found
 
-    def _substitutes(self, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
+    def _substitutes(
+        self, old: Rules | None, new: Rules | None, compared: archives.Compared | None
+    ) -> Iterator[PortedPin]:
         """Say of each substitute whether the archive that it replaces is still the pinned one.
 
         Where another recipe replaces the new one already, its substitute is taken over.
@@ -301,21 +367,26 @@ class _Porting:
             state: State = "look"
             if before & after or table.replaces in after:
                 state, says = "fits", "the tree still pins the same archive"
+            elif other_name := archives.renamed(new, table.replaces):
+                self.substitutes.rename(name, other_name)
+                state, says = "fits", f"now {other_name}, as the new tree names the same archive"
             elif new is not None and not after:
                 self.substitutes.put(name)
                 says = "removed; the new tree pins no archive of this name"
+            elif compared and compared.has(name):
+                self.substitutes.put(name)
+                says = "removed; a source on this host has the archive that the new tree pins"
             elif other := archives.replacing(after):
                 self.substitutes.put(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"
                 self.taken.append(other)
             else:
                 pinned = ", ".join(sorted(after)) or "which one cannot be read"
-                asked = f"invoke vault --links --recipe {recipe.argument}"
                 # Without the substitute, the pinned archive is asked for like any other.
                 state = "change"
                 says = (
-                    f"the tree pins another archive now ({pinned}). Remove the substitute "
-                    f"if a source has that one ({asked}); else find a file for it"
+                    f"the tree pins another archive ({pinned}), and no source on this host has it."
+                    " Find a file for it; or remove the substitute, if the target does not need it"
                 )
             yield PortedPin("substitute", name, state, says)
 
@@ -326,17 +397,18 @@ class _Porting:
         setup = tree_files.setup_of(texts)
         # Without pins a recipe installs nothing to verify with.
         found = list(tree_files.judged(pins, setup, recipe.host.python)) if pins else []
-        for pin in found:
-            yield PortedPin("requirement", pin.name, pin.state, pin.says)
-        if redo := [f"--verify {shlex.quote(pin.asks)}" for pin in found if pin.asks]:
+        if fitting := ", ".join(pin.name for pin in found if not pin.asks):
+            yield PortedPin("requirement", "of setup.py", "fits", fitting)
+        if redo := [pin for pin in found if pin.asks]:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"
+            asked = " ".join(f"--verify {shlex.quote(pin.asks)}" for pin in redo)
             says = (
-                f"{where} has to be resolved again: "
-                f"invoke pin --recipe {recipe.argument} {' '.join(redo)}"
+                f"{'; '.join(pin.says for pin in redo)}. Resolve {where} again: "
+                f"invoke pin --recipe {recipe.argument} {asked}"
             )
-            yield PortedPin("requirement", "verify.requirements", "change", says)
+            yield PortedPin("requirement", "of setup.py", "change", says)
 
 
 _THERE = "is in the folder of the new branch already; see that it makes the same change"
@@ -360,14 +432,13 @@ def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rul
         return _rules(job, repository) if applied else None
 
 
-def _tools(recipe: Recipe, old: Recipe, texts: Mapping[str, str]) -> Iterator[PortedPin]:
-    """Compare Bazel, Python, CUDA and the target with what the new release takes.
+def _tools(recipe: Recipe, old: Recipe) -> Iterator[PortedPin]:
+    """Compare Python, CUDA and the target with what the new release takes.
 
     What the old recipe was verified with is evidence for another version of the same release.
     """
     release = recipe.source.release
     proven = bool(old.verified and old.source.release == release)
-    yield _bazel(recipe, tree_files.bazel_of(texts))
     python = recipe.host.python
     known = compatibility.python(release)
     state: State = "look"
@@ -390,36 +461,3 @@ def _tools(recipe: Recipe, old: Recipe, texts: Mapping[str, str]) -> Iterator[Po
         recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
     except RecipeError as fault:
         yield PortedPin("tool", "compile.target", "change", f"{fault.what}. {fault.remedy}")
-
-
-def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
-    """Compare the pinned Bazel with what the new commit and its release take."""
-    version = recipe.bazel.version
-    release = recipe.source.release
-    limits = bazel.allowed(release, tree)
-    tested = compatibility.tested_bazel(release)
-    exact = tree.exact if tree else ""
-    proven = tested.version if tested else ""
-    hint = f"; tested with {proven}" if proven else ""
-    if exact:
-        hint = f"; .bazelversion says {exact}"
-    says = f"{version}; {limits.says or f'no range is known for {release}'}{hint}"
-    if not is_within(version, limits.least, limits.most):
-        copies = compatibility.bazel_copies()
-        kept = [each for each in copies if is_within(each, limits.least, limits.most)]
-        if fit := exact or proven:
-            # The checksum is that of the other Bazel.
-            says += (
-                f'. Write version = "{fit}" into [bazel] without a sha256, then: '
-                f"invoke pin --recipe {recipe.argument}"
-            )
-            if fit not in copies and limits.least and kept:
-                says += (
-                    f". Only Bazel's own release server has {fit}; "
-                    f"npm has {kept[-1]}, which is allowed as well"
-                )
-        return PortedPin("tool", "Bazel", "change", says)
-    # Without limits nothing says that another Bazel works than the tested one.
-    wanted = exact or ("" if limits.least else proven)
-    sure = version == wanted if wanted else bool(limits.least)
-    return PortedPin("tool", "Bazel", "fits" if sure else "look", says)

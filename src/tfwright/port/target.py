@@ -15,7 +15,7 @@ from tfwright.rules import tree_files
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git.remote import Remote, named_commit
 
-HEAD = "# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
+HEAD = "# Ported from {old} to {to}. Not built yet."
 
 
 Kind = Literal[

@@ -183,8 +183,9 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     """
     tested = compatibility.tested_with(release)
     row = compatibility.cuda(wish.cuda) or releases.toolkit_for(wish, tested)
-    # A CUDA that is asked for may be of another time than the release.
-    wanted = replace(wish, gpu="", cuda="") if wish.cuda else wish
+    # A CUDA that is asked for may be newer than the release; an older one lacks what it calls.
+    too_old = tested and is_older(wish.cuda, tested.cuda.partition(".")[0])
+    wanted = replace(wish, gpu="", cuda="") if wish.cuda and not too_old else wish
     said = list(releases.refusals(release, wanted)) if release in releases.KNOWN else []
     if (wish.gpu or wish.cuda) and not said:
         if row is None:

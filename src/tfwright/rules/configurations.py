@@ -117,27 +117,23 @@ def _rules(package: str, text: str) -> Mapping[str, _Rule]:
     tree = parse_python(text)
     if tree is None:
         return {}
-    statements = tree.body
     lists: dict[str, ast.expr] = {}
     rules: dict[str, _Rule] = {}
-    for statement in statements:
+    for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 lists[name] = value
             case ast.Expr(value=ast.Call(func=ast.Name(id=kind)) as call):
-                rule = _rule(f"{package}/BUILD", kind, call, lists)
-                rules[rule.place.rule] = rule
+                texts = {
+                    word.arg: tuple(_texts(word.value, lists)) for word in call.keywords if word.arg
+                }
+                name, python = (
+                    next(iter(texts.get(key, ())), "") for key in ("name", "python_version")
+                )
+                labels = [label for key in _FOLLOWED for label in texts.get(key, ())]
+                place = Declaration(f"{package}/BUILD", call.lineno, name)
+                rules[name] = _Rule(place, kind, python, tuple(labels))
     return rules
-
-
-def _rule(path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]) -> _Rule:
-    given = {word.arg: word.value for word in call.keywords if word.arg}
-    labels = [text for name in _FOLLOWED if name in given for text in _texts(given[name], lists)]
-    name, python = (
-        next(_texts(given[key], {}), "") if key in given else ""
-        for key in ("name", "python_version")
-    )
-    return _Rule(Declaration(path, call.lineno, name), kind, python, tuple(labels))
 
 
 def _texts(node: ast.expr, lists: Mapping[str, ast.expr]) -> Iterator[str]:

@@ -11,13 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from posixpath import normpath
 
-from tfwright.errors import TfwrightError
 from tfwright.rules import modules
 from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
 from tfwright.rules.patched_tree import REQUIREMENTS
 from tfwright.rules.recognisers import NAME, digest_of, urls_of
 from tfwright.rules.starlark.language import UnknownError
-from tfwright.tools import json_text
 
 TABLES = (
     ("CUDA_REDIST_JSON_DICT", "HERMETIC_CUDA_VERSION", "cuda_redist_json"),
@@ -63,6 +61,11 @@ class Environment:
     machine: str = "x86_64"
     flags: tuple[str, ...] = ()
     """Of the build: they say whether Bazel reads WORKSPACE or MODULE.bazel."""
+
+    @property
+    def cuda(self) -> str:
+        """The first number of CUDA's version; empty where there is none."""
+        return self.variables.get("HERMETIC_CUDA_VERSION", "").partition(".")[0]
 
 
 def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
@@ -136,15 +139,12 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
     tables = dict.fromkeys(entry.table for entry in found.listed)
     for table in tables:
         for pattern, variable, name in TABLES:
-            version = environment.variables.get(variable, "")
             match = re.fullmatch(pattern, table)
             if not match or variable not in environment.variables.keys() - environment.local:
                 continue
-            cuda = environment.variables.get("HERMETIC_CUDA_VERSION", "")
-            if match.groupdict().get("major", cuda.partition(".")[0]) != cuda.partition(".")[0]:
+            if match.groupdict().get("major", environment.cuda) != environment.cuda:
                 continue
-            entries = [entry for entry in found.listed if entry.table == table]
-            added += _taken(name, entries, variable, version, environment, found, text_of)
+            added += _taken(name, table, variable, environment, found, text_of)
     if url := environment.variables.get(PYTHON_URL):
         with suppress(UnknownError):
             sha256 = digest_of(environment.variables.get("HERMETIC_PYTHON_SHA256"))
@@ -155,15 +155,16 @@ def chosen(found: Rules, environment: Environment, text_of: Callable[[str], byte
 
 def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
     name: str,
-    entries: Sequence[Listed],
+    table: str,
     variable: str,
-    version: str,
     environment: Environment,
     found: Rules,
     text_of: Callable[[str], bytes | None],
 ) -> Rules:
     """Return the file of one dictionary that a version names, and what it lists."""
+    version = environment.variables[variable]
     platforms = PLATFORMS.get(environment.machine, ())
+    entries = [entry for entry in found.listed if entry.table == table]
     here = [entry for entry in entries if not entry.platform or entry.platform in platforms]
     entry = next((entry for entry in here if entry.version in {"", version}), None)
     if entry is None:
@@ -173,7 +174,7 @@ def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
         newest = max(numbers, key=lambda one: [*map(int, one.version.split("."))], default=None)
         entry = newest if variable == "HERMETIC_PYTHON_VERSION" else None
     if entry is None:
-        why = f"{entries[0].table} lists no {version or 'version'} for {environment.machine}"
+        why = f"{table} lists no {version or 'version'} for {environment.machine}"
         return Rules((), (Unreadable(entries[0].file, entries[0].line, f"{why} ({variable})"),))
     try:
         urls, sha256 = urls_of(entry.url), digest_of(entry.sha256)
@@ -182,26 +183,23 @@ def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
     if entry.platform and name == "python":
         name = f"python_{entry.platform}"
     file = Repository(name, BY_VERSION, entry.file, entry.line, urls, sha256, by_url=True)
-    if not entry.table.endswith("_JSON_DICT"):
+    if not table.endswith("_JSON_DICT"):
         return Rules((file,), ())
     text = text_of(sha256)
     if text is None:
         why = f"is to list the files of {variable} {version}, and {urls[0]} is not here"
         return Rules((file,), (Unreadable(entry.file, entry.line, why),))
     names = {component.name: component.repository for component in found.components}
-    major = environment.variables.get("HERMETIC_CUDA_VERSION", "").partition(".")[0]
-    return Rules((file, *_parts(file, text, names, (*platforms, f"cuda{major}"))), ())
+    keys = (*platforms, f"cuda{environment.cuda}")
+    return Rules((file, *_parts(file, text, names, keys)), ())
 
 
 def _parts(
     file: Repository, text: bytes, names: Mapping[str, str], keys: Sequence[str]
 ) -> Iterator[Repository]:
     """Yield the archives that a JSON file of NVIDIA's lists for a platform."""
-    read: object = None
-    with suppress(TfwrightError, ValueError, RecursionError):
-        read = json_text.parsed(text.decode())
     base = file.urls[0].rpartition("/")[0]
-    for part, component in read.items() if isinstance(read, dict) else ():
+    for part, component in modules.object_of(text).items():
         # cuDNN has an archive for each CUDA: {"linux-x86_64": {"cuda12": {…}}}.
         entry = _of_platform(_of_platform(component, keys), keys)
         match entry:

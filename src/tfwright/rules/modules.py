@@ -64,7 +64,7 @@ def place(url: str) -> str:
 
 def locked(text: str) -> Rules:
     """Read what a MODULE.bazel.lock pins: files of registries, and repositories of extensions."""
-    read = _object(text)
+    read = object_of(text)
     known = read.get("registryFileHashes")
     pinned = known.items() if isinstance(known, dict) else ()
     found: list[Repository] = []
@@ -93,8 +93,7 @@ def of_registry(found: Rules, text_of: Callable[[str], bytes | None]) -> Iterato
     for file in found.repositories:
         if file.rule != REGISTRY or not file.urls[0].endswith("/source.json"):
             continue
-        text = text_of(file.sha256)
-        source = _object(text.decode("utf-8", "replace")) if text else {}
+        source = object_of(text_of(file.sha256) or b"")
         folder = file.urls[0].removesuffix("source.json")
         for kind in ("patches", "overlay"):
             named = source.get(kind)
@@ -136,7 +135,8 @@ def _attributes(value: object, depth: int) -> Iterator[Mapping[str, object]]:
             yield from _attributes(inner, depth - 1)
 
 
-def _object(text: str) -> dict[str, Any]:
+def object_of(text: str | bytes) -> dict[str, Any]:
+    """Return what an object in JSON holds; nothing where it cannot be read."""
     read: object = None
     with suppress(ValueError):
         read = json_text.parsed(text)

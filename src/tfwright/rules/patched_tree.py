@@ -172,7 +172,7 @@ class PatchedTree:
             path = self._table.file(patch)
 
             def apply(before: str, path: Path = path) -> Sequence[str]:
-                return patching.apply(self._tree, path, self._due, before).notes
+                return patching.apply(self._tree, path, self._due, before)
 
             try:
                 self._take(files.sha256(path), apply)

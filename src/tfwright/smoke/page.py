@@ -6,15 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from tfwright.smoke.run import TrialOutcome
+from tfwright.smoke.smoking import SmokeReport
 from tfwright.terminal import text
 from tfwright.terminal.text import Style, Styled
 from tfwright.tools import files, render
-
-if TYPE_CHECKING:
-    from tfwright.smoke.run import TrialOutcome
-    from tfwright.smoke.smoking import SmokeReport
 
 PAGE, DATA = "smoke.html", "smoke.json"
 COLOURS: dict[str, Style] = {"passed": text.GOOD, "skipped": text.WARNING, "failed": text.BAD}
@@ -22,7 +20,7 @@ REASON = 36
 """Characters in front of what a program says of its outcome."""
 
 
-def show_outcome(outcome: "TrialOutcome") -> None:
+def show_outcome(outcome: TrialOutcome) -> None:
     """Print the outcome of one program as soon as it ends."""
     status = Styled(f"  {outcome.status:<8}", COLOURS.get(outcome.status, ""))
     lead = f"{outcome.program:<16}{outcome.seconds:6.1f} s  "
@@ -31,19 +29,19 @@ def show_outcome(outcome: "TrialOutcome") -> None:
     sys.stdout.flush()
 
 
-def show_report(report: "SmokeReport") -> None:
+def show_report(report: SmokeReport) -> None:
     """Print the totals: each program's line was printed when it ended."""
     text.line(f"{report.wheel} on Python {report.python}: {tally(report)}")
 
 
-def tally(report: "SmokeReport") -> str:
+def tally(report: SmokeReport) -> str:
     """Count the outcomes, in words."""
     counts = Counter[str](outcome.status for outcome in report.outcomes)
     statuses = ("passed", "skipped", "failed")
     return ", ".join(f"{counts[status]} {status}" for status in statuses if counts[status])
 
 
-def write_report(report: "SmokeReport", folder: Path) -> None:
+def write_report(report: SmokeReport, folder: Path) -> None:
     """Write the page with its plot, and the data, into a folder; say where the page is."""
     curves = report.curves
     speeds = {

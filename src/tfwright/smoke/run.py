@@ -49,8 +49,14 @@ USUAL_CAUSES: dict[int, str] = {
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Status = Literal["passed", "skipped", "failed"]
-Verdict = tuple[Status, str, dict[str, JsonValue]]
-"""A status, the reason for it, and the numbers that a program measured."""
+
+
+class ProgramVerdict(Table):
+    """What a program says in the line of JSON that it ends with, or what is said in its place."""
+
+    status: Status
+    reason: str
+    numbers: dict[str, JsonValue]
 
 
 @dataclass(frozen=True)
@@ -87,22 +93,19 @@ def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> Tri
     try:
         status = runner.attempt(command, log, remedy=UNSTARTED, timeout=seconds)
     except TimeoutError:
-        verdict: Verdict = ("failed", f"it hung, and was ended after {seconds:g} s", {})
+        verdict = _failed(f"it hung, and was ended after {seconds:g} s")
     else:
         verdict = _verdict(status, log)
-    state, reason, numbers = verdict
-    return TrialOutcome(name, state, reason, time.monotonic() - start, numbers, str(log))
+    spent = time.monotonic() - start
+    reason = _line(verdict.reason)
+    return TrialOutcome(name, verdict.status, reason, spent, verdict.numbers, str(log))
 
 
-class _Printed(Table):
-    """The line of JSON that a program ends with."""
-
-    status: Status
-    reason: str
-    numbers: dict[str, JsonValue]
+def _failed(reason: str) -> ProgramVerdict:
+    return ProgramVerdict(status="failed", reason=reason, numbers={})
 
 
-def _verdict(status: int, log: Path) -> Verdict:
+def _verdict(status: int, log: Path) -> ProgramVerdict:
     """Believe a program that it did well only if it also ended well."""
     printed = None
     # The last result: TensorFlow may have the last word on stderr, and a native library may print
@@ -110,7 +113,7 @@ def _verdict(status: int, log: Path) -> Verdict:
     for line in files.tail(log).splitlines():
         if line.startswith("{"):
             with suppress(ValidationError):
-                printed = _Printed.model_validate_json(line)
+                printed = ProgramVerdict.model_validate_json(line)
     if status < 0:
         # A crash at exit, in a library's own cleanup, still breaks whoever uses the wheel.
         done = printed is not None and printed.status == "passed"
@@ -119,13 +122,11 @@ def _verdict(status: int, log: Path) -> Verdict:
         # The real-time signals have no name.
         names = {each.value: each.name for each in signal.Signals}
         name = names.get(-status, f"signal {-status}")
-        return "failed", f"it crashed ({name}{after}): {cause}", {}
+        return _failed(f"it crashed ({name}{after}): {cause}")
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
-        line = runner.last_line(log)
-        reason = f"it came to no result (exit status {status}): {line}"
-        return "failed", _line(reason), {}
-    return printed.status, _line(printed.reason), printed.numbers
+        return _failed(f"it came to no result (exit status {status}): {runner.last_line(log)}")
+    return printed
 
 
 def _line(text: str) -> str:

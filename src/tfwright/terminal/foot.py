@@ -2,14 +2,13 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfwright.progress import Progress
 from tfwright.terminal import text
 from tfwright.terminal.text import Part
 
 if TYPE_CHECKING:
-    import rich.progress
     from rich.live import Live
 
 GIB = 1024**3
@@ -22,7 +21,23 @@ REDRAW_SECONDS = 0.2
 class _Drawn:
     """What is below everything else, until it is taken away."""
 
-    _live: "Live | rich.progress.Progress | None" = None
+    _live: "Live | None" = None
+
+    def _shown(self, **refresh: Any) -> "Live":  # noqa: ANN401 rich's
+        """Begin to draw it; return what takes its content."""
+        from rich.live import Live
+
+        self._live = Live(
+            console=text.console(sys.stderr),
+            transient=True,
+            # rich would send a path for a script to standard error.
+            redirect_stdout=False,
+            redirect_stderr=False,
+            **refresh,
+        )
+        self._live.start()
+        text.before_next_line(self.close)
+        return self._live
 
     def close(self) -> None:
         """Take it away, so that the next line takes its place."""
@@ -33,8 +48,6 @@ class _Drawn:
 
 class Foot(_Drawn):
     """A few lines that stay below everything else while a stage runs."""
-
-    _live: "Live | None"
 
     def __init__(self, stage: str) -> None:
         """Start with nothing drawn."""
@@ -51,22 +64,9 @@ class Foot(_Drawn):
 
         available = text.width(sys.stderr) or 80
         rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, available)]
-        if self._live is None:
-            from rich.console import Console
-            from rich.live import Live
-
-            # Refreshed by hand: a thread of its own would draw while another program writes.
-            self._live = Live(
-                console=Console(file=sys.stderr, highlight=False, markup=False),
-                auto_refresh=False,
-                transient=True,
-                # rich would send a path for a script to standard error.
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
-            text.before_next_line(self.close)
-        self._live.update(Text("\n").join(rows), refresh=True)
+        # Refreshed by hand: a thread of its own would draw while another program writes.
+        live = self._live or self._shown(auto_refresh=False)
+        live.update(Text("\n").join(rows), refresh=True)
 
 
 class Waiting(_Drawn):
@@ -77,21 +77,14 @@ class Waiting(_Drawn):
         if not sys.stderr.isatty():
             return
         from rich import progress
-        from rich.console import Console
 
-        self._live = live = progress.Progress(
+        moving = progress.Progress(
             progress.SpinnerColumn("line"),
             progress.TextColumn(f"  {doing:<10}"),
             progress.TimeElapsedColumn(),
-            console=Console(file=sys.stderr, highlight=False, markup=False),
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-            refresh_per_second=2,
         )
-        live.add_task("")
-        live.start()
-        text.before_next_line(self.close)
+        moving.add_task("")
+        self._shown(refresh_per_second=2).update(moving, refresh=True)
 
 
 def rows_of(stage: str, progress: Progress, available: int) -> list[tuple[Part, ...]]:

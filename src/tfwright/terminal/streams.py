@@ -10,8 +10,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -51,7 +50,7 @@ def _safe(stream: TextIO | None, original: TextIO | None, number: int) -> TextIO
         return stream
     stream.flush()
     return io.TextIOWrapper(
-        io.BufferedWriter(_Descriptor(number, _end)),
+        io.BufferedWriter(_Descriptor(number)),
         encoding=stream.encoding,
         # A table with "…" must not end a command under an ASCII locale.
         errors="backslashreplace",
@@ -61,11 +60,10 @@ def _safe(stream: TextIO | None, original: TextIO | None, number: int) -> TextIO
 
 
 class _Descriptor(io.FileIO):
-    """A standard stream that calls `ended` at the first fault, and discards what comes later."""
+    """A standard stream that ends the program at the first fault, and discards what comes later."""
 
-    def __init__(self, number: int, ended: Callable[[int, OSError], None]) -> None:
+    def __init__(self, number: int) -> None:
         super().__init__(number, "wb", closefd=False)
-        self._ended = ended
         self._lost = False
 
     def write(self, data: "ReadableBuffer", /) -> int:
@@ -78,12 +76,11 @@ class _Descriptor(io.FileIO):
         except OSError as fault:
             # Also what Python flushes at exit must not fail a second time.
             self._lost = True
-            self._ended(self.fileno(), fault)
-            raise
+            _end(self.fileno(), fault)
         return written
 
 
-def _end(number: int, fault: OSError) -> None:
+def _end(number: int, fault: OSError) -> NoReturn:
     """End the program; SystemExit, since no handler of errors may go on without its output."""
     if fault.errno == errno.EPIPE:
         raise SystemExit(READER_GONE_STATUS)

@@ -96,27 +96,24 @@ def line(
 
         # soft_wrap: rich would cut a long line at the width, and a path could not be copied.
         joined = Text.assemble(*((part.text, part.style) for part in row))
-        _console(stream).print(joined, soft_wrap=True, highlight=False)
+        console(stream).print(joined, soft_wrap=True)
 
 
-def command(
-    lead: str, words: Sequence[str], style: Style = "", *, to: TextIO | None = None
-) -> None:
+def command(lead: str, words: Sequence[str], style: Style = "") -> None:
     """Write a command as a shell takes it, behind `lead`.
 
     On a narrow terminal its words go on below, behind a backslash, so that it can still be copied.
     """
-    stream = to or sys.stdout
-    available = width(stream)
+    available = width(sys.stdout)
     row = lead
     for number, word in enumerate(map(shlex.quote, words)):
         # A blank and the backslash follow.
         if number and available and len(row) + len(word) + len(GAP) + 1 > available:
-            line(Styled(f"{row} \\", style), to=stream, whole=True)
+            line(Styled(f"{row} \\", style), whole=True)
             row = " " * (len(lead) + 4) + word
         else:
             row += f" {word}" if number else word
-    line(Styled(row, style), to=stream, whole=True)
+    line(Styled(row, style), whole=True)
 
 
 def wrapped(row: str, available: int, hang: int = 0) -> list[str]:
@@ -222,23 +219,16 @@ def _from_here(text: str) -> str:
     return text if here == "/" else re.sub(rf"(?<![\w./-]){re.escape(here)}/", "", text)
 
 
-def table(
-    columns: Sequence[Column],
-    rows: Iterable[Sequence[Part]],
-    *,
-    empty: str = "",
-    to: TextIO | None = None,
-) -> None:
+def table(columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, empty: str = "") -> None:
     """Print rows in columns, or `empty` where there are none.
 
     On a terminal the table is as wide as that at most.
     Columns are shortened down to their least widths, then dropped, the least important one first.
     A column without a text is left out. A pipe gets every text whole.
     """
-    stream = to or sys.stdout
     cells = [[_styled(cell) for cell in row] for row in rows]
     if empty and not cells:
-        line(empty, to=stream)
+        line(empty)
         return
     filled = [
         number
@@ -250,7 +240,7 @@ def table(
     if any(column.head for column in columns):
         shown.insert(0, [bold(column.head) for column in columns])
     lengths = [[len(row[number].text) for row in shown] or [0] for number in range(len(columns))]
-    available = width(stream)
+    available = width(sys.stdout)
     if available is None:
         columns = [replace(column, cut="never") for column in columns]
         # One long text must not push a whole column out of sight.
@@ -269,9 +259,9 @@ def table(
             parts.pop()
         if parts:
             parts[-1] = Styled(parts[-1].text.rstrip(), parts[-1].style)
-        line(*parts, to=stream, whole=True)
+        line(*parts, whole=True)
     if hidden := [column.head for column, wide in zip(columns, widths, strict=True) if not wide]:
-        line(detail(f"too narrow for: {', '.join(hidden)}"), to=stream)
+        line(detail(f"too narrow for: {', '.join(hidden)}"))
 
 
 def fitted(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
@@ -330,7 +320,8 @@ def width(stream: TextIO) -> int | None:
 
 
 @cache
-def _console(stream: TextIO) -> "Console":
+def console(stream: TextIO) -> "Console":
+    """Return rich's console of a stream, which takes texts as they are."""
     from rich.console import Console
 
     return Console(file=stream, highlight=False, markup=False, emoji=False)

@@ -72,8 +72,20 @@ def without_key(path: Path, key: Sequence[str]) -> None:
             return
         place = place[part]
     if key[-1] in place:
-        place.remove(key[-1])
+        del place[key[-1]]
         files.write(path, tomlkit.dumps(document))
+
+
+def without_item(path: Path, key: Sequence[str], value: str) -> None:
+    """Remove a text from a list; the layout and the comments of the others stay."""
+    import tomlkit
+
+    document: Any = tomlkit.parse(path.read_text("utf-8"))
+    place = document
+    for part in key:
+        place = place[part]
+    place.remove(value)
+    files.write(path, tomlkit.dumps(document))
 
 
 def section(text: str, table: Sequence[str]) -> tuple[int, int]:
@@ -132,6 +144,7 @@ def put(
     A comment above a list stays, and one behind a value, unless a reason takes its place.
     """
     import tomlkit
+    from tomlkit.container import OutOfOrderTableProxy
 
     item: Any = value
     if not isinstance(value, str | bool):
@@ -147,15 +160,19 @@ def put(
         if isinstance(part, str) and part not in place:
             place[part] = tomlkit.table()
         place = place[part]
-    # tomlkit takes the comment above the next header for the end of this table.
-    body = place.body if hasattr(place, "body") else place.value.body
-    own = len(body)
-    while own and body[own - 1][0] is None:
-        own -= 1
-    trailing = [] if key[-1] in place else body[own:]
-    del body[len(body) - len(trailing) :]
+    trailing = []
+    # A table that dotted keys make has no body; its keys stand in the table around it.
+    if key[-1] not in place and not isinstance(place, OutOfOrderTableProxy):
+        # tomlkit takes the comment above the next header for the end of this table.
+        body = place.body if hasattr(place, "body") else place.value.body
+        own = len(body)
+        while own and body[own - 1][0] is None:
+            own -= 1
+        trailing = body[own:]
+        del body[own:]
     place[key[-1]] = item
-    body.extend(trailing)
+    if trailing:
+        body.extend(trailing)
     files.write(path, tomlkit.dumps(document))
 
 

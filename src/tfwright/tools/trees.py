@@ -94,6 +94,11 @@ def files_below(root: Path, *, follow: bool = False) -> Iterator[tuple[Path, os.
                 yield path, state
 
 
+def size(root: Path) -> int:
+    """Return the bytes of all files below a directory."""
+    return sum(state.st_size for _, state in files_below(root))
+
+
 def settle(place: Path) -> None:
     """Wait until everything that programs wrote to the disk of `place` is on it.
 

@@ -15,7 +15,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
-from tfwright.tools.git.archive import SourceArchive
+from tfwright.tools.git.archive import Pack
 from tfwright.vault.origins import DROP, Origins, WantedArchive, dropped_files
 from tfwright.vault.store import Store
 
@@ -59,7 +59,7 @@ def of_file(
                     return kept(target, source.where, store)
     place, settings = host_files.path(), origins.host_file
     if wanted.urls:
-        made = any(map(SourceArchive.of, wanted.urls))
+        made = any(map(Pack.of, wanted.urls))
         tables = "[mirrors] or [downloads]" if made else "[downloads]"
         remedy = (
             f"Correct its urls, name a mirror in {tables} of {place}, or copy the file, as "

@@ -17,7 +17,7 @@ from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive, transport
-from tfwright.tools.git.archive import Form, Layout, Pack, PartialMirrorError, SourceArchive
+from tfwright.tools.git.archive import Form, Pack, PartialMirrorError
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.downloads import WantedFile
@@ -251,9 +251,9 @@ class Origins:
         if wanted.pack:
             named = self.host_file.mirror_of(wanted.pack.repository) or wanted.pack.repository
             yield self._made(PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack))
-        for forged in _source_archives(wanted):
+        for forged in _forged(wanted):
             if mirror := self.host_file.mirror_of(forged.repository):
-                yield self._made(GIT, mirror, forged.ref, partial(archive.regenerate, forged))
+                yield self._made(GIT, mirror, forged.ref, partial(archive.pack, forged))
 
         # The mirror and the index are two urls of one package: it is asked for once.
         for sdist in dict.fromkeys(filter(None, map(Sdist.of, wanted.urls))):
@@ -274,7 +274,7 @@ class Origins:
                 yield Source(RECIPE, str(package), remote=True, fill=fill, server=package.kind)
             elif table.git:
                 named = self.host_file.mirror_of(table.git) or table.git
-                for ref, make in _from_git(table, wanted):
+                for ref, make in _from_git(table.git, table, wanted):
                     yield self._made(RECIPE, named, ref, make)
 
         if folder := self.host_file.drop:
@@ -330,38 +330,33 @@ def dropped_files(host_file: HostFile) -> Iterable[tuple[Path, os.stat_result]]:
     return trees.files_below(host_file.drop, follow=True) if host_file.drop else ()
 
 
-def _source_archives(wanted: WantedArchive) -> list[SourceArchive]:
+def _forged(wanted: WantedArchive) -> list[Pack]:
     """Return the archives of a forge that the urls of a file name, each once."""
-    found = (SourceArchive.of(url) for url in wanted.urls)
+    found = (Pack.of(url) for url in wanted.urls)
     return list(dict.fromkeys(forged for forged in found if forged))
 
 
 def _from_git(
-    table: FileSourceTable, wanted: WantedArchive
+    url: str, table: FileSourceTable, wanted: WantedArchive
 ) -> Iterator[tuple[str, Callable[[Path, Path], None]]]:
     """Yield how a file is made of a repository that the recipe names: ref, and writer."""
     if table.blob:
         # A file that somebody committed whole: git has its bytes, whatever made it.
         yield table.blob, partial(archive.write_blob, table.blob)
     elif table.ref and table.prefix:
-        for layout in _layouts(f"{table.prefix}/", wanted.urls):
-            yield table.ref, partial(archive.pack_ref, layout, table.ref)
+        forms: Iterable[Form] = dict.fromkeys(
+            form for form in map(archive.form_of, wanted.urls) if form
+        )
+        for form in forms or ("tar.gz",):
+            # Nothing says in which time zone the forge wrote a zip.
+            for zone in archive.ZONES if form == "zip" else archive.ZONES[:1]:
+                made = Pack(url, table.ref, f"{table.prefix}/", form=form, zone=zone)
+                yield table.ref, partial(archive.pack, made)
     else:
         if wanted.pack:
             yield wanted.pack.ref, partial(archive.pack, wanted.pack)
-        for forged in _source_archives(wanted):
-            yield forged.ref, partial(archive.regenerate, forged)
-
-
-def _layouts(prefix: str, urls: Sequence[str]) -> Iterator[Layout]:
-    """Yield how a forge may have packed what the urls name, as far as their endings tell."""
-    forms: Iterable[Form] = dict.fromkeys(form for form in map(archive.form_of, urls) if form)
-    for form in forms or ("tar.gz",):
-        if form == "zip":
-            # Nothing says in which time zone the forge wrote it.
-            yield from (Layout(form, prefix, zone) for zone in archive.ZONES)
-        else:
-            yield Layout(form, prefix)
+        for forged in _forged(wanted):
+            yield forged.ref, partial(archive.pack, forged)
 
 
 def obtain(

@@ -11,7 +11,7 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.model import Load, Repository, Rules
-from tfwright.tools.git.archive import Pack
+from tfwright.tools.git.archive import Form, Pack
 from tfwright.vault.origins import WantedArchive
 
 BY_PATCH = "Replace this archive by a patch of the tree instead."
@@ -25,19 +25,15 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
     # Bazel chooses how to unpack by the url's ending, so the kind of archive must stay.
     zipped = any(url.endswith(".zip") for url in replaced.urls)
+    prefix = f"{folder}/" if folder else ""
+    form: Form = "zip" if zipped else "tar.gz"
     return WantedArchive(
         name,
         table.sha256,
         (),
-        pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped),
+        pack=Pack(table.git, table.commit, prefix, table.exclude, form, stored=zipped),
         substitute=True,
     )
-
-
-def pinned_archive(name: str, found: Sequence[Repository]) -> WantedArchive:
-    """Return the archive that a substitute replaces; raises RecipeError as `replaced` does."""
-    rule = replaced(name, found)
-    return WantedArchive(name, rule.sha256, rule.urls)
 
 
 def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:

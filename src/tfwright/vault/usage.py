@@ -53,7 +53,7 @@ class VaultEntry:
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return sum(state.st_size for _, state in trees.files_below(self.path))
+        return trees.size(self.path)
 
     @property
     def recent(self) -> bool:

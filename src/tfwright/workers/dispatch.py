@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
@@ -120,15 +121,10 @@ def elsewhere(  # noqa: PLR0913, PLR0917 what is built, and where
         return RecipeJob.of(recipe, settings, offline=bool(options["offline"]))
 
     if place == "slurm":
-
-        def task_of(recipe: str) -> Sequence[str]:
-            supplied = bool(settings.slurm and settings.slurm.inputs)
-            if supplied:
-                supply.bring(recipe, job_of(recipe), note)
-            return program_of(recipe, options, supplied=supplied)
-
+        supplied = hand_out.slurm_of(settings).inputs
+        task_of = partial(program_of, options=options, supplied=supplied)
         schedule = WorkSchedule(recipes, (), _took(settings))
-        hand_out.by_slurm(settings, schedule, task_of, on_assignment, note)
+        hand_out.by_slurm(settings, schedule, job_of, task_of, on_assignment, note)
         return _keep(settings, [*schedule.assignments.values()])
     hosts = hand_out.hosts(settings)
     folder = _folder(settings)
@@ -211,20 +207,14 @@ def _folder(settings: HostFile) -> Path:
 
 def _took(settings: HostFile) -> Mapping[str, float]:
     """Return the seconds of the last builds, by recipe."""
-    try:
-        rows = json_text.parsed((_folder(settings) / "last.json").read_text("utf-8"))
-        return {str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]}
-    except (OSError, ValueError, LookupError, TypeError):
-        # Times only choose the order of the recipes: without the file, any order will do.
-        return {}
+    # Times only choose the order of the recipes: without the file, any order will do.
+    known = json_text.record(_folder(settings) / "last.json")
+    return {recipe: took for recipe, took in known.items() if isinstance(took, float)}
 
 
 def _keep(settings: HostFile, done: list[Assignment]) -> list[Assignment]:
     """Write down how long each recipe took, for the order of the next time; return them."""
     built = {each.recipe: each.seconds for each in done if each.state == "built"}
-    rows = [
-        {"recipe": recipe, "seconds": seconds}
-        for recipe, seconds in {**_took(settings), **built}.items()
-    ]
-    files.write(_folder(settings) / "last.json", json.dumps(rows, indent=1))
+    took = {**_took(settings), **built}
+    files.write(_folder(settings) / "last.json", json.dumps(took, indent=1))
     return done

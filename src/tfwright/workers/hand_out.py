@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tfwright.documents.host_file import HostFile, WorkerTable
+from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError, RecipeError, TfwrightError, ToolError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools.remote import slurm, ssh
@@ -30,6 +30,13 @@ def hosts(settings: HostFile) -> Mapping[str, WorkerTable]:
     if not settings.workers:
         raise HostError("The host file names no worker", remedy="Add [[workers]]: docs/cluster.md.")
     return {table.name: table for table in settings.workers}
+
+
+def slurm_of(settings: HostFile) -> SlurmTable:
+    """Return the Slurm of the host file. Raises HostError if it names none."""
+    if settings.slurm is None:
+        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+    return settings.slurm
 
 
 def run(schedule: WorkSchedule, build: Build, on_assignment: OnAssignment) -> None:
@@ -96,22 +103,21 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     return done
 
 
-def by_slurm(
+def by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
     settings: HostFile,
     schedule: WorkSchedule,
+    job_of: Callable[[str], RecipeJob],
     program_of: Callable[[str], Sequence[str]],
     on_assignment: OnAssignment,
     note: Note,
 ) -> None:
     """Run one command for each recipe by Slurm, in the order of the schedule.
 
-    `program_of` returns the command. It may first bring the recipe's inputs to this host, while the
-    recipes before it run; one for which it raises TfwrightError is refused. Raises HostError if the
-    host file has no [slurm], ToolError if Slurm refuses the job.
+    `program_of` returns the command. Where nodes have no network, this host first brings the inputs
+    of `job_of`, while the recipes before it run; one for which either raises TfwrightError is
+    refused. Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
     """
-    table = settings.slurm
-    if table is None:
-        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+    table = slurm_of(settings)
     order: list[str] = []
 
     def settle(given: Assignment) -> None:
@@ -122,6 +128,8 @@ def by_slurm(
         found = []
         for recipe in recipes:
             try:
+                if table.inputs:
+                    supply.bring(recipe, job_of(recipe), note)
                 found.append(program_of(recipe))
             except TfwrightError as fault:
                 settle(Assignment(recipe).after("refused", supply.refused(fault)))
@@ -146,21 +154,21 @@ def ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     *lost, worker = result.nodes or ("",)
     done = RemoteBuild(result.seconds, max(0, result.status), log=str(result.log))
-    folder = result.log.parent
-    remedy = f"Ask Slurm why: sacct --name={folder.name}, or the log of slurmctld."
+    state: State = "built"
     if result.status == slurm.LOST:
+        state, folder = "lost", result.log.parent
         failure = "Slurm ended the task each time before it left a result"
+        remedy = f"Ask Slurm why: sacct --name={folder.name}, or the log of slurmctld."
+        done = replace(done, failure=failure, remedy=remedy)
         if not result.nodes:
             failure = f"No task began, or the nodes do not see {folder}"
             remedy = (
                 "Share build_out with all nodes by this path; else ask Slurm why: sacct "
                 f"--name={folder.name}, or the log of slurmctld."
             )
-            done = replace(done, log="")
-        done = replace(done, failure=failure, remedy=remedy)
+            done = replace(done, failure=failure, remedy=remedy, log="")
     elif result.status:
+        state = "failed"
         said = ssh.failure(result.log, result.status)
         done = replace(done, failure=said, remedy=ssh.READ)
-    state: State = "failed" if result.status else "built"
-    state = "lost" if result.status == slurm.LOST else state
     return given.after(state, done, worker=worker, lost=tuple(lost))

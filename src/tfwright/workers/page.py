@@ -2,13 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
-
-if TYPE_CHECKING:
-    from tfwright.workers.schedule import Assignment
+from tfwright.workers.schedule import Assignment
 
 COLUMNS = (
     Column("recipe", cut="middle"),
@@ -25,7 +22,7 @@ STYLES: dict[str, text.Style] = {
 }
 
 
-def show_assignment(given: "Assignment") -> None:
+def show_assignment(given: Assignment) -> None:
     """Say in a line what became of a recipe."""
     # To standard error: the table of results alone is on standard output.
     if given.state == "running":
@@ -39,7 +36,7 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 
-def show_assignments(rows: "Sequence[Assignment]", *, explain: bool = True) -> None:
+def show_assignments(rows: Sequence[Assignment], *, explain: bool = True) -> None:
     """Print who built what; with `explain`, also why the others were not built."""
     text.table(
         COLUMNS,
@@ -63,7 +60,7 @@ def show_assignments(rows: "Sequence[Assignment]", *, explain: bool = True) -> N
             _explain(row)
 
 
-def _explain(given: "Assignment") -> None:
+def _explain(given: Assignment) -> None:
     """Say why a worker did not build a recipe, and what to do about it."""
     for label, sentence in (("why:", given.detail), ("do:", given.remedy), ("log:", given.log)):
         if sentence:

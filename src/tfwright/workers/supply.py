@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from tfwright.bundle import packing as bundles
 from tfwright.bundle.unpacking import Arrival
 from tfwright.documents.filesystem import SHIPPED
@@ -29,6 +27,7 @@ from tfwright.tools.container import image
 from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Pin
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import packages
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild
@@ -36,7 +35,6 @@ from tfwright.vault import bundle
 from tfwright.vault.bundle import MANIFEST, BundleMember, Content, Manifest
 from tfwright.vault.store import Store
 from tfwright.wheel.seal import build_record
-from tfwright.wheel.seal.build_record import RecipeContent
 
 FOLDER = "inputs"
 """The folder in a worker's build_out that takes what is sent."""
@@ -194,8 +192,8 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
                 shelves = map(packages.shelf, places.stores)
                 return any((shelf / kept).is_file() for shelf in shelves)
             case "source":
-                repository = mirror.place(places.git, recipe.source.url)
-                return repository.is_dir() and mirror.is_complete(repository, Pin.of(recipe.source))
+                pin, repository = Pin.of(recipe.source), mirror.place(places.git, recipe.source.url)
+                return repository.is_dir() and mirror.lacking(GitRepository(repository), pin) == []
             case "toolkit":
                 unpacked = bool(settings.of(recipe).cuda)
                 return unpacked or sources.store(places.vault).holds(member.sha256)
@@ -235,12 +233,10 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
 
 def _recipe(folder: Path) -> Recipe:
     """Read the recipe as the other host builds it. Raises SupplyError."""
-    try:
-        text = files.content(folder / "recipe" / RECIPE)
-        sent = RecipeContent.model_validate_json(text)
-        return build_record.recipe_of(sent)
-    except (OSError, ValidationError) as fault:
+    recipe = build_record.read_recipe(folder / "recipe" / RECIPE)
+    if recipe is None:
         raise SupplyError(
             f"{folder} holds no recipe that this tfwright can read",
             remedy="Update the checkout of tfwright on this worker.",
-        ) from fault
+        )
+    return recipe

@@ -1,13 +1,11 @@
 """The compile stage: its command, a real Bazel on a small workspace, and every way to be stopped."""
 
-import http.server
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +16,7 @@ from typing import Any
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder, make_program
+from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import CacheTable, HostFile
 from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
@@ -815,7 +814,7 @@ def test_an_unknown_flag_is_the_recipes_fault(workspace: RecipeJob, binary: Path
     assert run(workspace, binary, "//:made")
 
 
-class Archives(http.server.BaseHTTPRequestHandler):
+class Archives(QuietHandler):
     """Serves one archive, after as many refusals as there are in the list."""
 
     refusals: list[int]
@@ -830,9 +829,6 @@ class Archives(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.content)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
-        """Say nothing."""
-
 
 @pytest.fixture
 def archives(workspace: RecipeJob) -> Iterator[type[Archives]]:
@@ -843,13 +839,10 @@ def archives(workspace: RecipeJob) -> Iterator[type[Archives]]:
     handler = type(
         "Handler", (Archives,), {"refusals": [], "asked": [], "content": buffer.getvalue()}
     )
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        ).start()
+    with serving(handler) as address:
         workspace.places.tree.joinpath("WORKSPACE").write_text(
             'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
-            f'http_archive(name = "dep", urls = ["http://127.0.0.1:{server.server_port}/a.zip"], build_file_content = "exports_files([\'x.txt\'])")\n',
+            f'http_archive(name = "dep", urls = ["{address}/a.zip"], build_file_content = "exports_files([\'x.txt\'])")\n',
             "utf-8",
         )
         with workspace.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
@@ -857,7 +850,6 @@ def archives(workspace: RecipeJob) -> Iterator[type[Archives]]:
                 'genrule(name = "foreign", srcs = ["@dep//:x.txt"], outs = ["foreign.txt"], cmd = "cp $< $@")\n'
             )
         yield handler
-        server.shutdown()
 
 
 @pytest.mark.slow

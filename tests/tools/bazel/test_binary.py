@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import make_file, make_folder, make_tar
 
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.tools.bazel import binary as bazel
@@ -186,30 +186,11 @@ def test_an_offline_build_asks_neither_the_release_nor_npm(
 
 def npm(elsewhere: Path, member: str, content: bytes) -> None:
     """Play an npm that packs one file."""
-    package = elsewhere / "package.tgz"
-    with tarfile.open(package, "w:gz") as archive:
-        entry = tarfile.TarInfo(member)
-        entry.size = len(content)
-        archive.addfile(entry, io.BytesIO(content))
+    package = make_tar(elsewhere / "package.tgz", {member: content})
     program(
         elsewhere / "npm",
         f'#!/bin/sh\necho "$@" > {elsewhere}/asked\nexec /bin/cp {package} bazel-{VERSION}.tgz\n',
     )
-
-
-@pytest.mark.parametrize("brought", ["half a package", "nothing"])
-def test_what_npm_brings_may_be_damaged_or_nothing(
-    obtain: Obtain, elsewhere: Path, brought: str
-) -> None:
-    npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
-    package = elsewhere / "package.tgz"
-    if brought == "nothing":
-        program(elsewhere / "npm", "#!/bin/sh\nexit 0\n")
-    else:
-        package.write_bytes(package.read_bytes()[:60])
-    with pytest.raises(SupplyError) as caught:
-        obtain()
-    assert [line for line in caught.value.evidence.lines if line.startswith("npm: ")]
 
 
 @pytest.mark.usefixtures("anywhere")
@@ -224,41 +205,50 @@ def test_npm_is_asked_when_there_is_no_release(obtain: Obtain, elsewhere: Path) 
     )
 
 
-def test_a_package_cannot_write_outside(obtain: Obtain, elsewhere: Path, tmp_path: Path) -> None:
-    npm(elsewhere, "package/bazel-../../../../escaped", fake())
-    with pytest.raises(SupplyError) as caught:
-        obtain()
-    assert "has no file" in caught.value.evidence.lines[1]
-    assert not list(tmp_path.rglob("escaped"))
-
-
-@pytest.mark.parametrize("to", ["/etc/passwd", f"bazel-{VERSION}-{PLATFORM}"])
-def test_a_link_in_a_package_is_not_bazel(obtain: Obtain, elsewhere: Path, to: str) -> None:
-    npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", b"")
-    with tarfile.open(elsewhere / "package.tgz", "w:gz") as archive:
-        entry = tarfile.TarInfo(f"package/bazel-{VERSION}-{PLATFORM}")
-        entry.type, entry.linkname = tarfile.SYMTYPE, to
-        archive.addfile(entry)
-    with pytest.raises(SupplyError) as caught:
-        obtain()
-    assert "has no file" in caught.value.evidence.lines[1]
-
-
 def test_what_npm_brings_must_have_the_pinned_bytes(obtain: Obtain, elsewhere: Path) -> None:
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
     with fails(SupplyError, "sha256", digest(fake()), "0" * 64):
         obtain({PLATFORM: "0" * 64})
 
 
-def test_npms_own_words_are_told_when_it_fails(obtain: Obtain, elsewhere: Path) -> None:
-    program(
-        elsewhere / "npm",
-        "#!/bin/sh\necho 'npm error code E404'\necho 'npm error 404 no such package'\necho 'npm "
-        "error A complete log of this'\nexit 1\n",
-    )
+SAYS = "\n".join(
+    f"echo 'npm error {line}'" for line in ("code E404", "404 no such package", "A complete log")
+)
+
+
+@pytest.mark.parametrize(
+    ("brought", "why"),
+    [
+        ("half a package", ""),
+        ("nothing", ""),
+        ("a path outside", "has no file"),
+        ("a link to /etc/passwd", "has no file"),
+        (f"a link to bazel-{VERSION}-{PLATFORM}", "has no file"),
+        ("an error", "npm error 404 no such package"),
+    ],
+)
+def test_what_npm_brings_may_be_damaged_or_hostile_or_nothing(
+    obtain: Obtain, elsewhere: Path, tmp_path: Path, brought: str, why: str
+) -> None:
+    name, package = f"package/bazel-{VERSION}-{PLATFORM}", elsewhere / "package.tgz"
+    npm(elsewhere, "package/bazel-../../../../escaped" if "outside" in brought else name, fake())
+    if brought == "half a package":
+        package.write_bytes(package.read_bytes()[:60])
+    elif "link" in brought:
+        with tarfile.open(package, "w:gz") as archive:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, brought.rpartition(" ")[2]
+            archive.addfile(entry)
+    elif brought == "nothing":
+        program(elsewhere / "npm", "#!/bin/sh\nexit 0\n")
+    elif brought == "an error":
+        program(elsewhere / "npm", f"#!/bin/sh\n{SAYS}\nexit 1\n")
     with pytest.raises(SupplyError) as caught:
         obtain()
-    assert "npm error 404 no such package" in caught.value.evidence.lines[1]
+    assert [
+        line for line in caught.value.evidence.lines if line.startswith("npm: ") and why in line
+    ]
+    assert not list(tmp_path.rglob("escaped"))
 
 
 @pytest.mark.usefixtures("anywhere")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tfwright.progress import Progress
-from tfwright.tools.bazel.output import Display, download_fault, failed_repositories, first_fault
+from tfwright.tools.bazel.output import Display, download_faults, failed_repositories, first_fault
 
 BUILD = (
     "Starting local Bazel server and connecting to it...\r\n"
@@ -165,8 +165,7 @@ def test_an_error_without_a_place_is_told_as_it_is() -> None:
     ],
 )
 def test_a_failed_download_is_recognised(line: str, why: str) -> None:
-    fault = download_fault(["INFO: x", line])
-    assert fault is not None
+    (fault,) = download_faults(["INFO: x", line])
     assert (fault.url, fault.why) == ("http://a/x.zip", why)
 
 

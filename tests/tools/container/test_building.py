@@ -7,7 +7,7 @@ import pytest
 from tests.making import make_file
 
 from tfwright.errors import RecipeError
-from tfwright.image.images import Images
+from tfwright.image import images
 from tfwright.tools.container import building
 
 PINNED = "debian@sha256:" + "a" * 64
@@ -84,8 +84,7 @@ def test_a_file_that_no_recipe_names_gives_an_image_that_a_recipe_can_pin(tmp_pa
     if not shutil.which("podman"):
         pytest.skip("podman is not installed")
     path = containerfile(tmp_path, "FROM scratch", 'LABEL made="by a test"')
-    images = Images(tmp_path / "vault", tmp_path / "log")
-    kept = images.build_file(path)
-    assert images.listed() == (kept,)
+    kept = building.build(path, tmp_path, tmp_path / "log")
+    assert images.listed(tmp_path) == (kept,)
     # The recipe pins it by this digest, so the same steps must give it again.
-    assert images.build_file(path).digest == kept.digest
+    assert building.build(path, tmp_path, tmp_path / "log").digest == kept.digest

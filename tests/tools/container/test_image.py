@@ -2,28 +2,27 @@
 
 import gzip
 import hashlib
-import io
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import make_file, make_folder, make_tar
 
 from tfwright.errors import SupplyError
 from tfwright.tools.container import image
+from tfwright.tools.container.image import KeptImage
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return the tar file of a file system with one file."""
-    path = tmp_path / "root.tar"
-    with tarfile.open(path, "w") as archive:
-        member = tarfile.TarInfo("etc/os-release")
-        member.size = 5
-        archive.addfile(member, io.BytesIO(b"NAME="))
-    return path
+    return make_tar(tmp_path / "root.tar", {"etc/os-release": "NAME="})
+
+
+def copied(added: KeptImage, folder: Path) -> dict[str, Path]:
+    """Copy the blobs of an image, as a bundle does; return them by their names."""
+    return {blob.name: make_file(folder / blob.name, blob.read_bytes()) for blob in added.blobs()}
 
 
 def test_the_same_tar_gives_the_same_digest(root: Path, tmp_path: Path) -> None:
@@ -41,10 +40,7 @@ def test_an_image_is_found_by_its_digest(root: Path, tmp_path: Path) -> None:
 
 def test_a_bundle_carries_an_image_by_its_blobs(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path / "one")
-    carried = {}
-    for blob in added.blobs():
-        carried[blob.name] = tmp_path / blob.name
-        carried[blob.name].write_bytes(blob.read_bytes())
+    carried = copied(added, tmp_path)
     assert image.put(carried, added.digest, tmp_path / "two").digest == added.digest
 
 
@@ -56,9 +52,7 @@ def test_a_bundle_without_the_manifest_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_copy_does_not_replace_an_image_that_is_whole(root: Path, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     added = image.add(root, vault)
-    carried = {blob.name: tmp_path / blob.name for blob in added.blobs()}
-    for blob in added.blobs():
-        carried[blob.name].write_bytes(blob.read_bytes())
+    carried = copied(added, tmp_path)
     # The layer: a configuration and a manifest are smaller.
     make_file(max(carried.values(), key=lambda path: path.stat().st_size), b"other")
     with fails(SupplyError, "content"):

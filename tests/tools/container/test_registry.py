@@ -1,21 +1,18 @@
 """Images of a registry: pulled by digest, never believed, and missed in plain words."""
 
 import hashlib
-import http.server
-import io
 import json
 import shutil
 import socket
 import subprocess
-import tarfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import make_folder, make_tar
+from tests.serving import QuietHandler, serving
 
 from tfwright.doctor import images
 from tfwright.documents import recipe as recipes
@@ -41,11 +38,7 @@ esac
 @pytest.fixture
 def made(tmp_path: Path) -> KeptImage:
     """Return a small image in a vault."""
-    root = tmp_path / "root.tar"
-    with tarfile.open(root, "w") as archive:
-        member = tarfile.TarInfo("etc/os-release")
-        member.size = 5
-        archive.addfile(member, io.BytesIO(b"NAME="))
+    root = make_tar(tmp_path / "root.tar", {"etc/os-release": "NAME="})
     return image.add(root, tmp_path / "made")
 
 
@@ -177,7 +170,7 @@ def served() -> Iterator[tuple[str, dict[str, bytes]]]:
         pytest.skip("skopeo is not installed")
     content: dict[str, bytes] = {"/v2/": b"{}"}
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             body = content.get(self.path)
             self.send_response(404 if body is None else 200)
@@ -188,16 +181,10 @@ def served() -> Iterator[tuple[str, dict[str, bytes]]]:
             if self.command == "GET":
                 self.wfile.write(body or b"")
 
-        do_HEAD = do_GET  # noqa: N815 the library's name
+        do_HEAD = do_GET
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}/library/small", content
-    server.shutdown()
-    server.server_close()
+    with serving(Handler) as address:
+        yield f"{address.removeprefix('http://')}/library/small", content
 
 
 def offer(content: dict[str, bytes], given: KeptImage) -> None:

@@ -13,7 +13,7 @@ from tests.upstream import run_git
 from tfwright.errors import SupplyError
 from tfwright.tools.git import archive
 from tfwright.tools.git import repository as repositories
-from tfwright.tools.git.archive import SourceArchive, regenerate
+from tfwright.tools.git.archive import Pack, pack
 from tfwright.tools.git.repository import GitRepository
 
 
@@ -33,25 +33,29 @@ def mirror(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("url", "prefix"),
+    ("url", "repository", "prefix"),
     [
-        ("https://github.com/glennrp/libpng/archive/v1.6.34.tar.gz", "libpng-1.6.34/"),
-        ("https://mirror.bazel.build/github.com/NVlabs/cub/archive/1.8.0.zip", "cub-1.8.0/"),
-        ("https://github.com/LMDB/lmdb/archive/LMDB_0.9.19.tar.gz", "lmdb-LMDB_0.9.19/"),
-        ("https://github.com/a/b/archive/refs/tags/v2.0.tar.gz", "b-2.0/"),
-        ("https://github.com/google/vault/archive/vaults.zip", "vault-vaults/"),
-        ("https://codeload.github.com/a/b/tar.gz/refs/tags/v2.0", "b-2.0/"),
-        ("https://codeload.github.com/a/b/zip/v2.0", "b-2.0/"),
-        ("https://github.com/a/b/releases/download/v2.0/b-v2.0.tar.gz", "b-2.0/"),
-        ("https://github.com/a/b/releases/download/2.0/b-2.0.tar.gz", "b-2.0/"),
-        ("https://gitlab.com/libeigen/eigen/-/archive/v3.3.9/eigen-v3.3.9.tar.gz", "eigen-v3.3.9/"),
-        ("https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2", "c-1/"),
+        ("github.com/NVlabs/cub/archive/v1.8.0.tar.gz", "github.com/NVlabs/cub", "cub-1.8.0/"),
+        # The repository is that of the forge, and not of its mirror.
+        ("mirror.example/github.com/a/b/archive/1.8.zip", "github.com/a/b", "b-1.8/"),
+        ("github.com/LMDB/lmdb/archive/LMDB_0.9.tar.gz", "github.com/LMDB/lmdb", "lmdb-LMDB_0.9/"),
+        ("github.com/a/b/archive/refs/tags/v2.0.tar.gz", "github.com/a/b", "b-2.0/"),
+        ("github.com/google/vault/archive/vaults.zip", "github.com/google/vault", "vault-vaults/"),
+        ("codeload.github.com/a/b/tar.gz/refs/tags/v2.0", "github.com/a/b", "b-2.0/"),
+        ("codeload.github.com/a/b/zip/v2.0", "github.com/a/b", "b-2.0/"),
+        ("github.com/a/b/releases/download/v2.0/b-v2.0.tar.gz", "github.com/a/b", "b-2.0/"),
+        ("github.com/a/b/releases/download/2.0/b-2.0.tar.gz", "github.com/a/b", "b-2.0/"),
+        ("gitlab.com/a/b/-/archive/v3.3.9/b-v3.3.9.tar.gz", "gitlab.com/a/b", "b-v3.3.9/"),
+        ("m.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2", "gitlab.com/a/b/c", "c-1/"),
+        ("salsa.example/a/c/-/archive/feature/x/c-x.zip", "salsa.example/a/c", "c-feature-x/"),
     ],
 )
-def test_an_archive_unpacks_into_the_directory_that_github_names(url: str, prefix: str) -> None:
-    archive = SourceArchive.of(url)
-    assert archive is not None
-    assert archive.prefix == prefix
+def test_an_address_of_a_forge_says_which_repository_is_packed_below_which_directory(
+    url: str, repository: str, prefix: str
+) -> None:
+    found = Pack.of(f"https://{url}")
+    assert found is not None
+    assert (found.repository, found.prefix) == (f"https://{repository}.git", prefix)
 
 
 @pytest.mark.parametrize(
@@ -64,14 +68,14 @@ def test_an_archive_unpacks_into_the_directory_that_github_names(url: str, prefi
     ],
 )
 def test_another_address_is_no_source_archive(url: str) -> None:
-    assert SourceArchive.of(url) is None
+    assert Pack.of(url) is None
 
 
 @pytest.mark.usefixtures("anywhere")
 def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
     mirror: Path, tmp_path: Path
 ) -> None:
-    regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, tmp_path / "made")
+    pack(Pack("r", "v1.0", "r-1.0/"), mirror, tmp_path / "made")
     made = (tmp_path / "made").read_bytes()
     assert made[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(made))) as tar:
@@ -80,7 +84,7 @@ def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
 
 @pytest.mark.usefixtures("anywhere")
 def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Path) -> None:
-    regenerate(SourceArchive("o", "r", "v1.0", "zip"), mirror, tmp_path / "made")
+    pack(Pack("r", "v1.0", "r-1.0/", form="zip"), mirror, tmp_path / "made")
     with zipfile.ZipFile(tmp_path / "made") as made:
         assert made.getinfo("r-1.0/file.txt").date_time == (2018, 1, 1, 4, 0, 0)
         assert made.read("r-1.0/file.txt") == b"content"
@@ -88,29 +92,7 @@ def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Pa
 
 def test_a_ref_that_the_mirror_lacks_is_told(mirror: Path, tmp_path: Path) -> None:
     with fails(SupplyError, "v9.9"):
-        regenerate(SourceArchive("o", "r", "v9.9", "tar.gz"), mirror, tmp_path / "made")
-
-
-@pytest.mark.parametrize(
-    ("url", "repository"),
-    [
-        (
-            "https://mirror.example/x/gitlab.com/a/b/c/-/archive/1/c-1.zip",
-            "https://gitlab.com/a/b/c.git",
-        ),
-        (
-            "https://salsa.example/a/c/-/archive/feature/x/c-feature-x.zip",
-            "https://salsa.example/a/c.git",
-        ),
-        ("https://codeload.github.com/a/b/tar.gz/v1", "https://github.com/a/b.git"),
-    ],
-)
-def test_the_repository_is_that_of_the_forge_and_not_of_its_mirror(
-    url: str, repository: str
-) -> None:
-    found = SourceArchive.of(url)
-    assert found
-    assert found.repository == repository
+        pack(Pack("r", "v9.9", "r-9.9/"), mirror, tmp_path / "made")
 
 
 @pytest.mark.medium
@@ -119,15 +101,15 @@ def test_a_gitlab_writes_zip_archives_in_greenwich_time_and_compresses_by_bzip2(
 ) -> None:
     made, forge = tmp_path / "made", "https://gitlab.com/o/r/-/archive/v1.0"
     for form in ("zip", "tar.bz2", "tar", "tar.gz"):
-        found = SourceArchive.of(f"{forge}/r-v1.0.{form}")
+        found = Pack.of(f"{forge}/r-v1.0.{form}")
         assert found
-        regenerate(found, mirror, made)
+        pack(found, mirror, made)
         if form == "zip":
-            with zipfile.ZipFile(made) as packed:
-                assert packed.getinfo("r-v1.0/file.txt").date_time[3] == 12
+            with zipfile.ZipFile(made) as made_of:
+                assert made_of.getinfo("r-v1.0/file.txt").date_time[3] == 12
         else:
-            with tarfile.open(made) as packed:
-                assert "r-v1.0/file.txt" in packed.getnames()
+            with tarfile.open(made) as made_of:
+                assert "r-v1.0/file.txt" in made_of.getnames()
 
 
 @pytest.mark.usefixtures("mirror")
@@ -141,9 +123,8 @@ def test_a_commit_whose_files_repeat_each_other_is_not_packed(
     run_git("commit", "--quiet", "-m", "Many", cwd=work)
     head = run_git("rev-parse", "HEAD", cwd=work)
     monkeypatch.setattr(archive, "LARGEST", 4_000_000)
-    wanted = SourceArchive("o", "r", head, "tar.gz")
     with fails(SupplyError, "5,000,007"):
-        regenerate(wanted, work / ".git", tmp_path / "made")
+        pack(Pack("r", head, "r/"), work / ".git", tmp_path / "made")
     assert not (tmp_path / "made").exists()
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
-from tests.upstream import run_git
+from tests.making import make_file
+from tests.upstream import commit, run_git
 
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools.git import clones, mirror
@@ -18,13 +18,11 @@ REMOTE = 'https://example.invalid/a "b".git'
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Return a repository with two commits on a branch, and one on another."""
-    path = make_folder(tmp_path / "upstream")
-    run_git("init", "--quiet", "--initial-branch=main", cwd=path)
-    for branch, text in (("main", "first"), ("main", "second"), ("other", "third")):
-        run_git("checkout", "--quiet", "-B", branch, cwd=path)
-        (path / "BUILD").write_text(text, "utf-8")
-        run_git("add", ".", cwd=path)
-        run_git("commit", "--quiet", "-m", text, cwd=path)
+    path = tmp_path / "upstream"
+    for text in ("first", "second"):
+        commit(path, {"BUILD": text})
+    run_git("checkout", "--quiet", "-B", "other", cwd=path)
+    commit(path, {"BUILD": "third"})
     return path
 
 
@@ -35,17 +33,14 @@ def wanted(upstream: Path) -> Clone:
 
 def cloned(wanted: Clone, repository: Path, folder: Path) -> str:
     """Do what Bazel's git_repository does; return what was checked out."""
-    (folder / "home").mkdir(parents=True)
-    (folder / "home/.gitconfig").write_text(
-        clones.configuration({wanted.remote: repository}), "utf-8"
-    )
+    kept = clones.configuration({wanted.remote: repository})
+    settings = str(make_file(folder / "home/.gitconfig", kept))
     run_git("init", "--quiet", "made", cwd=folder)
     for arguments in (
         ("remote", "add", "origin", wanted.remote),
         ("fetch", "--quiet", "--all"),
         ("reset", "--quiet", "--hard", wanted.commit),
     ):
-        settings = str(folder / "home/.gitconfig")
         run_git(*arguments, cwd=folder / "made", GIT_CONFIG_GLOBAL=settings)
     return (folder / "made/BUILD").read_text("utf-8")
 
@@ -56,9 +51,8 @@ def test_bazels_git_finds_a_commit_on_this_host_that_it_looks_for_elsewhere(
 ) -> None:
     kept = clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
     assert cloned(wanted, kept, tmp_path / "bazel") == "second"
-    assert (
-        run_git("rev-list", "--all", "--count", cwd=kept) == "2"
-    )  # with its history, and no other branch
+    # With its history, and no other branch.
+    assert run_git("rev-list", "--all", "--count", cwd=kept) == "2"
 
 
 @pytest.mark.medium
@@ -66,18 +60,9 @@ def test_what_is_here_is_asked_of_nobody(upstream: Path, wanted: Clone, tmp_path
     with fails(SupplyError, "invoke fetch"):
         clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=True)
     kept = clones.bring(wanted, tmp_path / "git", Origin.of(str(upstream)), offline=False)
-    assert (
-        clones.bring(
-            wanted, tmp_path / "git", Origin.of("https://example.invalid/gone.git"), offline=False
-        )
-        == kept
-    )
-    assert (
-        clones.bring(
-            wanted, tmp_path / "git", Origin.of("https://example.invalid/gone.git"), offline=True
-        )
-        == kept
-    )
+    gone = Origin.of("https://example.invalid/gone.git")
+    for offline in (False, True):
+        assert clones.bring(wanted, tmp_path / "git", gone, offline=offline) == kept
 
 
 @pytest.mark.medium

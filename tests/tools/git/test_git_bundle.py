@@ -1,11 +1,10 @@
 """A commit carried as a file, between real small repositories; shallow ones and such that lack files too."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.upstream import commit, run_git
 
 from tfwright.errors import SupplyError
 from tfwright.progress import SILENCE
@@ -14,32 +13,23 @@ from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
 
 
-def run(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-    return subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Return a repository with a history."""
-    path = make_folder(tmp_path / "upstream")
-    run(path, "init", "--quiet", "--initial-branch=main")
-    run(path, "config", "uploadpack.allowAnySHA1InWant", "true")
-    run(path, "config", "uploadpack.allowFilter", "true")
+    path = tmp_path / "upstream"
     for text in ("first", "second"):
-        (path / "kept").write_text(text, "utf-8")
-        (path / "large").mkdir(exist_ok=True)
-        (path / "large/data").write_text(text * 1000, "utf-8")
-        run(path, "add", ".")
-        run(path, "commit", "--quiet", "-m", text)
+        commit(path, {"kept": text, "large/data": text * 1000}, text)
+    for setting in ("uploadpack.allowAnySHA1InWant", "uploadpack.allowFilter"):
+        run_git("config", setting, "true", cwd=path)
     return path
 
 
 def pin_of(upstream: Path, *exclude: str) -> Pin:
     return Pin(
-        "https://example.org/upstream.git", "main", run(upstream, "rev-parse", "HEAD"), exclude
+        "https://example.org/upstream.git",
+        "main",
+        run_git("rev-parse", "HEAD", cwd=upstream),
+        exclude,
     )
 
 
@@ -60,8 +50,8 @@ def test_a_commit_arrives_with_its_files_and_without_its_history(
     here = carried(upstream, tmp_path, pin)
     assert mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True) == here
     assert GitRepository(here).text(f"{pin.commit}:kept") == "second"
-    assert run(here, "rev-list", pin.commit) == pin.commit
-    assert run(here, "fsck") == ""
+    assert run_git("rev-list", pin.commit, cwd=here) == pin.commit
+    assert run_git("fsck", cwd=here) == ""
 
 
 @pytest.mark.medium
@@ -78,12 +68,15 @@ def test_what_a_recipe_leaves_out_is_left_out(upstream: Path, tmp_path: Path) ->
 def test_git_itself_reads_the_file(upstream: Path, tmp_path: Path) -> None:
     pin = pin_of(upstream)
     carried(upstream, tmp_path, pin)
-    assert run(tmp_path, "bundle", "list-heads", "file") == f"{pin.commit} refs/pins/{pin.commit}"
+    assert (
+        run_git("bundle", "list-heads", "file", cwd=tmp_path)
+        == f"{pin.commit} refs/pins/{pin.commit}"
+    )
 
 
 def test_a_mirror_that_has_the_history_keeps_it(upstream: Path, tmp_path: Path) -> None:
     pin = pin_of(upstream)
     mirror.write_bundle(upstream / ".git", pin.commit, tmp_path / "file")
-    run(tmp_path, "clone", "--quiet", "--bare", str(upstream), "full.git")
+    run_git("clone", "--quiet", "--bare", upstream, "full.git", cwd=tmp_path)
     mirror.read_bundle(tmp_path / "file", tmp_path / "full.git", pin.commit)
-    assert len(run(tmp_path / "full.git", "rev-list", pin.commit).split()) == 2
+    assert len(run_git("rev-list", pin.commit, cwd=tmp_path / "full.git").split()) == 2

@@ -1,18 +1,18 @@
 """git servers that lie or never end: git is stopped, the disk is given back, and nothing of the server is run."""
 
 import hashlib
-import http.server
 import os
 import re
 import sys
-import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.serving import QuietHandler, serving
 from tests.upstream import commit
 
 from tfwright.errors import SupplyError, ToolError
@@ -50,7 +50,7 @@ CAPABILITIES = (
 Lie = Callable[["Handler"], None]
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """Speaks git's protocol over HTTP until it comes to the lie."""
 
     lies: dict[str, Lie]
@@ -75,9 +75,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
-        """Say nothing."""
 
 
 def endless_pack(handler: Handler) -> None:
@@ -143,21 +140,13 @@ Serve = Callable[..., str]
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Return what starts a server with lies and gives its address."""
     monkeypatch.setattr(program, "PROTOCOLS", "http:https:ssh:file")
-    running: list[http.server.ThreadingHTTPServer] = []
+    with ExitStack() as running:
 
-    def start(**lies: Lie) -> str:
-        handler = type("Bound", (Handler,), {"lies": lies})
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        server.daemon_threads = True
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up are expected
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        running.append(server)
-        return f"http://127.0.0.1:{server.server_port}/r.git"
+        def start(**lies: Lie) -> str:
+            handler = type("Bound", (Handler,), {"lies": lies})
+            return running.enter_context(serving(handler)) + "/r.git"
 
-    yield start
-    for server in running:
-        server.shutdown()
-        server.server_close()
+        yield start
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
 """git's own server behind HTTP, `git http-backend`: what mirrors and forges run."""
 
-import http.server
 import os
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.serving import QuietHandler, serving
 from tests.upstream import commit, run_git
 
 from tfwright.errors import SupplyError
@@ -22,7 +22,7 @@ URL = "https://example.org/r.git"
 FILES = {"op.cc": "int op;\n", "WORKSPACE": "\n", "testdata/big": "big\n"}
 
 
-class Backend(http.server.BaseHTTPRequestHandler):
+class Backend(QuietHandler):
     """Runs git http-backend for each request, as nginx with fcgiwrap does."""
 
     root: Path
@@ -82,9 +82,6 @@ class Backend(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's name
-        """Say nothing."""
-
 
 Serve = Callable[..., str]
 
@@ -106,19 +103,14 @@ def upstream(tmp_path: Path) -> Path:
 def serve(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Return what starts the server and gives the repository's address."""
     monkeypatch.setattr(program, "PROTOCOLS", "http:https:ssh:file")
-    running: list[http.server.ThreadingHTTPServer] = []
+    with ExitStack() as running:
 
-    def start(*, protocol: bool = True, status: int = 0) -> str:
-        bound = {"root": upstream.parent, "protocol": protocol, "status": status}
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Backend,), bound))
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        running.append(server)
-        return f"http://127.0.0.1:{server.server_port}/r.git"
+        def start(*, protocol: bool = True, status: int = 0) -> str:
+            bound = {"root": upstream.parent, "protocol": protocol, "status": status}
+            handler = type("Bound", (Backend,), bound)
+            return running.enter_context(serving(handler)) + "/r.git"
 
-    yield start
-    for server in running:
-        server.shutdown()
-        server.server_close()
+        yield start
 
 
 def pin_of(upstream: Path, which: str = "HEAD", exclude: tuple[str, ...] = ()) -> Pin:
@@ -150,19 +142,6 @@ def test_a_server_that_gives_branches_only_is_asked_for_the_whole_branch(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("filters", ["true", "false"], ids=["with filters", "without filters"])
-def test_files_that_are_left_out_are_not_needed(
-    serve: Serve, upstream: Path, tmp_path: Path, listener: Listener, filters: str
-) -> None:
-    run_git("config", "uploadpack.allowFilter", filters, cwd=upstream)
-    pin = pin_of(upstream, exclude=("testdata",))
-    place = mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
-    assert GitRepository(place).text(f"{pin.commit}:op.cc") == "int at;\n"
-    left_out = GitRepository(place).text(f"{pin.commit}:testdata/big")
-    assert left_out == ("" if filters == "true" else "big\n")
-
-
-@pytest.mark.slow
 def test_a_clone_and_an_archive_come_the_same_way(
     serve: Serve, upstream: Path, tmp_path: Path
 ) -> None:
@@ -171,15 +150,6 @@ def test_a_clone_and_an_archive_come_the_same_way(
     assert GitRepository(place).text(f"{wanted}:op.cc") == "int at;\n"
     place = archive.holding(wanted, Origin(address), tmp_path / "archives")
     assert GitRepository(place).text(f"{wanted}:op.cc") == "int at;\n"
-
-
-@pytest.mark.slow
-def test_a_commit_that_the_server_lacks_is_named_with_the_remedy(
-    serve: Serve, tmp_path: Path, listener: Listener
-) -> None:
-    pin = Pin(URL, "main", "1" * 40)
-    with fails(SupplyError, "111111111111", "[mirrors]"):
-        mirror.bring(pin, tmp_path / "git", Origin(serve()), listener, offline=False)
 
 
 @pytest.mark.slow

@@ -235,7 +235,7 @@ def test_a_moved_branch_is_reported_and_never_followed(
         notebook.notes[-1]
         == f"Branch r1.8 is at {tip[:12]} now; {pin.commit[:12]} is built, as pinned"
     )
-    assert GitRepository(found).kind(tip) is None
+    assert not GitRepository(found).kind(tip)
 
 
 @pytest.mark.parametrize("year", [2016, 2020])

@@ -39,7 +39,7 @@ def test_a_few_files_of_a_commit_are_read_without_the_others(
     Remote(tmp_path, address)._bring_texts(GitRepository(scratch), commit, paths)
     assert GitRepository(scratch).text(f"{commit}:.bazelversion") == "3.7.2\n"
     large = GitRepository(upstream / ".git").run("rev-parse", f"{commit}:large")
-    assert GitRepository(scratch).kind(large.strip()) is None
+    assert not GitRepository(scratch).kind(large.strip())
 
 
 def test_a_server_that_gives_nothing_gives_no_texts(tmp_path: Path) -> None:

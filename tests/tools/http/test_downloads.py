@@ -3,7 +3,6 @@
 import contextlib
 import email.utils
 import hashlib
-import http.server
 import signal
 import socket
 import ssl
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.limits import largest_file
+from tests.serving import QuietHandler, serving
 
 from tfwright.errors import HostError, SilentServerError, SupplyError
 from tfwright.progress import SILENCE, Progress
@@ -36,7 +36,7 @@ QUICK = Limits(pauses=(0.0, 0.0))
 Act = Callable[["Handler"], None]
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """Serves CONTENT, with ranges, unless a path has acts: then the next act answers."""
 
     protocol_version = "HTTP/1.1"
@@ -67,9 +67,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         self.wfile.flush()
         self.connection.shutdown(socket.SHUT_RDWR)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
-        """Say nothing."""
 
 
 def serve(handler: Handler, content: bytes = CONTENT) -> None:
@@ -207,17 +204,9 @@ class Site:
         self, wrap: Callable[[socket.socket], socket.socket] = lambda plain: plain
     ) -> Iterator[str]:
         """Run the site and give its address."""
-        with http.server.ThreadingHTTPServer(
-            ("127.0.0.1", 0), type("Bound", (Handler,), {"site": self})
-        ) as server:
-            server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that refuse a certificate are expected
-            server.socket = wrap(server.socket)
-            threading.Thread(
-                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-            ).start()
-            yield f"127.0.0.1:{server.server_port}"
+        with serving(type("Bound", (Handler,), {"site": self}), wrap) as address:
+            yield address.removeprefix("http://")
             self.gate.set()
-            server.shutdown()
 
 
 @pytest.fixture

@@ -4,14 +4,13 @@ import contextlib
 import hashlib
 import shutil
 import socket
-import threading
 import time
 from collections import namedtuple
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.making import make_file
+from tests.tools.http.hosts import DIGITS, Hosts, Serve, repeats, says
 
 from tfwright.progress import SILENCE
 from tfwright.tools.http import client, connections
@@ -27,63 +26,6 @@ WELL = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" %
     CONTENT,
 )
 QUICK = Limits(pauses=(0.0,), least_speed=1000.0, slow_seconds=0.3, last_seconds=0.6, deadline=2.0)
-DIGITS = b"9" * 5000
-Serve = Callable[[socket.socket], None]
-
-
-def says(answer: bytes) -> Serve:
-    """Return a server that sends these bytes and hangs up."""
-    return lambda connection: connection.sendall(answer)
-
-
-def repeats(beginning: bytes, piece: bytes, pause: float = 0.0) -> Serve:
-    """Return a server that sends a beginning, then a piece without end."""
-
-    def serve(connection: socket.socket) -> None:
-        connection.sendall(beginning)
-        while True:
-            connection.sendall(piece)
-            time.sleep(pause)
-
-    return serve
-
-
-class Hosts:
-    """Servers at the level of sockets, which can send what no library would."""
-
-    def __init__(self) -> None:
-        self._listening: list[socket.socket] = []
-
-    def start(self, serve: Serve) -> str:
-        """Start a server and return its address."""
-        listening = socket.create_server(("127.0.0.1", 0))
-        self._listening.append(listening)
-        threading.Thread(target=self._accept, args=(listening, serve), daemon=True).start()
-        return f"http://127.0.0.1:{listening.getsockname()[1]}/archive.tar.gz"
-
-    def _accept(self, listening: socket.socket, serve: Serve) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listening.accept()
-                threading.Thread(target=_serve, args=(connection, serve), daemon=True).start()
-
-    def stop(self) -> None:
-        """Take no more connections."""
-        for listening in self._listening:
-            listening.close()
-
-
-def _serve(connection: socket.socket, serve: Serve) -> None:
-    with contextlib.suppress(OSError), connection:
-        connection.recv(65536)
-        serve(connection)
-
-
-@pytest.fixture
-def hosts() -> Iterator[Hosts]:
-    running = Hosts()
-    yield running
-    running.stop()
 
 
 @pytest.fixture

@@ -26,103 +26,73 @@ def write(root: Path, files: dict[str, str]) -> None:
         path.write_text(content, "ascii")
 
 
-def test_without_a_container_the_kernels_figures_hold(root: Path) -> None:
-    assert (
-        capacity.memory(root),
-        capacity.total(root),
-        capacity.kills(root),
-        capacity.pressure(root),
-    ) == (8 * GIB, 16 * GIB, 0, 0.0)
-
-
-def test_a_limit_counts_less_what_is_used_but_for_the_files_that_are_only_cached(
-    root: Path,
-) -> None:
-    scope = "sys/fs/cgroup/user.slice/build.scope"
-    used = {
-        "memory.max": f"{4 * GIB}\n",
-        "memory.current": f"{3 * GIB}\n",
-        "memory.stat": f"anon 5\ninactive_file {GIB}\n",
-    }
-    write(
-        root,
-        {"proc/self/cgroup": V2, **{f"{scope}/{name}": content for name, content in used.items()}},
-    )
-    assert (capacity.memory(root), capacity.total(root)) == (2 * GIB, 4 * GIB)
-
-
-def test_a_limit_of_a_group_around_ours_counts_too(root: Path) -> None:
-    scope = "sys/fs/cgroup/user.slice"
-    write(
-        root,
+SLICE = "sys/fs/cgroup/user.slice"
+SCOPE = f"{SLICE}/build.scope"
+GROUP_1 = "sys/fs/cgroup/memory"
+PRESSED = "some avg10=90.00 avg60=0 avg300=0 total=1\nfull avg10={} avg60=0 avg300=0 total=1\n"
+HOSTS = {
+    "without a container": (
+        {},
+        {"memory": 8 * GIB, "total": 16 * GIB, "kills": 0, "pressure": 0.0},
+    ),
+    "a limit, less what is used but for files that are only cached": (
         {
             "proc/self/cgroup": V2,
-            f"{scope}/memory.max": f"{GIB}\n",
-            f"{scope}/build.scope/memory.max": "max\n",
+            f"{SCOPE}/memory.max": f"{4 * GIB}\n",
+            f"{SCOPE}/memory.current": f"{3 * GIB}\n",
+            f"{SCOPE}/memory.stat": f"anon 5\ninactive_file {GIB}\n",
         },
-    )
-    assert capacity.total(root) == GIB
-
-
-def test_a_container_that_sees_only_itself_is_found_in_version_1(root: Path) -> None:
-    group = "sys/fs/cgroup/memory"
-    write(
-        root,
+        {"memory": 2 * GIB, "total": 4 * GIB},
+    ),
+    "a limit of the group around ours": (
+        {"proc/self/cgroup": V2, f"{SLICE}/memory.max": f"{GIB}\n", f"{SCOPE}/memory.max": "max\n"},
+        {"total": GIB},
+    ),
+    "a container that sees only itself, in version 1": (
         {
             "proc/self/cgroup": V1,
-            f"{group}/memory.limit_in_bytes": f"{2 * GIB}\n",
-            f"{group}/memory.oom_control": "under_oom 0\noom_kill 3\n",
+            f"{GROUP_1}/memory.limit_in_bytes": f"{2 * GIB}\n",
+            f"{GROUP_1}/memory.oom_control": "under_oom 0\noom_kill 3\n",
         },
-    )
-    assert (capacity.total(root), capacity.kills(root)) == (2 * GIB, 3)
-
-
-def test_kills_and_pressure_are_those_of_our_own_group(root: Path) -> None:
-    scope = "sys/fs/cgroup/user.slice/build.scope"
-    pressed = (
-        "some avg10=90.00 avg60=0 avg300=0 total=1\nfull avg10=12.50 avg60=0 avg300=0 total=1\n"
-    )
-    write(
-        root,
+        {"total": 2 * GIB, "kills": 3},
+    ),
+    "kills and pressure of our own group": (
         {
             "proc/self/cgroup": V2,
-            f"{scope}/memory.max": "max\n",
-            f"{scope}/memory.events": "oom 4\noom_kill 2\n",
+            f"{SCOPE}/memory.max": "max\n",
+            f"{SCOPE}/memory.events": "oom 4\noom_kill 2\n",
+            f"{SCOPE}/memory.pressure": PRESSED.format("12.50"),
+            "proc/pressure/memory": PRESSED.format("99.00"),
         },
-    )
-    write(
-        root,
-        {
-            f"{scope}/memory.pressure": pressed,
-            "proc/pressure/memory": pressed.replace("12.50", "99.00"),
-        },
-    )
-    assert (capacity.kills(root), capacity.pressure(root)) == (2, 12.5)
+        {"kills": 2, "pressure": 12.5},
+    ),
+    "a group that does not count kills": ({"sys/fs/cgroup/memory.max": "max\n"}, {"kills": 0}),
+}
+
+
+@pytest.mark.parametrize(("files", "figures"), HOSTS.values(), ids=HOSTS)
+def test_the_kernels_figures_are_those_of_our_group(
+    root: Path, files: dict[str, str], figures: dict[str, float]
+) -> None:
+    write(root, files)
+    assert {name: getattr(capacity, name)(root) for name in figures} == figures
 
 
 @pytest.mark.parametrize(
-    "files",
+    ("files", "cores"),
     [
-        {"cpu.max": "100000 100000\n"},
-        {"cpu.max": "50000 100000\n"},
-        {"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"},
+        ({"cpu.max": "100000 100000\n"}, 1),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
     ],
 )
-def test_a_container_is_given_a_part_of_the_processors(root: Path, files: dict[str, str]) -> None:
+def test_a_container_with_a_quota_is_given_a_part_of_the_processors(
+    root: Path, files: dict[str, str], cores: int | None
+) -> None:
     write(root, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
-    assert capacity.cores(root) == 1
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"cpu.max": "max 100000\n"},
-        {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
-    ],
-)
-def test_no_quota_leaves_all_processors(root: Path, files: dict[str, str]) -> None:
-    write(root, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
-    assert capacity.cores(root) == capacity.cores(Path("/nowhere"))
+    assert capacity.cores(root) == (cores or capacity.cores(Path("/nowhere")))
 
 
 def test_a_system_that_binds_no_process_has_all_its_processors(
@@ -136,8 +106,3 @@ def test_a_system_that_binds_no_process_has_all_its_processors(
 def test_a_system_without_the_kernels_figures_has_all_its_memory(tmp_path: Path) -> None:
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert capacity.total(tmp_path) == capacity.memory(tmp_path) == whole
-
-
-def test_a_group_that_does_not_count_kills_has_none(root: Path) -> None:
-    write(root, {"sys/fs/cgroup/memory.max": "max\n"})
-    assert capacity.kills(root) == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_program
+from tests.tools.process.test_runner import await_end
 
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.tools.process import dialogue
@@ -42,10 +43,6 @@ def bash(script: str, folder: Path, **env: str) -> Command:
     return Command(("/bin/bash", "-c", script), folder, {"PATH": os.defpath, **env})
 
 
-def python(code: str, folder: Path) -> Command:
-    return Command((sys.executable, "-c", code), folder, {"PATH": os.defpath})
-
-
 def talk(
     command: Command, answers: dict[str, str], timeout: float = 5
 ) -> tuple[dialogue.Spoken, list[str]]:
@@ -53,15 +50,46 @@ def talk(
     return dialogue.converse(command, command.cwd / "log", parrot, timeout=timeout), parrot.heard
 
 
-@pytest.mark.medium
-def test_bash_and_python_prompts_are_both_seen_and_answered(tmp_path: Path) -> None:
-    code = "print('got', input('Second? [y/N]: '))"
-    spoken, _ = talk(
-        bash(f'read -p "First? [y/N] " A; echo "got $A"; {sys.executable} -c "{code}"', tmp_path),
+ASKED = {
+    "bash and Python": (
+        f"""read -p "First? [y/N] " A; echo "got $A"
+        {sys.executable} -c "print('got', input('Second? [y/N]: '))" """,
         {r"First\? \[y/N\] ": "y", r"Second\? \[y/N\]: ": "n"},
-    )
+    ),
+    "with a line break at the end": (
+        'echo "Found:"; echo "Default is [/lib]"; read A; echo "got $A"',
+        {r"Found:\nDefault is \[.*\]\n": "m"},
+    ),
+    "without a space at the end": (
+        """python3 -c "print('got', input('Capabilities [Default is: 3.5]'))" """,
+        {r"Capabilities \[Default is: .*\](: )?": "6"},
+    ),
+    "in pieces": (
+        """for part in Cap "abilities [3.5]" ": "; do printf "$part"; sleep 0.005; done
+        read A; echo "got $A"; read -p "Next: " A; echo "got $A" """,
+        {r"Capabilities \[3\.5\](: )?": "a", "Next: ": "b"},
+    ),
+    "after the text of another": (
+        """echo "WARNING: capabilities [Default is: 3.5]: too low"
+        read -p "Use clang? [y/N]: " A; echo "got $A" """,
+        {r"Use clang\? \[y/N\]: ": "n", r"capabilities \[Default is: .*\]: ": "3"},
+    ),
+    "longer than a terminal is wide": (
+        f'read -p "Where? [Default is {"/x" * 500}]: " A; echo "got $A"',
+        {r"Where\? \[Default is [/x]*\]: ": "w"},
+    ),
+}
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(("script", "answers"), ASKED.values(), ids=ASKED)
+def test_a_question_is_answered_once_however_it_is_asked(
+    tmp_path: Path, script: str, answers: dict[str, str]
+) -> None:
+    spoken, heard = talk(bash(script, tmp_path), answers)
     assert spoken.status == 0
-    assert re.findall(r"got (\w)", spoken.text) == ["y", "n"]
+    assert re.findall(r"got (\w)", spoken.text) == list(answers.values())[: len(heard)]
+    assert len(heard) == spoken.text.count("got ")
 
 
 @pytest.mark.medium
@@ -72,64 +100,6 @@ def test_answers_are_not_echoed_into_the_text_but_stand_in_the_log(tmp_path: Pat
     )
     assert "/b" not in spoken.text
     assert "Where? [Default is /a]: /b" in (tmp_path / "log").read_text()
-
-
-@pytest.mark.medium
-def test_a_question_that_ends_in_a_line_break_is_answered(tmp_path: Path) -> None:
-    script = (
-        'echo "Found:"; echo "  /lib"; echo "Which path to use.  Default is [/lib]"; read A; echo '
-        '"got $A"'
-    )
-    spoken, heard = talk(
-        bash(script, tmp_path), {r"Which path to use\.  Default is \[.*\]\n": "/mine"}
-    )
-    assert "got /mine" in spoken.text
-    assert heard == ["Found:\n  /lib\nWhich path to use.  Default is [/lib]\n"]
-
-
-@pytest.mark.medium
-def test_a_question_without_a_space_behind_it_is_answered(tmp_path: Path) -> None:
-    spoken, _ = talk(
-        python("print('got', input('Capabilities [Default is: 3.5,5.2]'))", tmp_path),
-        {r"Capabilities \[Default is: .*\](: )?": "6.1"},
-    )
-    assert "got 6.1" in spoken.text
-
-
-@pytest.mark.medium
-def test_a_question_that_arrives_in_pieces_is_answered_once(tmp_path: Path) -> None:
-    code = (
-        "import sys, time\nfor part in ('Cap', 'abilities [3.5]', ': '):\n    "
-        "sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.005)\nprint('got', "
-        "input())\nprint('got', input('Next: '))"
-    )
-    spoken, heard = talk(
-        python(code, tmp_path), {r"Capabilities \[3\.5\](: )?": "a", "Next: ": "b"}
-    )
-    assert re.findall(r"got (\w)", spoken.text) == ["a", "b"]
-    assert len(heard) == 2
-
-
-@pytest.mark.medium
-def test_text_before_a_question_does_not_answer_it(tmp_path: Path) -> None:
-    script = (
-        'echo "WARNING: compute capabilities [Default is: 3.5]: too low"; read -p "Use clang? '
-        '[y/N]: " A; echo "got $A"'
-    )
-    spoken, _ = talk(
-        bash(script, tmp_path),
-        {r"compute capabilities \[Default is: .*\]: ": "3.0", r"Use clang\? \[y/N\]: ": "n"},
-    )
-    assert "got n" in spoken.text
-
-
-@pytest.mark.medium
-def test_a_long_path_does_not_wrap(tmp_path: Path) -> None:
-    _, heard = talk(
-        bash(f'read -p "Where? [Default is {"/x" * 500}]: " A', tmp_path),
-        {r"Where\? \[Default is [/x]*\]: ": ""},
-    )
-    assert len(heard) == 1
 
 
 @pytest.mark.medium
@@ -156,18 +126,7 @@ def test_silence_is_an_error_that_shows_the_last_lines(tmp_path: Path) -> None:
 def test_nothing_is_left_running_after_an_error(tmp_path: Path) -> None:
     with pytest.raises(ToolError):
         talk(bash("sleep 60 & echo $! >child; wait", tmp_path), {}, timeout=0.5)
-    child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 5
-    while (
-        Path(f"/proc/{child}").exists()
-        and time.monotonic() < deadline
-        and "Z" not in Path(f"/proc/{child}/stat").read_text().split()[2:3]
-    ):
-        time.sleep(0.05)
-    assert (
-        not Path(f"/proc/{child}").exists()
-        or Path(f"/proc/{child}/stat").read_text().split()[2] == "Z"
-    )
+    await_end(int((tmp_path / "child").read_text()))
 
 
 @pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -9 $$", -9), ("true", 0)])

@@ -5,7 +5,6 @@ import errno
 import os
 import platform
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,23 +131,3 @@ def test_a_limit_of_this_process_is_not_taken_for_a_missing_program(
     monkeypatch.setattr(pexpect, "spawn", no_more_processes)
     with pytest.raises(BlockingIOError):
         pseudo_terminal.spawn(TRUE, remedy="-")
-
-
-def interrupted(command: Command) -> NoReturn:
-    """Start a program, and be interrupted as soon as it writes."""
-    with pseudo_terminal.running(command, remedy="-") as child:
-        child.read_nonblocking(10, 5)
-        raise KeyboardInterrupt
-
-
-@pytest.mark.medium
-def test_a_program_that_goes_on_writing_is_not_waited_for_without_an_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pseudo_terminal, "CANCEL_SECONDS", 0.1)
-    deaf = "trap '' INT; while sleep 0.01; do echo on; done"
-    command = Command(("/bin/sh", "-c", deaf), Path("/"), {"PATH": os.defpath})
-    begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        interrupted(command)
-    assert time.monotonic() - begun < 20

@@ -9,6 +9,7 @@ from threading import Timer
 
 import pytest
 from tests.failing import fails
+from tests.tools.process.test_pseudo_terminal import needs_system_calls, state_of
 
 from tfwright.errors import RecipeError, ToolError
 from tfwright.terminal.console import explain
@@ -18,10 +19,6 @@ from tfwright.tools.process.command import Command
 pytestmark = pytest.mark.medium
 
 QUESTION = "Flux? [y/N]: "
-needs_system_calls = pytest.mark.skipif(
-    not Path("/proc/self/syscall").exists(),
-    reason="this system does not tell what a process waits for",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -94,14 +91,20 @@ def test_a_program_that_prints_without_end_is_stopped_by_what_it_prints(
         converse("while True: say('line\\n' * 1000)\n", tmp_path, timeout=30)
 
 
-def test_text_that_merely_looks_like_a_question_is_waited_out(tmp_path: Path) -> None:
-    code = f"say('Looking for CUDA... ')\ntime.sleep(0.8)\nprint('got', ask({QUESTION!r}))\n"
-    assert "got y" in converse(code, tmp_path, timeout=5).text
+PAUSES = {
+    "after what merely looks like a question": (
+        f"say('Looking for CUDA... ')\ntime.sleep(0.8)\nprint('got', ask({QUESTION!r}))\n"
+    ),
+    "within the question": "say('Flux? ')\ntime.sleep(0.8)\nprint('got', ask('[y/N]: '))\n",
+    "before and after the answer is read": (
+        f"say({QUESTION!r})\ntime.sleep(1)\nsays = ask()\ntime.sleep(1)\nprint('got', says)\n"
+    ),
+}
 
 
-def test_a_question_in_two_writes_with_a_pause_between_is_answered_once(tmp_path: Path) -> None:
-    code = "say('Flux? ')\ntime.sleep(0.8)\nprint('got', ask('[y/N]: '))\n"
-    assert "got y" in converse(code, tmp_path, timeout=5).text
+@pytest.mark.parametrize("code", PAUSES.values(), ids=PAUSES)
+def test_a_program_that_pauses_is_waited_for(tmp_path: Path, code: str) -> None:
+    assert "got y" in converse(code, tmp_path, timeout=20).text
 
 
 @pytest.mark.parametrize("prompt", ["Enter a value", "", "Sure?\\n"], ids=["bare", "none", "line"])
@@ -132,11 +135,6 @@ def test_a_question_that_comes_between_the_last_read_and_the_look_is_answered(
     assert "got y" in converse(code, tmp_path, timeout=20).text
 
 
-def test_a_program_that_reads_its_answer_late_is_waited_for(tmp_path: Path) -> None:
-    code = f"say({QUESTION!r})\ntime.sleep(1)\nsays = ask()\ntime.sleep(1)\nprint('got', says)\n"
-    assert "got y" in converse(code, tmp_path, timeout=20).text
-
-
 @needs_system_calls
 def test_a_program_that_is_stopped_before_it_reads_its_answer_is_waited_for(tmp_path: Path) -> None:
     class Stopper(Flux):
@@ -156,12 +154,6 @@ def test_a_program_that_is_stopped_before_it_reads_its_answer_is_waited_for(tmp_
     asks = Command(("/bin/bash", "-c", script), tmp_path, {"PATH": os.defpath})
     spoken = dialogue.converse(asks, tmp_path / "log", Stopper(), timeout=20)
     assert "got y" in spoken.text
-
-
-def state_of(process: int) -> str:
-    """Return the letter by which Linux calls what a process does."""
-    text = Path(f"/proc/{process}/stat").read_text("utf-8")
-    return text.rpartition(")")[2].split()[0]
 
 
 def test_an_answer_that_a_terminal_would_cut_is_refused(tmp_path: Path) -> None:

@@ -20,18 +20,6 @@ def python(code: str, cwd: Path, **env: str) -> Command:
     return Command((sys.executable, "-c", code), cwd, env)
 
 
-def ended(status: Path) -> bool:
-    """Say whether a process ends within seconds: the system kills it some time after the signal."""
-    for _ in range(100):
-        try:
-            if status.read_text("utf-8").split()[2] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_a_program_sees_only_the_environment_it_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,15 +228,12 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path
     )
     with pytest.raises(TimeoutError):
         runner.attempt(program, tmp_path / "log", remedy="-", timeout=1)
-    child = int((tmp_path / "log").read_text("utf-8").split()[0])
-    assert ended(Path(f"/proc/{child}/stat"))
+    await_end(int((tmp_path / "log").read_text("utf-8").split()[0]))
 
 
 def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> None:
-    assert (
-        runner.attempt(python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-") == 7
-    )
-    assert (
-        runner.attempt(python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-")
-        == -signal.SIGABRT
-    )
+    for code, status in {
+        "raise SystemExit(7)": 7,
+        "import os; os.abort()": -signal.SIGABRT,
+    }.items():
+        assert runner.attempt(python(code, tmp_path), tmp_path / "log", remedy="-") == status

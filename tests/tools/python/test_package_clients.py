@@ -22,12 +22,16 @@ def test_an_index_that_is_not_reached_is_told_from_one_that_lacks_a_pin(
     assert package_clients.pip_remedy(fault).startswith(remedy)
 
 
+@pytest.fixture(autouse=True)
+def without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
 def test_a_client_gets_the_proxy_in_both_spellings_and_its_own_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("http_proxy", "https_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
     monkeypatch.setenv("PIP_INDEX_URL", "https://index.example.org/simple")
     monkeypatch.setenv("npm_config_registry", "https://npm.example.org")
@@ -41,9 +45,6 @@ def test_a_client_gets_the_proxy_in_both_spellings_and_its_own_variables(
 def test_the_proxy_for_all_schemes_stands_in_for_those_that_are_not_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("ALL_PROXY", "http://every.example.org:3128")
     monkeypatch.setenv("http_proxy", "http://one.example.org:3128")
     assert package_clients.proxies() == {

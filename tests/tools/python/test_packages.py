@@ -36,28 +36,21 @@ def small_wheel(folder: Path, further: str = "", name: str = "small", version: s
 
 
 @pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("Keras_Applications-1.0.8-py3-none-any.whl", "keras-applications"),
-        ("python-dateutil-2.8.2.tar.gz", "python-dateutil"),
-        ("functools32-3.2.3-2.tar.gz", "functools32"),
-        ("pytz-2018e.tar.bz2", "pytz"),
-    ],
-)
-def test_a_file_is_known_by_the_name_that_indexes_compare(file: str, name: str) -> None:
-    assert packages.project(Path(file)) == name
-
-
-@pytest.mark.parametrize(
     ("file", "release"),
     [
+        ("Keras_Applications-1.0.8-py3-none-any.whl", ("keras-applications", "1.0.8")),
+        ("python-dateutil-2.8.2.tar.gz", ("python-dateutil", "2.8.2")),
         ("functools32-3.2.3-2.tar.gz", ("functools32", "3.2.3.post2")),
+        ("pytz-2018e.tar.bz2", ("pytz", "2018e")),
         ("foo-2bar-1.0.zip", ("foo-2bar", "1")),
         ("six-1.11.0-py2.py3-none-any.whl", ("six", "1.11")),
     ],
 )
-def test_a_file_is_of_a_release(file: str, release: tuple[str, str]) -> None:
+def test_a_file_is_known_by_the_name_and_version_that_indexes_compare(
+    file: str, release: tuple[str, str]
+) -> None:
     assert packages.release(file) == release
+    assert packages.project(Path(file)) == release[0]
 
 
 @pytest.mark.parametrize("file", ["six.pth", "six.whl", "-1.0.zip", "x-.tar.gz"])

@@ -1,12 +1,11 @@
 """Source packages of Python, brought by pip from an index of the test's own."""
 
 import hashlib
-import io
-import tarfile
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_tar
 
 from tfwright.errors import Evidence, SupplyError, ToolError
 from tfwright.tools import files
@@ -20,12 +19,8 @@ pytestmark = pytest.mark.medium
 
 def packed(path: Path, text: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a source package of files, and let pip see only that."""
-    path.parent.mkdir()
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in text.items():
-            member = tarfile.TarInfo(f"{path.name.removesuffix('.tar.gz')}/{name}")
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content.encode()))
+    folder = path.name.removesuffix(".tar.gz")
+    make_tar(path, {f"{folder}/{name}": content for name, content in text.items()})
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(path.parent))
     return path

@@ -33,17 +33,21 @@ HERE = Path(sys.executable)
 )
 def test_what_is_no_exact_pin_is_refused(tmp_path: Path, line: str) -> None:
     with fails(RecipeError, "exact"):
-        venv.venv(HERE, [line], (tmp_path,), offline=False, log=tmp_path / "log")
+        made_of(HERE, line, store=tmp_path, offline=False)
 
 
 def test_an_offline_build_without_the_venv_says_what_to_run(tmp_path: Path) -> None:
     with fails(SupplyError, "offline"):
-        venv.venv(HERE, ["numpy==1.14.5"], (tmp_path,), offline=True, log=tmp_path / "log")
+        made_of(HERE, "numpy==1.14.5", store=tmp_path)
 
 
 def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
     with fails(HostError, "cannot be run"):
-        venv.venv(tmp_path / "python3.6", [], (tmp_path,), offline=False, log=tmp_path / "log")
+        made_of(tmp_path / "python3.6", store=tmp_path, offline=False)
+
+
+def made_of(python: Path, *pins: str, store: Path, offline: bool = True) -> Path:
+    return venv.venv(python, pins, (store,), offline=offline, log=store / "log")
 
 
 def wrapper(folder: Path, rest: str) -> Path:
@@ -54,14 +58,14 @@ def test_what_a_wrapper_prints_is_not_taken_for_the_version(
     tmp_path: Path, quick_python: Path
 ) -> None:
     python = wrapper(tmp_path, f'exec {quick_python} "$@"')
-    made = venv.venv(python, [], (tmp_path,), offline=False, log=tmp_path / "log")
+    made = made_of(python, store=tmp_path, offline=False)
     name = made.relative_to(tmp_path / "pythons").parts[0]
     assert name.startswith(f"{platform.python_version()}-")
 
 
 def test_an_interpreter_that_tells_no_version_is_the_hosts_fault(tmp_path: Path) -> None:
     with fails(HostError, "version", "[pythons]"):
-        venv.venv(wrapper(tmp_path, "true"), [], (tmp_path,), offline=False, log=tmp_path / "log")
+        made_of(wrapper(tmp_path, "true"), store=tmp_path, offline=False)
 
 
 def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
@@ -71,21 +75,21 @@ def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
         "exit 1\n",
     )
     with fails(HostError, "pip install virtualenv"):
-        venv.venv(old, [], (tmp_path,), offline=False, log=tmp_path / "log")
+        made_of(old, store=tmp_path, offline=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", [False, True], ids=["changed", "planted"])
 def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: bool) -> None:
-    made = venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
-    home = venv.home_of(made)
+    made = made_of(HERE, store=tmp_path)
+    home = made.parents[1]
     assert not venv.damaged(home)
     (packages_folder,) = home.glob("lib/python*/site-packages")
     victim = packages_folder / ("sitecustomize.py" if planted else "pip/__init__.py")
     with victim.open("a", encoding="utf-8") as stream:
         stream.write("print('EVIL')\n")
     assert venv.damaged(home)
-    venv.venv(HERE, [], (tmp_path,), offline=True, log=tmp_path / "log")
+    made_of(HERE, store=tmp_path)
     assert not venv.damaged(home)
     assert not victim.exists() or "EVIL" not in victim.read_text("utf-8")
 
@@ -93,16 +97,11 @@ def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: b
 def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
     tmp_path: Path, quick_python: Path
 ) -> None:
-    made = venv.venv(quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log")
+    made = made_of(quick_python, store=tmp_path)
     stamp = made.lstat().st_mtime_ns
-    assert (
-        venv.venv(quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log")
-        .lstat()
-        .st_mtime_ns
-        == stamp
-    )
+    assert made_of(quick_python, store=tmp_path).lstat().st_mtime_ns == stamp
     (made.parents[1] / venv.DONE).unlink()
-    again = venv.venv(quick_python, [], (tmp_path,), offline=True, log=tmp_path / "log")
+    again = made_of(quick_python, store=tmp_path)
     assert again == made
     assert again.lstat().st_mtime_ns > stamp
 
@@ -124,12 +123,9 @@ def test_a_store_that_is_reached_by_a_link_gives_the_same_path(
 ) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "link").symlink_to("store", target_is_directory=True)
-    made = venv.venv(quick_python, [], (tmp_path / "link",), offline=True, log=tmp_path / "log")
+    made = made_of(quick_python, store=tmp_path / "link")
     assert made.is_relative_to(tmp_path.resolve() / "store")
-    assert (
-        venv.venv(quick_python, [], (tmp_path / "store",), offline=True, log=tmp_path / "log")
-        == made
-    )
+    assert made_of(quick_python, store=tmp_path / "store") == made
 
 
 @pytest.mark.slow
@@ -141,7 +137,7 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
     packages.keep({wheel: (wheel.name, digest)}, tmp_path)
 
     def made(line: str) -> tuple[Path, int]:
-        path = venv.venv(quick_python, [line], (tmp_path,), offline=True, log=tmp_path / "log")
+        path = made_of(quick_python, line, store=tmp_path)
         return path, path.lstat().st_mtime_ns
 
     first = made("small==1.0")
@@ -159,7 +155,7 @@ def test_a_pin_that_another_one_needs_must_not_be_missing(
     wheel = small_wheel(tmp_path, "Requires-Dist: absent>=2\n")
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
     with fails(RecipeError, "not installed"):
-        venv.venv(quick_python, ["small==1.0"], (tmp_path,), offline=True, log=tmp_path / "log")
+        made_of(quick_python, "small==1.0", store=tmp_path)
 
 
 @pytest.mark.real
@@ -186,6 +182,4 @@ def test_a_real_old_python_gets_exactly_the_pins(tmp_path: Path, version: str) -
         SupplyError,
         match=r"No matching distribution found for numpy==9\.9\.9|Could not find a version",
     ):
-        venv.venv(
-            Path(interpreter), ["numpy==9.9.9"], (tmp_path,), offline=False, log=tmp_path / "log"
-        )
+        made_of(Path(interpreter), "numpy==9.9.9", store=tmp_path, offline=False)

@@ -84,7 +84,7 @@ def test_the_newest_glibc_is_named_with_a_symbol_that_needs_it(tmp_path: Path) -
 def test_packed_relocations_ask_for_the_glibc_that_knows_them(
     version: bytes, glibc: str | None
 ) -> None:
-    need = elf.facts(ElfImage(handmade("<", wide=True, version=version)))[0].requires
+    need = elf_facts(handmade("<", wide=True, version=version)).requires
     assert (need["GLIBC"].version if need else None) == glibc
 
 
@@ -156,19 +156,29 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path)
     )
 
 
-def lying(content: bytes, change: Callable[[bytearray], None]) -> bytes:
+Change = Callable[[bytearray], None]
+Place = Callable[[bytearray], int]
+
+
+def lying(content: bytes, change: Change) -> bytes:
     made = bytearray(content)
     change(made)
     return bytes(made)
 
 
+def put(layout: str, place: Place | int, *values: int | bytes) -> Change:
+    """Return a change that overwrites the numbers at a place."""
+
+    def change(content: bytearray) -> None:
+        at = place if isinstance(place, int) else place(content)
+        struct.pack_into(layout, content, at, *values)
+
+    return change
+
+
 def without_sections(content: bytearray) -> None:
     content[40:48] = bytes(8)
     content[58:64] = bytes(6)
-
-
-def with_a_wrong_number_of_the_names(content: bytearray) -> None:
-    content[62:64] = b"\xff\xff"
 
 
 def with_sections_that_say_nothing(content: bytearray) -> None:
@@ -179,11 +189,9 @@ def with_sections_that_say_nothing(content: bytearray) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [without_sections, with_a_wrong_number_of_the_names, with_sections_that_say_nothing]
+    "change", [without_sections, put("<H", 62, 0xFFFF), with_sections_that_say_nothing]
 )
-def test_what_the_sections_say_does_not_matter(
-    tmp_path: Path, change: Callable[[bytearray], None]
-) -> None:
+def test_what_the_sections_say_does_not_matter(tmp_path: Path, change: Change) -> None:
     source = '#include <cstdio>\nvoid f() { std::puts(""); }\n'
     library = built(tmp_path, source, "-Wl,-rpath,/opt")
     content = lying(library.read_bytes(), change)
@@ -203,25 +211,6 @@ def header_of(content: bytes | bytearray, kind: int) -> int:
     return next(at for at in headers(content) if struct.unpack_from("<I", content, at)[0] == kind)
 
 
-def two_dynamic_tables(content: bytearray) -> None:
-    note = header_of(content, 4)
-    dynamic = header_of(content, 2)
-    content[note : note + 56] = content[dynamic : dynamic + 56]
-
-
-def no_dynamic_table(content: bytearray) -> None:
-    struct.pack_into("<I", content, header_of(content, 2), 0x6FFF0000)
-
-
-def more_headers_than_the_loader_reads(content: bytearray) -> None:
-    struct.pack_into("<H", content, 56, 0xFFFF)
-
-
-def segments_on_top_of_each_other(content: bytearray) -> None:
-    first, second = [at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"][:2]
-    content[second + 16 : second + 32] = content[first + 16 : first + 32]
-
-
 def an_entry(content: bytes | bytearray, tag: int) -> int:
     """Return where the value of a tag in the dynamic table is."""
     (offset,) = struct.unpack_from("<Q", content, header_of(content, 2) + 8)
@@ -231,139 +220,130 @@ def an_entry(content: bytes | bytearray, tag: int) -> int:
     return offset + 8
 
 
-def an_object(content: bytearray) -> None:
-    struct.pack_into("<H", content, 16, 1)
+def header(kind: int, inner: int = 0) -> Place:
+    return lambda content: header_of(content, kind) + inner
 
 
-def another_kind_of_file(content: bytearray) -> None:
-    content[:4] = b"\x7fELV"
+def entry(tag: int, inner: int = 0) -> Place:
+    return lambda content: an_entry(content, tag) + inner
 
 
-def a_class_of_the_future(content: bytearray) -> None:
-    content[4] = 3
+def table(tag: int, inner: int = 0) -> Place:
+    # Addresses and places in the file are the same in the first segment.
+    return lambda content: int(struct.unpack_from("<Q", content, an_entry(content, tag))[0]) + inner
 
 
-def wider_headers(content: bytearray) -> None:
-    struct.pack_into("<H", content, 54, 64)
+def without(tag: int) -> Change:
+    """Make an entry of the dynamic table one that the loader skips (DT_DEBUG)."""
+    return put("<Q", entry(tag, -8), 21)
+
+
+def two_dynamic_tables(content: bytearray) -> None:
+    note, dynamic = header_of(content, 4), header_of(content, 2)
+    content[note : note + 56] = content[dynamic : dynamic + 56]
+
+
+def loads(content: bytearray) -> list[int]:
+    return [at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"]
+
+
+def segments_on_top_of_each_other(content: bytearray) -> None:
+    first, second = loads(content)[:2]
+    content[second + 16 : second + 32] = content[first + 16 : first + 32]
 
 
 def a_segment_between_two_pages(content: bytearray) -> None:
-    last = [at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"][-1]
-    (offset,) = struct.unpack_from("<Q", content, last + 8)
-    struct.pack_into("<Q", content, last + 8, offset - 8)
-
-
-def a_segment_smaller_in_memory(content: bytearray) -> None:
-    struct.pack_into("<Q", content, header_of(content, 1) + 40, 1)
+    place = loads(content)[-1] + 8
+    struct.pack_into("<Q", content, place, struct.unpack_from("<Q", content, place)[0] - 8)
 
 
 def a_dynamic_table_without_an_end(content: bytearray) -> None:
     """Let the segment with the dynamic table end in the middle of an entry."""
-    at = next(
-        at
-        for at in headers(content)
-        if content[at : at + 4] == b"\1\0\0\0" and _holds(content, at, header_of(content, 2))
-    )
-    (offset,) = struct.unpack_from("<Q", content, at + 8)
     (table,) = struct.unpack_from("<Q", content, header_of(content, 2) + 8)
-    struct.pack_into("<Q", content, at + 32, table - offset + 40)
+    for at in loads(content):
+        start, size = (struct.unpack_from("<Q", content, at + inner)[0] for inner in (8, 32))
+        if start <= table < start + size:
+            struct.pack_into("<Q", content, at + 32, table - start + 40)
 
 
-def _holds(content: bytearray, load: int, other: int) -> bool:
-    """Say whether a segment lies in the file where another one does."""
-    start, size = (struct.unpack_from("<Q", content, load + at)[0] for at in (8, 32))
-    (place,) = struct.unpack_from("<Q", content, other + 8)
-    return bool(start <= place < start + size)
-
-
-def without(content: bytearray, tag: int) -> None:
-    """Make an entry of the dynamic table one that the loader skips (DT_DEBUG)."""
-    struct.pack_into("<Q", content, an_entry(content, tag) - 8, 21)
-
-
-def no_table_of_names(content: bytearray) -> None:
-    without(content, elf_image.STRINGS)
-
-
-def a_symbol_whose_name_is_outside(content: bytearray) -> None:
-    # Addresses and places in the file are the same in the first segment.
-    (table,) = struct.unpack_from("<Q", content, an_entry(content, elf_image.SYMBOLS))
-    struct.pack_into("<I", content, table + 24, 0x7FFFFFFF)
-
-
-def symbols_beyond_their_segment(content: bytearray) -> None:
-    to_the_end_of_its_segment(content, elf_image.SYMBOLS)
-
-
-def versions_beyond_their_segment(content: bytearray) -> None:
-    to_the_end_of_its_segment(content, elf_image.VERSIONS)
-
-
-def required_versions_beyond_their_segment(content: bytearray) -> None:
-    to_the_end_of_its_segment(content, elf_image.REQUIRED_VERSIONS)
-
-
-def to_the_end_of_its_segment(content: bytearray, tag: int) -> None:
+def to_the_end_of_its_segment(tag: int) -> Change:
     """Let a table begin one byte before its segment ends."""
-    first = header_of(content, 1)
-    address, size = struct.unpack_from("<Q8xQ", content, first + 16)
-    struct.pack_into("<Q", content, an_entry(content, tag), address + size - 1)
+
+    def change(content: bytearray) -> None:
+        address, size = struct.unpack_from("<Q8xQ", content, header_of(content, 1) + 16)
+        put("<Q", entry(tag), address + size - 1)(content)
+
+    return change
 
 
-def relocations_beyond_their_segment(content: bytearray) -> None:
-    struct.pack_into("<Q", content, an_entry(content, 8), 2**40)
+REFUSED = {
+    "two dynamic tables": (two_dynamic_tables, "cannot be judged: it has more than one dynamic"),
+    "no dynamic table": (put("<I", header(2), 0x6FFF0000), "it has no dynamic table"),
+    "more headers than the loader reads": (
+        put("<H", 56, 0xFFFF),
+        "cannot be judged: it has more program headers",
+    ),
+    "segments on top of each other": (
+        segments_on_top_of_each_other,
+        "cannot be judged: its segments lie on top",
+    ),
+    "an object": (put("<H", 16, 1), "of type 1, neither a program nor a library"),
+    "another kind of file": (put("4s", 0, b"\x7fELV"), "not an ELF file"),
+    "a class of the future": (put("B", 4, 3), "a class or a byte order that does not exist"),
+    "wider headers": (put("<H", 54, 64), "have 64 bytes each"),
+    "a segment between two pages": (a_segment_between_two_pages, "not aligned alike"),
+    "a segment smaller in memory": (
+        put("<Q", header(1, 40), 1),
+        "more bytes in the file than in memory",
+    ),
+    "a dynamic table without an end": (
+        a_dynamic_table_without_an_end,
+        "its dynamic table does not end",
+    ),
+    "no table of names": (without(elf_image.STRINGS), "outside its table of names"),
+    "a symbol whose name is outside": (
+        put("<I", table(elf_image.SYMBOLS, 24), 0x7FFFFFFF),
+        "outside its table of names",
+    ),
+    "symbols beyond their segment": (
+        to_the_end_of_its_segment(elf_image.SYMBOLS),
+        "symbols at .* goes beyond its segment",
+    ),
+    "versions beyond their segment": (
+        to_the_end_of_its_segment(elf_image.VERSIONS),
+        "table of versions at .* goes beyond",
+    ),
+    "required versions beyond their segment": (
+        to_the_end_of_its_segment(elf_image.REQUIRED_VERSIONS),
+        "goes beyond its segment",
+    ),
+    "relocations beyond their segment": (
+        put("<Q", entry(8), 2**40),
+        "relocations at .* goes beyond",
+    ),
+    "more hashes than bytes": (
+        put("<I", table(elf_image.GNU_HASH), 2**31),
+        "table of hashes at .* goes beyond",
+    ),
+    "a name outside the file": (put("<Q", entry(1), 2**40), "where it has nothing in memory"),
+    "a table of names outside the file": (
+        put("<Q", entry(5), 2**40),
+        "where it has nothing in memory",
+    ),
+}
 
 
-def more_hashes_than_bytes(content: bytearray) -> None:
-    (table,) = struct.unpack_from("<Q", content, an_entry(content, elf_image.GNU_HASH))
-    struct.pack_into("<I", content, table, 2**31)
-
-
-def a_name_outside_the_file(content: bytearray) -> None:
-    struct.pack_into("<Q", content, an_entry(content, 1), 2**40)
-
-
-def a_table_of_names_outside_the_file(content: bytearray) -> None:
-    struct.pack_into("<Q", content, an_entry(content, 5), 2**40)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (two_dynamic_tables, "cannot be judged: it has more than one dynamic table"),
-        (no_dynamic_table, "it has no dynamic table"),
-        (more_headers_than_the_loader_reads, "cannot be judged: it has more program headers"),
-        (segments_on_top_of_each_other, "cannot be judged: its segments lie on top"),
-        (an_object, "of type 1, neither a program nor a library"),
-        (another_kind_of_file, "not an ELF file"),
-        (a_class_of_the_future, "a class or a byte order that does not exist"),
-        (wider_headers, "have 64 bytes each"),
-        (a_segment_between_two_pages, "not aligned alike"),
-        (a_segment_smaller_in_memory, "more bytes in the file than in memory"),
-        (a_dynamic_table_without_an_end, "its dynamic table does not end"),
-        (no_table_of_names, "outside its table of names"),
-        (a_symbol_whose_name_is_outside, "outside its table of names"),
-        (symbols_beyond_their_segment, "symbols at .* goes beyond its segment"),
-        (versions_beyond_their_segment, "table of versions at .* goes beyond"),
-        (required_versions_beyond_their_segment, "goes beyond its segment"),
-        (relocations_beyond_their_segment, "relocations at .* goes beyond"),
-        (more_hashes_than_bytes, "table of hashes at .* goes beyond"),
-        (a_name_outside_the_file, "where it has nothing in memory"),
-        (a_table_of_names_outside_the_file, "where it has nothing in memory"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_judged_is_refused_and_not_passed(
-    putting: bytes, change: Callable[[bytearray], None], message: str
+    putting: bytes, change: Change, message: str
 ) -> None:
-    content = lying(putting, change)
     with pytest.raises(ValueError, match=message):
-        elf_facts(content)
+        elf_facts(lying(putting, change))
 
 
 def test_versions_in_a_chain_without_an_end_are_refused(putting: bytes) -> None:
     content = bytearray(putting)
-    table = struct.unpack_from("<Q", content, an_entry(content, 0x6FFFFFFE))[0]
-    struct.pack_into("<I", content, table + 12, 1)
+    put("<I", table(elf_image.REQUIRED_VERSIONS, 12), 1)(content)
     with pytest.raises(ValueError, match=r"versions|nothing in memory|goes beyond|does not end"):
         elf_facts(content)
 
@@ -387,9 +367,9 @@ def test_a_library_that_exports_nothing_is_read_with_what_it_wants(tmp_path: Pat
 
 def test_a_chain_of_hashes_without_an_end_is_refused(putting: bytes) -> None:
     content = bytearray(putting)
-    (table,) = struct.unpack_from("<Q", content, an_entry(content, elf_image.GNU_HASH))
-    heads, first, words = struct.unpack_from("<3I", content, table)
-    buckets = table + 16 + 8 * words
+    place = table(elf_image.GNU_HASH)(content)
+    heads, first, words = struct.unpack_from("<3I", content, place)
+    buckets = place + 16 + 8 * words
     last = max(struct.unpack_from(f"<{heads}I", content, buckets))
     chain = buckets + 4 * heads + 4 * (last - first)
     offset, size = struct.unpack_from("<Q16xQ", content, header_of(content, 1) + 8)
@@ -401,7 +381,7 @@ def test_a_chain_of_hashes_without_an_end_is_refused(putting: bytes) -> None:
 def test_a_version_that_no_symbol_has_is_named_without_one(putting: bytes) -> None:
     content = bytearray(putting)
     assert ElfImage(content).name_with_version(0x7FFF) == ""
-    without(content, elf_image.SYMBOLS)
+    without(elf_image.SYMBOLS)(content)
     assert ElfImage(content).name_with_version(2) == ""
 
 
@@ -456,22 +436,8 @@ def handmade(order: str, *, wide: bool, version: bytes = b"") -> bytes:
         segments += struct.pack(order + ("IIQQQQQQ" if wide else "8I"), *fields)
     identity = b"\x7fELF" + bytes([1 + wide, 1 + (order == ">"), 1]) + bytes(9)
     start = 64 if wide else 52
-    header = struct.pack(
-        f"{order}HHI3{'Q' if wide else 'I'}I6H",
-        3,
-        22,
-        1,
-        0,
-        start,
-        0,
-        0,
-        start,
-        (head - start) // 2,
-        2,
-        0,
-        0,
-        0,
-    )
+    head_of_file = (3, 22, 1, 0, start, 0, 0, start, (head - start) // 2, 2, 0, 0, 0)
+    header = struct.pack(f"{order}HHI3{'Q' if wide else 'I'}I6H", *head_of_file)
     return identity + header + segments + content
 
 
@@ -533,15 +499,13 @@ def test_more_symbols_than_any_library_has_are_refused(
 def test_functions_are_found_without_the_tables_of_linker_and_loader(putting: bytes) -> None:
     content = bytearray(putting)
     without_sections(content)
-    without(content, elf_image.STRINGS)
+    without(elf_image.STRINGS)(content)
     bare = code_of(content)
     starts = {start for start, _, _ in bare.functions}
     # The frames, by which exceptions find their way, have every function of C++.
-    named = next(
-        machine_code.MachineFunction(*row)
-        for row in code_of(putting).functions
-        if code_of(putting).name(machine_code.MachineFunction(*row)) == "_Z1fv"
-    )
+    whole = code_of(putting)
+    functions = [machine_code.MachineFunction(*row) for row in whole.functions]
+    named = next(function for function in functions if whole.name(function) == "_Z1fv")
     assert named.start in starts
     assert {name for _, _, name in bare.functions} == {0}
     assert bare.name(machine_code.MachineFunction(named.start, 1, 0)) == ""
@@ -550,7 +514,7 @@ def test_functions_are_found_without_the_tables_of_linker_and_loader(putting: by
 def test_frames_in_an_encoding_that_no_compiler_writes_are_left(putting: bytes) -> None:
     content = bytearray(putting)
     without_sections(content)
-    without(content, elf_image.STRINGS)
+    without(elf_image.STRINGS)(content)
     (place,) = struct.unpack_from("<Q", content, header_of(content, elf_image.FRAMES) + 8)
     content[place + 3] = 0x0B
     assert code_of(content).functions == []

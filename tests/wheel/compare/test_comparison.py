@@ -1,4 +1,3 @@
-import io
 import json
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ from tests.making import make_file
 from tfwright.errors import WheelError
 from tfwright.wheel import record
 from tfwright.wheel.compare import code, comparison, text
-from tfwright.wheel.compare.code import CHUNK, SHOWN, Cursor, tell_apart
+from tfwright.wheel.compare.code import CHUNK, SHOWN, tell_apart
 from tfwright.wheel.compare.comparison import Comparison, Difference
 
 CC = shutil.which("cc")
@@ -29,10 +28,8 @@ def repacked(path: Path, values: Mapping[str, object], *, backwards: bool = Fals
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
         for member in reversed(old.infolist()) if backwards else old.infolist():
             header = zipfile.ZipInfo(member.filename, member.date_time)
-            header.compress_type, header.external_attr = (
-                member.compress_type,
-                member.external_attr,
-            )
+            header.compress_type = member.compress_type
+            header.external_attr = member.external_attr
             for value in values.items():
                 setattr(header, *value)
             new.writestr(header, old.read(member))
@@ -282,16 +279,16 @@ def test_macos_libraries_are_compared_by_their_sections() -> None:
 
 
 def test_an_archive_that_ends_too_early_is_compared_as_far_as_it_goes() -> None:
-    found = tell_apart(io.BytesIO(b"abc"), io.BytesIO(b"abX"), 2**30)
+    found = tell_apart([b"ab", b"c"], [b"ab", b"X", b"more"])
     assert found
     assert (found.bytes, found.first) == (1, 2)
-    assert tell_apart(io.BytesIO(b""), io.BytesIO(b"abX"), 3) is None
+    assert tell_apart([], [b"abX"]) is None
 
 
 @pytest.mark.medium
 def test_the_first_places_of_many_that_differ_are_kept() -> None:
     size = 4 * CHUNK
-    found = tell_apart(io.BytesIO(b"ab" * (size // 2)), io.BytesIO(b"ax" * (size // 2)), size)
+    found = tell_apart([b"ab" * (size // 2)], [b"ax" * (size // 2)])
     assert found
     assert (found.bytes, found.starts[0]) == (size // 2, 1)
     assert len(found.starts) == SHOWN
@@ -339,11 +336,9 @@ def test_a_difference_across_pieces_is_found_where_it_is() -> None:
     one, two = bytes(size), bytearray(size)
     two[2 * 1024**2 + 5] = 1
     two[2 * 1024**2 + 7] = 1
-    assert tell_apart(Cursor(one), Cursor(two), size) == (
-        2,
-        2 * 1024**2 + 5,
-        (2 * 1024**2 + 5, 2 * 1024**2 + 7),
-    )
+    found = code.stretches(one, bytes(two), range(size), range(size))
+    assert found
+    assert found.what == f"2 of {size:,} bytes differ, first at {2 * 1024**2 + 5:#x}"
 
 
 def test_a_wheel_that_would_not_be_unpacked_is_refused(make_wheel: Maker, tmp_path: Path) -> None:

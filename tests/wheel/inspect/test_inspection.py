@@ -3,6 +3,7 @@ import struct
 import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,24 +57,11 @@ def wheel_of(folder: Path, name: str, content: Mapping[str, bytes]) -> Path:
 
 
 def library(
-    machine: str = "x86_64",
-    glibc: str = "2.12",
-    architectures: tuple[str, ...] = (),
-    path: str = "a.so",
+    glibc: str = "2.12", architectures: tuple[str, ...] = (), path: str = "a.so"
 ) -> Library:
     needs = {"GLIBC": VersionRequirement(glibc, "memcpy")}
-    return Library(
-        path,
-        10,
-        Elf(
-            machine=machine,
-            soname="",
-            needed=(),
-            search=(),
-            requires=needs,
-            architectures=architectures,
-        ),
-    )
+    elf = Elf(machine="x86_64", soname="", needed=(), search=(), requires=needs)
+    return Library(path, 10, replace(elf, architectures=architectures))
 
 
 def mac_library(minimum: str) -> bytes:
@@ -89,12 +77,8 @@ def faults(path: Path) -> str:
 
 def test_a_true_wheel_has_no_fault(make_wheel: MakeWheel) -> None:
     report = inspection.inspect(make_wheel())
-    assert (report.project, report.version, report.tags, report.faults) == (
-        "small",
-        "1.0",
-        ("py3-none-any",),
-        (),
-    )
+    assert (report.project, report.version) == ("small", "1.0")
+    assert (report.tags, report.faults) == (("py3-none-any",), ())
     inspection.insist(report)
 
 
@@ -113,21 +97,18 @@ def test_a_library_is_known_by_its_content_under_other_names(tmp_path: Path, nam
     assert "10.13" in "".join(report.faults)
 
 
+def compiled(folder: Path, source: str, *options: str) -> bytes:
+    (folder / "a.cc").write_text(source, "utf-8")
+    command = ["g++", "-shared", "-fPIC", *options, "a.cc", "-o", "a.so"]
+    subprocess.run(command, cwd=folder, check=True)
+    return (folder / "a.so").read_bytes()
+
+
 @compiler
 def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None:
-    (tmp_path / "a.cc").write_text(
-        'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n', "utf-8"
-    )
-    subprocess.run(
-        ["g++", "-shared", "-fPIC", "-Wl,-rpath,../lib", "a.cc", "-o", "a.so"],
-        cwd=tmp_path,
-        check=True,
-    )
-    report = inspection.inspect(
-        wheel_of(
-            tmp_path, LINUX, {"small/a.so": (tmp_path / "a.so").read_bytes(), "small/a.py": b""}
-        )
-    )
+    source = 'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n'
+    content = {"small/a.so": compiled(tmp_path, source, "-Wl,-rpath,../lib"), "small/a.py": b""}
+    report = inspection.inspect(wheel_of(tmp_path, LINUX, content))
     (found,) = report.libraries
     assert found.elf is not None
     assert (found.path, found.fault) == ("small/a.so", "")
@@ -171,39 +152,70 @@ def test_for_a_wheel_from_elsewhere_the_directories_of_this_host_are_not_asked_f
     [('void op() asm("OpKernelRegistrar"); void load() { op(); }\n', "real"), ("", "stub")],
 )
 def test_nccl_ops_is_said_to_be_real_or_a_stub(tmp_path: Path, source: str, kind: str) -> None:
-    (tmp_path / "a.cc").write_text(source, "utf-8")
-    subprocess.run(["g++", "-shared", "-fPIC", "a.cc", "-o", "a.so"], cwd=tmp_path, check=True)
-    report = inspection.inspect(
-        wheel_of(tmp_path, LINUX, {"small/_nccl_ops.so": (tmp_path / "a.so").read_bytes()})
-    )
+    content = {"small/_nccl_ops.so": compiled(tmp_path, source)}
+    report = inspection.inspect(wheel_of(tmp_path, LINUX, content))
     assert report.libraries[0].registered is not None
     assert any("a stub" in note for note in report.notes) is (kind == "stub")
 
 
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        (
+            b"is_cuda_build = True\ncuda_version_number = '10.1'\ncudnn_version_number = ''\n",
+            (("is_cuda_build", "True"), ("cuda_version_number", "10.1")),
+        ),
+        (
+            b"build_info = collections.OrderedDict([('cuda_version', '12.5.1'), ('c', os.name)])\n",
+            (("cuda_version", "12.5.1"),),
+        ),
+    ],
+    ids=["1.15", "later"],
+)
 def test_what_tensorflow_states_about_its_build_is_read_in_both_of_its_forms(
-    tmp_path: Path,
+    tmp_path: Path, text: bytes, stated: tuple[tuple[str, str], ...]
 ) -> None:
-    old = b"is_cuda_build = True\ncuda_version_number = '10.1'\ncudnn_version_number = ''\n"
-    new = (
-        b"build_info = collections.OrderedDict([('cuda_version', '12.5.1'), ('compiler', "
-        b"os.name)])\n"
-    )
-    for text, stated in (
-        (old, (("is_cuda_build", "True"), ("cuda_version_number", "10.1"))),
-        (new, (("cuda_version", "12.5.1"),)),
-    ):
-        assert (
-            inspection.inspect(
-                wheel_of(tmp_path, LINUX, {"tensorflow/python/platform/build_info.py": text})
-            ).stated
-            == stated
-        )
+    content = {"tensorflow/python/platform/build_info.py": text}
+    assert inspection.inspect(wheel_of(tmp_path, LINUX, content)).stated == stated
 
 
-def test_a_library_that_is_none_is_a_fault(tmp_path: Path) -> None:
-    assert "small/a.so cannot be read: it is neither" in faults(
-        wheel_of(tmp_path, LINUX, {"small/a.so": b"no library"})
-    )
+FAULTY: dict[str, tuple[str, dict[str, bytes], list[str]]] = {
+    "a library that is none": (
+        LINUX,
+        {"small/a.so": b"no library"},
+        ["small/a.so cannot be read: it is neither"],
+    ),
+    "a macOS that is too new for the tag": (
+        MAC,
+        {"a.so": mac_library("10.12"), "b.so": mac_library("10.13"), "c.so": mac_library("10.11")},
+        [
+            "b.so needs macOS 10.13, and the tag macosx_10_11_x86_64 promises 10.11",
+            " (2 libraries need more than that)",
+        ],
+    ),
+    "another machine or Python than the tags": (
+        "small-1.0-cp36-cp36m-manylinux2014_aarch64.whl",
+        {"a.cpython-37m-darwin.so": mac_library("10.9")},
+        [
+            "a.cpython-37m-darwin.so is for x86_64, and the tag is manylinux2014_aarch64",
+            "a.cpython-37m-darwin.so is for CPython 37, and the tags are",
+        ],
+    ),
+    "machine code under a tag for any machine": (
+        "small-1.0-py3-none-any.whl",
+        {"a.so": mac_library("10.9")},
+        ["a.so is machine code, and the tag says any machine"],
+    ),
+    "a member outside the wheel": (LINUX, {"../../bin/sh": b""}, ["would leave the directory"]),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "said"), FAULTY.values(), ids=FAULTY)
+def test_a_wheel_that_holds_something_else_than_it_says_is_faulty(
+    tmp_path: Path, name: str, content: dict[str, bytes], said: list[str]
+) -> None:
+    found = faults(wheel_of(tmp_path, name, content))
+    assert all(fault in found for fault in said)
 
 
 @pytest.mark.parametrize("name", ["small/_a.pyd", "small/a.dll", "small/ops.so"])
@@ -215,42 +227,6 @@ def test_a_library_for_windows_is_sound_and_what_it_needs_is_unknown(
     assert not report.faults
     assert report.notes == (f"{name}: is for Windows, and what it needs is not read",)
     assert report.summary is None
-
-
-def test_a_macos_that_is_too_new_for_the_tag_is_a_fault(tmp_path: Path) -> None:
-    said = faults(
-        wheel_of(
-            tmp_path,
-            MAC,
-            {
-                "a.dylib": mac_library("10.12"),
-                "b.so": mac_library("10.13"),
-                "c.so": mac_library("10.11"),
-            },
-        )
-    )
-    assert said == (
-        "b.so needs macOS 10.13, and the tag macosx_10_11_x86_64 promises 10.11 (2 libraries "
-        "need more than that)"
-    )
-
-
-def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(tmp_path: Path) -> None:
-    said = faults(
-        wheel_of(
-            tmp_path,
-            "small-1.0-cp36-cp36m-manylinux2014_aarch64.whl",
-            {"a.cpython-37m-darwin.so": mac_library("10.9")},
-        )
-    )
-    assert "a.cpython-37m-darwin.so is for x86_64, and the tag is manylinux2014_aarch64" in said
-    assert "a.cpython-37m-darwin.so is for CPython 37, and the tags are" in said
-
-
-def test_machine_code_under_a_tag_for_any_machine_is_a_fault(tmp_path: Path) -> None:
-    assert "a.so is machine code, and the tag says any machine" in faults(
-        wheel_of(tmp_path, "small-1.0-py3-none-any.whl", {"a.so": mac_library("10.9")})
-    )
 
 
 @pytest.mark.parametrize(
@@ -265,9 +241,7 @@ def test_machine_code_under_a_tag_for_any_machine_is_a_fault(tmp_path: Path) -> 
 )
 def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(tag: str, glibc: str, untrue: int) -> None:
     path = Path(f"small-1.0-cp36-cp36m-{tag}_x86_64.whl")
-    stated = tags.named(path)
-    found = tags.faults(path, stated, [library(glibc=glibc)])
-    assert len(found) == untrue
+    assert len(tags.faults(path, tags.named(path), [library(glibc)])) == untrue
 
 
 def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: MakeWheel) -> None:
@@ -305,10 +279,6 @@ def test_an_encrypted_member_is_a_fault(make_wheel: MakeWheel) -> None:
     assert "is encrypted" in faults(path)
 
 
-def test_a_member_outside_the_wheel_is_a_fault(tmp_path: Path) -> None:
-    assert "would leave the directory" in faults(wheel_of(tmp_path, LINUX, {"../../bin/sh": b""}))
-
-
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_name_that_is_there_twice_is_a_fault(make_wheel: MakeWheel) -> None:
     path = make_wheel()
@@ -336,11 +306,8 @@ def test_a_description_that_would_fill_the_memory_is_a_fault(
 
 def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     one = library(architectures=("sm_70", "compute_70"))
-    two = Library(
-        "b.dylib",
-        5,
-        macho=(MachO(machine="arm64", install_name="", needed=(), search=(), minimum="12.0"),),
-    )
+    mac = MachO(machine="arm64", install_name="", needed=(), search=(), minimum="12.0")
+    two = Library("b.dylib", 5, macho=(mac,))
     report = Inspection(
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
@@ -396,11 +363,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
 
 
 def test_the_floor_names_the_library_and_the_symbol_that_need_more() -> None:
-    found = [
-        library(glibc="2.4"),
-        library(glibc="2.18", path="b.so"),
-        library(glibc="2.27", path="c.so"),
-    ]
+    found = [library("2.4"), library("2.18", path="b.so"), library("2.27", path="c.so")]
     assert needs.glibc_faults(found, "2.27") == []
     assert needs.glibc_faults(found, "2.17") == [
         "c.so needs glibc 2.27 (memcpy), the floor is 2.17",

@@ -4,7 +4,6 @@ And the same as Markdown, fit for an issue, a mail or a job summary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import nightly
@@ -27,33 +26,14 @@ AROUND = 15
 """Lines of a log that a report shows before and after the one that broke."""
 
 
-@dataclass(frozen=True)
-class FoundBuild:
-    """A build, and the directory that holds its files."""
-
-    build: NightlyBuild
-    folder: Path
-
-    def html(self) -> str:
-        """Return the build's page as it is made now."""
-        home, against = self.folder.parent, self.build.against
-        # An earlier tfwright may have kept it as it was.
-        build = self.build.redacted()
-        return page(build, self.folder, builds.read(home / against) if against else None, home)
-
-    def markdown(self) -> str:
-        """Return the report, without secrets, tokens and home paths."""
-        return markdown(self.build, self.folder)
-
-
-def find(wanted: str) -> FoundBuild:
-    """Return a nightly build: by identifier, by the path of its directory, or a recipe's newest.
+def find(wanted: str) -> tuple[NightlyBuild, Path]:
+    """Return a nightly build and its directory: by identifier, by path, or a recipe's newest.
 
     Without a name, it is the newest build of all. Raises RecipeError if there is none.
     """
     # A path works without nightly.toml: the directory may have come from another host.
     if wanted and (found := builds.read(Path(wanted))):
-        return FoundBuild(found, Path(wanted))
+        return found, Path(wanted)
     host = nightly.read()
     with states.opened(host.directory) as state:
         named = state.build(wanted)
@@ -68,7 +48,14 @@ def find(wanted: str) -> FoundBuild:
             remedy="Give an identifier from the page, or a recipe's name; 'invoke nightly' builds.",
         )
     # Builds lie below the site, so a web server shows the same files.
-    return FoundBuild(newest, host.site / "builds" / newest.id)
+    return newest, host.site / "builds" / newest.id
+
+
+def html(build: NightlyBuild, folder: Path) -> str:
+    """Return the page of a kept build as it is made now."""
+    against = builds.read(folder.parent / build.against) if build.against else None
+    # An earlier tfwright may have kept it as it was.
+    return page(build.redacted(), folder, against, folder.parent)
 
 
 def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home: Path) -> str:

@@ -9,7 +9,7 @@ import heapq
 import math
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -267,6 +267,18 @@ def read(path: Path) -> Timeline:
 
 
 @dataclass(frozen=True)
+class Box:
+    """An action in a chart of lanes, from its start to its end, in SVG units."""
+
+    kind: str
+    """``new``, ``slower``, ``faster`` or ``same``, compared with an earlier build."""
+    lane: int
+    left: float
+    width: float
+    said: str
+
+
+@dataclass(frozen=True)
 class TimelineComparison:
     """Bazel's actions in a build, and how they differ from an earlier one's."""
 
@@ -299,66 +311,48 @@ class TimelineComparison:
         ]
 
     @cached_property
-    def boxes(self) -> list["Box"]:
-        """When each of the longest actions ran."""
-        return list(lanes(self.now, self.before))
+    def boxes(self) -> list[Box]:
+        """When each of the longest actions ran, with its name and seconds; none of an empty one.
+
+        Actions that run at once have lanes of their own.
+        """
+        begin, length = self.now.begin, self.now.seconds
+        if length <= 0:
+            return []
+        times: dict[str, float] = {}
+        for action in self.before.actions if self.before else ():
+            times[action.name] = max(times.get(action.name, 0.0), action.seconds)
+        free: list[int] = []
+        busy: list[tuple[float, int]] = []
+        boxes = []
+        scale = WIDTH / length
+        for action in sorted(self.now.longest(BOXES), key=lambda found: found.start):
+            while busy and busy[0][0] <= action.start:
+                heapq.heappush(free, heapq.heappop(busy)[1])
+            # As many lanes as there are actions at once: without a free one, the next is new.
+            lane = heapq.heappop(free) if free else len(busy)
+            heapq.heappush(busy, (action.end, lane))
+            said = f"{action.name}, {action.seconds:.1f} s"
+            if action.name in times:
+                said += f", before {times[action.name]:.1f} s"
+            kind, earlier = "same", times.get(action.name)
+            if self.before and earlier is None:
+                kind = "new"
+            elif earlier is not None and abs(action.seconds - earlier) >= NOTICED:
+                if action.seconds > earlier * SLOWER:
+                    kind = "slower"
+                elif action.seconds * SLOWER < earlier:
+                    kind = "faster"
+            # A box that is narrower than half a unit could not be seen.
+            width = max(0.5, scale * action.seconds)
+            boxes.append(Box(kind, lane, scale * (action.start - begin), width, said))
+        return boxes
 
 
 def compared(profile: Path, earlier: Path | None) -> TimelineComparison | None:
     """Return what one profile says, and its difference from an earlier one."""
     now, before = read(profile), read(earlier) if earlier else None
+    if not now.actions:
+        return None
     # An earlier build without actions would show every action as new.
-    return (
-        TimelineComparison(now, before if before and before.actions else None)
-        if now.actions
-        else None
-    )
-
-
-@dataclass(frozen=True)
-class Box:
-    """An action in a chart of lanes, from its start to its end, in SVG units."""
-
-    kind: str
-    """``new``, ``slower``, ``faster`` or ``same``, compared with an earlier build."""
-    lane: int
-    left: float
-    width: float
-    said: str
-
-
-def lanes(now: Timeline, before: Timeline | None = None) -> Iterator[Box]:
-    """Yield a box for each of the longest actions.
-
-    Actions that run at once have lanes of their own. Each box says its name and its seconds. An
-    empty timeline has none.
-    """
-    begin, length = now.begin, now.seconds
-    if length <= 0:
-        return
-    times: dict[str, float] = {}
-    for action in before.actions if before else ():
-        times[action.name] = max(times.get(action.name, 0.0), action.seconds)
-    free: list[int] = []
-    busy: list[tuple[float, int]] = []
-    scale = WIDTH / length
-    for action in sorted(now.longest(BOXES), key=lambda found: found.start):
-        while busy and busy[0][0] <= action.start:
-            heapq.heappush(free, heapq.heappop(busy)[1])
-        # As many lanes as there are actions at once: without a free one, the next is new.
-        lane = heapq.heappop(free) if free else len(busy)
-        heapq.heappush(busy, (action.end, lane))
-        said = f"{action.name}, {action.seconds:.1f} s"
-        if action.name in times:
-            said += f", before {times[action.name]:.1f} s"
-        kind, earlier = "same", times.get(action.name)
-        if before and earlier is None:
-            kind = "new"
-        elif earlier is not None and abs(action.seconds - earlier) >= NOTICED:
-            if action.seconds > earlier * SLOWER:
-                kind = "slower"
-            elif action.seconds * SLOWER < earlier:
-                kind = "faster"
-        # A box that is narrower than half a unit could not be seen.
-        width = max(0.5, scale * action.seconds)
-        yield Box(kind, lane, scale * (action.start - begin), width, said)
+    return TimelineComparison(now, before if before and before.actions else None)

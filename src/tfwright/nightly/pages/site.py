@@ -138,10 +138,10 @@ def write(  # noqa: PLR0913 one choice each, all with a default
                 said, tone = f"The last night was cut off. {said}", "bad"
             latest["night"] = current.summary()
         batch.add(site / "metrics.txt", metrics(listed, past, current).encode())
-        health: dict[str, str | None] = {"status": HEALTH[tone], "output": said, "time": stamp(now)}
-        health["night"] = stamp(last.started) if last else None
-        batch.add(site / "health.json", (json.dumps(health, indent=1) + "\n").encode())
-        batch.add(site / "latest.json", (json.dumps(latest, indent=1) + "\n").encode())
+        begun = stamp(last.started) if last else None
+        health = {"status": HEALTH[tone], "output": said, "time": stamp(now), "night": begun}
+        for name, document in (("health", health), ("latest", latest)):
+            batch.add(site / f"{name}.json", (json.dumps(document, indent=1) + "\n").encode())
         # The first page comes last: whoever reads it finds what it links.
         pen.add(
             "index.html",

@@ -71,7 +71,7 @@ def facts_of(target: Target) -> TargetFacts:
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class TargetView:
     """What the pages show of one target."""
 
@@ -275,18 +275,18 @@ def views(
         )
         if status.fine and view.withdrawn and view.newest is None:
             # The build is as good as it was, but its users have no wheel.
-            status = replace(status, word="withdrawn", since=None)
-            view = replace(view, status=status)
+            view.status = status = replace(status, word="withdrawn", since=None)
         if not status.fine:
             identifier = next((night.build for night in reversed(nights) if night.build), "")
             failed, culprit = state.build(identifier), culprits.get(name)
             # What blocks it now is not what broke it before.
-            same = failed if failed and failed.detail == status.detail else None
-            known = culprit and culprit.thread == build_documents.failure(status.detail)
-            view = replace(view, failed=same, culprit=culprit if known else None)
+            if failed and failed.detail == status.detail:
+                view.failed = failed
+            if culprit and culprit.thread == build_documents.failure(status.detail):
+                view.culprit = culprit
         # The short form of a build lacks the worker; its document is read only where others build.
         if nightly.on != "here" and view.newest and (own := state.build(view.newest.id)):
-            view = replace(view, worker=own.worker)
+            view.worker = own.worker
         found.append(view)
     order = list(TONES)
     return sorted(found, key=lambda view: (order.index(view.status.word), view.target.name))

@@ -20,7 +20,7 @@ from tfwright.rules import repositories as rules
 from tfwright.tools import files, json_text
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
-from tfwright.tools.bazel.output import download_fault, download_faults
+from tfwright.tools.bazel.output import download_faults
 from tfwright.tools.process import capacity
 
 PAUSES = (5.0, 20.0)
@@ -172,8 +172,8 @@ def build(bazel: Invocation) -> BazelRun:
             raise failure.error_of(job, command, outcome, failed, bazel.unpinned)
         else:
             reason = known.cause.rstrip(".")
-            if fault := download_fault(outcome.errors):
-                reason = f"{fault.url} could not be downloaded ({fault.why})"
+            if faults := download_faults(outcome.errors):
+                reason = f"{faults[0].url} could not be downloaded ({faults[0].why})"
             job.listener.note(f"{reason}; trying again in {pauses[0]:g} s")
             time.sleep(pauses.pop(0))
         before = known
@@ -220,9 +220,9 @@ def _with_all_downloads(bazel: Invocation, outcome: BazelRun, jobs: int) -> Baze
     A build stops at the first archive that it cannot get, so that without a lock each of them would
     cost a build. With --keep_going and --nobuild, Bazel asks for all of them.
     """
-    fault = download_fault(outcome.errors)
+    faults = download_faults(outcome.errors)
     # Wrong bytes came from somewhere: more of them would only be downloaded again.
-    if fault is None or fault.why.startswith("Checksum"):
+    if not faults or faults[0].why.startswith("Checksum"):
         return outcome
     job = bazel.job
     job.listener.note("Asking Bazel which other archives it cannot get")

@@ -154,7 +154,7 @@ def obtain_programs(
         offline=job.offline,
         log=job.log("fetch-python"),
     )
-    home = venv.home_of(interpreter)
+    home = interpreter.parent.parent
     return Programs(
         bazel=Artefact.of(binary.path),
         bazel_origin=binary.origin,

@@ -238,7 +238,7 @@ def _from(given: Path) -> Way:
 
 def _release(wanted: _Wanted, scratch: Path) -> Path:
     """Download the official release."""
-    url = f"{RELEASES}/{wanted.version}/{wanted.name}"
+    url = release(wanted.version)
     try:
         found = downloads.download(url, scratch / "bazel", pauses=PAUSES, alternatives=True)
         promised = wanted.sha256

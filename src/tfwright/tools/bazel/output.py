@@ -182,11 +182,6 @@ def failed_repositories(lines: Sequence[str]) -> set[str]:
     return {found[1] or found[2] for found in matches}
 
 
-def download_fault(lines: Sequence[str]) -> DownloadFault | None:
-    """Return the first download that failed; None if none did."""
-    return next(iter(download_faults(lines)), None)
-
-
 def download_faults(lines: Sequence[str]) -> list[DownloadFault]:
     """Return the downloads that failed, each once: Bazel repeats one for all that needs it."""
     # Bazel lists every address that it tried; the first one names the file.

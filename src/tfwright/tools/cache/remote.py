@@ -132,7 +132,7 @@ class RemoteCache:
                     has = answer.status == OK and length in {None, str(blob.size)}
                 if not has or blob.sha256 in self.damaged:
                     self._store.verify(blob)
-                    with Path(self._store.blob_path(blob.sha256)).open("rb") as stream:
+                    with self._store.blob_path(blob.sha256).open("rb") as stream:
                         self._put(f"cas/{blob.sha256}", stream, blob.size)
             index[action] = base64.b64encode(entry).decode()
 

@@ -144,16 +144,6 @@ class FileState(NamedTuple):
         return self[:3] == earlier[:3]
 
 
-class CachedFile(NamedTuple):
-    """A file of the cache."""
-
-    used: float
-    """When it was last used, in seconds since 1970: the cache sets the time of modification."""
-    size: int
-    """Bytes."""
-    path: str
-
-
 class CacheStore:
     """What this host keeps of the cache."""
 
@@ -166,17 +156,16 @@ class CacheStore:
         """Where files arrive before they get their place."""
         self._limit = limit
         self._lock = threading.Lock()
-        for folder in (self.incoming, root / "cas", root / "ac"):
+        self._kept = (root / "cas", root / "ac")
+        for folder in (self.incoming, *self._kept):
             folder.mkdir(parents=True, exist_ok=True)
-        self.held = sum(file.size for file in self._files())
+        self.held = sum(map(trees.size, self._kept))
         """Bytes of all files, as counted when last looked at."""
         self._full_until = 0.0
 
-    # Strings: a build asks for tens of thousands, and a Path takes longer than the file's state.
-
-    def blob_path(self, sha256: str) -> str:
+    def blob_path(self, sha256: str) -> Path:
         """Return where a blob lies, or would."""
-        return f"{self.root}/cas/{sha256[:2]}/{sha256}"
+        return Path(f"{self.root}/cas/{sha256[:2]}/{sha256}")
 
     def entry_path(self, toolchain: str, action: str) -> Path:
         """Return where an entry lies, or would."""
@@ -187,7 +176,7 @@ class CacheStore:
 
         Raises MissError if it is gone, or has other content: then it is removed.
         """
-        path = Path(self.blob_path(blob.sha256))
+        path = self.blob_path(blob.sha256)
         try:
             if self.verified.get(blob.sha256) == FileState.of(path.lstat()):
                 return
@@ -223,7 +212,7 @@ class CacheStore:
         yield from (*result.blobs, *result.trees)
         for tree in (tree for tree in result.trees if tree.sha256 != EMPTY):
             try:
-                content = files.content(Path(self.blob_path(tree.sha256)))
+                content = files.content(self.blob_path(tree.sha256))
             except OSError as fault:
                 raise MissError("a file of a result is gone") from fault
             yield from messages.tree_blobs(content)
@@ -233,12 +222,12 @@ class CacheStore:
         before = self.verified.pop(sha256, None)
         path = self.blob_path(sha256)
         with contextlib.suppress(OSError):
-            state = FileState.of(os.lstat(path))
+            state = FileState.of(path.lstat())
             if before is None or not state.has_content_of(before):
                 return
             if used:
                 os.utime(path, ns=(time.time_ns(), _settled_time()))
-                state = FileState.of(os.lstat(path))
+                state = FileState.of(path.lstat())
             self.verified[sha256] = state
 
     def adopt(self, file: Path, sha256: str) -> bool:
@@ -253,7 +242,7 @@ class CacheStore:
             temporary = file.rename(Path(scratch, sha256))
             good = files.sha256(temporary) == sha256
             if good:
-                path = Path(self.blob_path(sha256))
+                path = self.blob_path(sha256)
                 self._settle(temporary, path, size)
                 self.verified[sha256] = FileState.of(path.lstat())
         return good
@@ -283,8 +272,7 @@ class CacheStore:
 
     def actions(self, toolchain: str) -> list[str]:
         """Return the actions that have an entry."""
-        entries = files_below(f"{self.root}/ac/{toolchain}")
-        return [entry.path.rpartition("/")[2] for entry in entries]
+        return [path.name for path, _ in trees.files_below(self.root / "ac" / toolchain)]
 
     def toolchains(self) -> dict[str, int]:
         """Return how many entries each toolchain has."""
@@ -335,38 +323,28 @@ class CacheStore:
             if time.time() < self._full_until:
                 raise CacheFullError
             # Count what other builds wrote as well.
-            self.held = remove_oldest(self._files(), self._limit * FILLED - size)
+            self.held = remove_oldest(self._kept, self._limit * FILLED - size)
             if self.held + size > self._limit:
                 # Looking through a large cache again for every blob would slow the build.
                 self._full_until = time.time() + YOUNG_SECONDS / 10
                 raise CacheFullError
 
-    def _files(self) -> Iterator[CachedFile]:
-        for kind in ("cas", "ac"):
-            yield from files_below(f"{self.root}/{kind}")
 
+def remove_oldest(folders: Iterable[Path], most: float) -> int:
+    """Remove what was used longest ago below folders until `most` bytes are left; return those.
 
-def files_below(folder: str) -> Iterator[CachedFile]:
-    """Yield all files below a folder of a cache, in no order."""
-    for path, state in trees.files_below(Path(folder)):
-        yield CachedFile(state.st_mtime, state.st_size, str(path))
-
-
-def remove_oldest(found: Iterable[CachedFile], most: float) -> int:
-    """Remove what was used longest ago until `most` bytes are left; return the bytes left.
-
-    An entry and its blobs are separate files. A missing one counts as a miss, so that any of them
-    may go, but what was used just now belongs to a build that runs.
+    The time of modification is when a file was last used. An entry and its blobs are separate
+    files. A missing one counts as a miss, so that any of them may go, but what was used just now
+    belongs to a build that runs.
     """
-    # A tuple sorts by its first field, the time of use.
-    oldest_first = sorted(found)
-    held = sum(file.size for file in oldest_first)
+    found = [each for folder in folders for each in trees.files_below(folder)]
+    held = sum(state.st_size for _, state in found)
     young = time.time() - YOUNG_SECONDS
-    for file in oldest_first:
-        if held <= most or file.used > young:
+    for path, state in sorted(found, key=lambda each: each[1].st_mtime):
+        if held <= most or state.st_mtime > young:
             break
-        Path(file.path).unlink(missing_ok=True)
-        held -= file.size
+        path.unlink(missing_ok=True)
+        held -= state.st_size
     return held
 
 

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
 
 from tfwright.errors import Evidence, SupplyError, invoke
 from tfwright.printable import shell_word
@@ -66,6 +68,23 @@ class KeptImage:
         return sorted(named)
 
 
+class _Part(BaseModel):
+    """What a document names: a manifest, a configuration or a layer."""
+
+    # It becomes a path.
+    digest: Annotated[str, Field(pattern=f"^{DIGEST.pattern}$")]
+    platform: dict[str, Any] | None = None
+
+
+class _Document(BaseModel):
+    """A manifest, or a list of manifests."""
+
+    media_type: str = Field("", alias="mediaType")
+    manifests: tuple[_Part, ...] | None = None
+    config: _Part | None = None
+    layers: tuple[_Part, ...] = ()
+
+
 def place(vault: Path, digest: str) -> Path:
     """Return where an image is kept."""
     return vault / "images" / digest.removeprefix("sha256:")
@@ -109,32 +128,25 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
     A digest may also name a list of manifests, one for each kind. While the one that is wanted is
     not in the layout yet, only its digest is known. Raises SupplyError.
     """
-    content = _document(layout, digest)
-    if "manifests" in content:
+    document = _document(layout, digest)
+    if document.manifests is not None:
         machine = MACHINES.get(platform.machine(), platform.machine())
         wanted = {"os": "linux", "architecture": machine}
-        listed = content["manifests"] if isinstance(content["manifests"], list) else []
-        chosen = ""
-        for entry in (entry for entry in listed if isinstance(entry, dict)):
-            kind = entry.get("platform")
-            fits = isinstance(kind, dict) and kind.items() >= wanted.items()
-            # It becomes a path.
-            if fits and not chosen and DIGEST.fullmatch(str(entry.get("digest"))):
-                chosen = str(entry["digest"])
-        if not chosen:
+        fitting = (
+            part for part in document.manifests if (part.platform or {}).items() >= wanted.items()
+        )
+        chosen = next(fitting, None)
+        if chosen is None:
             raise _damaged(layout, f"it has no image for Linux on {machine}")
-        if not (layout / "blobs/sha256" / chosen.removeprefix("sha256:")).exists():
-            return ImageManifest(chosen)
-        digest = chosen
-        content = _document(layout, chosen)
-    kind = str(content.get("mediaType", MANIFEST_TYPE))
-    layers = content.get("layers")
-    named = [content.get("config"), *(layers if isinstance(layers, list) else [])]
-    described = [part for part in named if isinstance(part, dict)]
-    if not described:
+        digest = chosen.digest
+        if not (layout / "blobs/sha256" / digest.removeprefix("sha256:")).exists():
+            return ImageManifest(digest)
+        document = _document(layout, digest)
+    if document.config is None:
         raise _damaged(layout, f"{digest} is not an image's manifest")
-    parts = tuple(str(part.get("digest", "")) for part in described)
-    return ImageManifest(digest, kind, parts)
+    parts = (document.config, *document.layers)
+    kind = document.media_type or MANIFEST_TYPE
+    return ImageManifest(digest, kind, tuple(part.digest for part in parts))
 
 
 def add(root: Path, vault: Path) -> KeptImage:
@@ -208,9 +220,9 @@ def settled(incoming: Path, digest: str, vault: Path) -> KeptImage:
     Raises SupplyError if a blob is missing or damaged.
     """
     document = _document(incoming, digest)
-    usual = INDEX_TYPE if "manifests" in document else MANIFEST_TYPE
+    usual = MANIFEST_TYPE if document.manifests is None else INDEX_TYPE
     path = incoming / "blobs/sha256" / digest.removeprefix("sha256:")
-    entry = _descriptor(str(document.get("mediaType", usual)), path)
+    entry = _descriptor(document.media_type or usual, path)
     index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
     (incoming / "index.json").write_bytes(_canonical(index))
     (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
@@ -268,15 +280,12 @@ def _written(blobs: Path, content: bytes) -> Path:
     return path
 
 
-def _document(layout: Path, digest: str) -> dict[str, Any]:
-    path = _verified(layout, digest)
+def _document(layout: Path, digest: str) -> _Document:
     try:
-        content = json_text.parsed(path.read_bytes()[:LARGEST_DOCUMENT])
-    except ValueError:
-        content = None
-    if not isinstance(content, dict) or not content.keys() & {"config", "manifests"}:
-        raise _damaged(layout, f"{digest} is not an image's manifest")
-    return content
+        content = _verified(layout, digest).read_bytes()[:LARGEST_DOCUMENT]
+        return _Document.model_validate_json(content)
+    except ValueError as fault:
+        raise _damaged(layout, f"{digest} is not an image's manifest") from fault
 
 
 def _verified(layout: Path, digest: str) -> Path:

@@ -11,13 +11,15 @@ from tfwright.errors import SupplyError, ToolError
 from tfwright.tools.git import mirror as mirrors
 from tfwright.tools.git import program
 from tfwright.tools.git.mirror import Origin
-from tfwright.tools.git.repository import GitRepository
+from tfwright.tools.git.repository import GitRepository, TreeEntry
 from tfwright.tools.process.command import SYSTEM_PATH
 
 CALIFORNIA, UTC = "America/Los_Angeles", "UTC"
 """The time zones in which GitHub, and other forges, write the file times of a zip."""
 ZONES = (UTC, CALIFORNIA)
 Form = Literal["tar.gz", "tar.bz2", "tar", "zip"]
+FORMS: tuple[Form, ...] = get_args(Form)
+"""The first one is the usual one."""
 _REF = r"(?:refs/(?:tags|heads)/)?(?P<ref>\w[\w./+-]*?)"
 _FORM = r"(?P<form>tar\.gz|tgz|tar\.bz2|tar|zip)"
 _URLS = (
@@ -44,7 +46,7 @@ _GITLABS = tuple(
     # A mirror keeps the forge's path below its own host, so the last host counts.
     for host in (r"(?:.*/)?(?P<host>gitlab\.[\w.-]+)", r"(?P<host>[\w.-]+)")
 )
-_FORMS: Mapping[str, Form] = {"tgz": "tar.gz", **{form: form for form in get_args(Form)}}
+_ENDINGS: Mapping[str, Form] = {"tgz": "tar.gz", **{form: form for form in FORMS}}
 COMPRESSORS: Mapping[Form, str] = {"tar.gz": "gzip -cn", "tar.bz2": "bzip2"}
 """What forges compress with. gzip's header then has neither name nor time."""
 LARGEST = 16 * 2**30
@@ -53,86 +55,49 @@ of files, and the checksum is known only at the end."""
 
 
 @dataclass(frozen=True)
-class SourceArchive:
-    """What a forge packs at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``, or a release."""
+class Pack:
+    """A commit's files as one archive, as git packs them."""
 
-    owner: str
-    name: str
+    repository: str
+    """The url of the repository."""
     ref: str
     """A commit, a tag or a branch."""
-    form: Form
-    host: str = "github.com"
-    gitlab: bool = False
-    """Whether it is named and packed as GitLab does."""
+    prefix: str
+    """The directory that everything is put into, with a slash at its end; empty for none."""
+    exclude: tuple[str, ...] = ()
+    """Paths of the commit that are left out."""
+    form: Form = "tar.gz"
+    zone: str = CALIFORNIA
+    """The time zone that a zip's file times are written in."""
+    stored: bool = False
+    """Whether a zip is not compressed, so that its bytes do not depend on git's zlib."""
 
     @classmethod
     def of(cls, url: str) -> Self | None:
         """Read an address of GitHub, or of a mirror that keeps GitHub's path, or of a GitLab.
 
-        None for any other.
+        A forge packs what is at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``, or a release. None
+        for any other address.
         """
         for pattern in (*_URLS, *_GITLABS):
             if found := pattern.fullmatch(url):
+                gitlab = pattern in _GITLABS
+                # Dashes for slashes, and of GitHub no leading v of a tag.
+                tag = found["ref"] if gitlab else re.sub(r"^v(?=[0-9])", "", found["ref"])
                 return cls(
-                    found["owner"],
-                    found["name"],
+                    f"https://{found['host']}/{found['owner']}/{found['name']}.git",
                     found["ref"],
-                    _FORMS[found["form"]],
-                    found["host"],
-                    pattern in _GITLABS,
+                    f"{found['name']}-{tag.replace('/', '-')}/",
+                    form=_ENDINGS[found["form"]],
+                    zone=UTC if gitlab else CALIFORNIA,
                 )
         return None
-
-    @property
-    def repository(self) -> str:
-        """The url of the repository."""
-        return f"https://{self.host}/{self.owner}/{self.name}.git"
-
-    @property
-    def prefix(self) -> str:
-        """The directory in the archive: dashes for slashes, and of GitHub no leading v of a tag."""
-        tag = self.ref if self.gitlab else re.sub(r"^v(?=[0-9])", "", self.ref)
-        return f"{self.name}-{tag.replace('/', '-')}/"
-
-    @property
-    def zone(self) -> str:
-        """The time zone that a zip's file times are written in."""
-        return UTC if self.gitlab else CALIFORNIA
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How git packs the files of a commit."""
-
-    form: Form
-    prefix: str
-    """The directory that everything is put into, with a slash at its end; empty for none."""
-    zone: str = CALIFORNIA
-    """The time zone that a zip's file times are written in."""
-    stored: bool = False
-    """Whether a zip is not compressed."""
 
 
 def form_of(url: str) -> Form | None:
     """Return what the ending of a url says about its archive; None if git packs no such form."""
     found = re.search(rf"\.{_FORM}$", url)
-    return _FORMS[found["form"]] if found else None
-
-
-@dataclass(frozen=True)
-class Pack:
-    """A commit that is packed to replace an archive."""
-
-    repository: str
-    """The url of the repository."""
-    ref: str
-    """The commit."""
-    prefix: str
-    """The directory that everything is put into, with a slash at its end; empty for none."""
-    exclude: tuple[str, ...] = ()
-    """Paths of the commit that are left out."""
-    zipped: bool = False
-    """Whether it replaces a zip file: Bazel goes by the ending of the address."""
+    return _ENDINGS[found["form"]] if found else None
 
 
 def holding(ref: str, origin: Origin, store: Path) -> Path:
@@ -155,91 +120,58 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
 class PartialMirrorError(SupplyError):
     """A mirror has a commit, and not all of its files."""
 
-    def __init__(self, mirror: Path, repository: str, commit: str, absent: Sequence[str]) -> None:
-        """Name the files; `repository` is the url that the mirror stands for."""
-        self.repository, self.commit, self.absent = repository, commit, tuple(absent)
-        listed = ", ".join(f'"{path}"' for path in absent)
+    def __init__(
+        self, mirror: Path, wanted: Pack, commit: str, absent: Sequence[TreeEntry]
+    ) -> None:
+        """Name all files that a mirror lacks of what is wanted."""
+        self.repository, self.commit = wanted.repository, commit
+        self.absent = tuple(entry.path for entry in absent)
+        listed = ", ".join(f'"{path}"' for path in self.absent)
         super().__init__(
-            f"{mirror} lacks files of {commit[:12]}: {', '.join(absent)}",
+            f"{mirror} lacks files of {commit[:12]}: {', '.join(self.absent)}",
             remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
         )
 
 
-def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
-    """Write `archive` to `target` from a bare mirror of its repository.
+def pack(wanted: Pack, mirror: Path, target: Path) -> None:
+    """Let git write an archive to `target`, with another program that compresses what is not a zip.
 
     A forge's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in
-    the forge's time zone, which its file times are written in. Raises SupplyError if the mirror
-    lacks the ref, PartialMirrorError if it lacks files of it; whether the bytes are the pinned
-    ones, the caller checks.
-    """
-    layout = Layout(archive.form, archive.prefix, archive.zone)
-    try:
-        pack_ref(layout, archive.ref, mirror, target)
-    except SupplyError:
-        repository = GitRepository(mirror)
-        if commit := repository.commit_named(archive.ref):
-            _insist_on_files(repository, mirror, Pack(archive.repository, commit, ""))
-        raise
-
-
-def _insist_on_files(repository: GitRepository, mirror: Path, wanted: Pack) -> None:
-    """Raise PartialMirrorError for files of a commit that are not there; all at once."""
-    # git archive would name the first one only.
-    absent = [entry.path for entry in repository.lacking(wanted.ref, wanted.exclude)]
-    if absent:
-        raise PartialMirrorError(mirror, wanted.repository, wanted.ref, absent)
-
-
-def pack(wanted: Pack, mirror: Path, target: Path) -> None:
-    """Write a commit, less the paths that are left out, to `target`: the same bytes on every host.
-
-    A mirror may lack the files that are left out. Raises SupplyError as `regenerate` does.
-    """
-    paths: tuple[str, ...] = ()
-    if wanted.exclude:
-        # git takes exclusions only after a path that they are taken from.
-        paths = (".", *(f":(exclude,literal){path}" for path in wanted.exclude))
-    repository = GitRepository(mirror)
-    if repository.kind(wanted.ref) == "commit":
-        _insist_on_files(repository, mirror, wanted)
-    # Not compressed: the bytes would depend on git's zlib.
-    form: Form = "zip" if wanted.zipped else "tar.gz"
-    layout = Layout(form, wanted.prefix, stored=wanted.zipped)
-    pack_ref(layout, wanted.ref, mirror, target, paths)
-
-
-def pack_ref(
-    layout: Layout, ref: str, mirror: Path, target: Path, paths: Sequence[str] = ()
-) -> None:
-    """Let git pack a commit or tag, with another program that compresses what is not a zip.
-
-    With `paths`, git's patterns, only what they match. Raises SupplyError as `regenerate` does.
+    the forge's time zone. Raises SupplyError if the mirror lacks the ref, PartialMirrorError if it
+    lacks files of it that are not left out; whether the bytes are the pinned ones, the caller
+    checks.
     """
     repository = GitRepository(mirror)
     # git itself says best what is wrong with a ref that is not there.
-    if repository.kind(ref) is not None and (size := repository.size(ref)) > LARGEST:
+    if repository.kind(wanted.ref) and (size := repository.size(wanted.ref)) > LARGEST:
         raise SupplyError(
-            f"{ref} of {mirror} has {size:,} bytes of files",
+            f"{wanted.ref} of {mirror} has {size:,} bytes of files",
             remedy=f"Do not use this repository: no archive has more than {LARGEST:,}.",
         )
     # Another git would compress by its own zlib.
-    compressor = COMPRESSORS.get(layout.form)
+    compressor = COMPRESSORS.get(wanted.form)
     name = (compressor or "").partition(" ")[0]
     if name and not shutil.which(name, path=":".join(SYSTEM_PATH)):
         raise SupplyError(f"{name} is not installed", remedy=f"Install {name}.")
-    settings = ("-c", f"tar.{layout.form}.command={compressor}") if compressor else ()
-    options = (f"--format={layout.form}", f"--prefix={layout.prefix}")
-    stored = ("-0",) if layout.stored else ()
-    argv = (*settings, "archive", *options, *stored, ref, "--", *paths)
+    settings = ("-c", f"tar.{wanted.form}.command={compressor}") if compressor else ()
+    stored = ("-0",) if wanted.stored else ()
+    options = (f"--format={wanted.form}", f"--prefix={wanted.prefix}", *stored)
+    # git takes exclusions only after a path that they are taken from.
+    paths = (".", *(f":(exclude,literal){path}" for path in wanted.exclude))
+    argv = (*settings, "archive", *options, wanted.ref, "--", *(paths if wanted.exclude else ()))
     # git writes a zip's file times in the local time zone.
-    packing = repository.command(*argv, env={"TZ": layout.zone})
+    packing = repository.command(*argv, env={"TZ": wanted.zone})
     try:
         with target.open("wb") as output:
             program.collect(packing, into=output)
     except ToolError as fault:
+        # git names only the first file that is not there.
+        commit = repository.commit_named(wanted.ref)
+        absent = repository.lacking(commit, wanted.exclude) if commit else ()
+        if absent:
+            raise PartialMirrorError(mirror, wanted, commit, absent) from fault
         raise SupplyError(
-            f"{mirror} cannot give {ref}: {program.reason(fault)}",
+            f"{mirror} cannot give {wanted.ref}: {program.reason(fault)}",
             remedy="Fetch the whole repository into the mirror.",
             evidence=fault.evidence,
         ) from fault

@@ -43,7 +43,7 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
     kept = place(store, wanted.remote)
     with mirror.held(kept, f"git fetch {wanted.remote}") as repository:
         # By our branch and not by the commit, which may be there without its history.
-        if repository.kind(wanted.branch) is None:
+        if not repository.kind(wanted.branch):
             if offline:
                 raise SupplyError(
                     f"{wanted.commit} of {wanted.remote} is not here",
@@ -56,7 +56,7 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
 def holds(wanted: Clone, store: Path) -> bool:
     """Say whether a commit is here already."""
     kept = GitRepository(place(store, wanted.remote))
-    return kept.path.is_dir() and kept.kind(wanted.branch) is not None
+    return kept.path.is_dir() and bool(kept.kind(wanted.branch))
 
 
 def unpack(wanted: Clone, bundle: Path, store: Path) -> None:

@@ -216,21 +216,13 @@ def bring_ref(
         ) from fault
 
 
-def is_complete(repository: Path, pin: Pin) -> bool:
-    """Tell whether a repository has the commit and all files that the pin wants of it.
-
-    Raises ToolError if git cannot list the commit's files, RecipeError as `bring` does.
-    """
-    return lacking(GitRepository(repository), pin) == []
-
-
 def lacking(repository: GitRepository, pin: Pin) -> list[TreeEntry] | None:
     """Return the wanted files that a repository lacks; None if it lacks the commit itself.
 
     Raises RecipeError if the pin is not a commit, has submodules, or has not what it leaves out.
     """
     kind = repository.kind(pin.commit)
-    if kind is None:
+    if not kind:
         return None
     if kind != "commit":
         commit = repository.commit_named(pin.commit)
@@ -258,8 +250,7 @@ def lacking(repository: GitRepository, pin: Pin) -> list[TreeEntry] | None:
 
 def size(repository: Path) -> int:
     """Return the bytes that a repository's objects take on disk."""
-    stored = trees.files_below(repository / "objects")
-    return sum(state.st_size for _, state in stored)
+    return trees.size(repository / "objects")
 
 
 class PinnedMirror(GitRepository):
@@ -432,7 +423,7 @@ class PinnedMirror(GitRepository):
         except ToolError as fault:
             return _says(fault, "no commits selected")
         else:
-            return look.kind(self._pin.commit) is None
+            return not look.kind(self._pin.commit)
         finally:
             files.remove(look.path)
 
@@ -505,7 +496,7 @@ def read_bundle(bundle: Path, place: Path, commit: str) -> None:
     What the file lacks, whoever needs it has to look for.
     """
     with held(place, f"unbundling {commit}") as repository:
-        known = repository.kind(commit) is not None
+        known = repository.kind(commit)
         repository.run("bundle", "unbundle", str(bundle))
         if not known:
             # What came before the commit is not here, as after a shallow fetch.

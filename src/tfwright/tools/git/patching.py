@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tfwright.documents.names import inner_path
 from tfwright.errors import Evidence, RecipeError, ToolError, invoke
+from tfwright.printable import shell_word
 from tfwright.tools.git import fitting, program
 from tfwright.tools.git.fitting import Fit, Hunk
 from tfwright.tools.git.repository import REGULAR, Change
@@ -31,7 +32,7 @@ _FIRST = re.compile(r"^diff --git ", re.MULTILINE)
 """Where the first file of a patch begins; a header may mention these words."""
 # git shows a file that moved as a rename by default.
 _REMADE = "Make the patch with 'git diff --no-renames' against the pinned commit."
-_RENAMED = "Give the file a name without blanks, quotes and backslashes, or leave it out."
+_RENAMED = "Name the file in ASCII, without blanks, quotes and backslashes; or leave it out."
 _LEFT_OUT = "Leave it out of the patch; a new file that is not text is an asset: [source.assets]."
 LARGEST = 4 * 2**20
 """Bytes of a patch; the largest of ours has some thousand."""
@@ -241,24 +242,14 @@ def combined(faults: Sequence[RecipeError]) -> RecipeError:
     )
 
 
-@dataclass(frozen=True)
-class AppliedPatch:
-    """What a patch made of the index of a tree."""
-
-    content: str
-    """git's id of what the index holds now."""
-    notes: list[str]
-    """A sentence for each hunk that git found elsewhere than the patch says."""
-
-
 def apply(
     tree: WorkTree, patch: Path, due: Due = lambda _: "", before: str | None = None
-) -> AppliedPatch:
+) -> list[str]:
     """Put a patch into the index of a tree, and verify by content that it is in.
 
-    `before` is the id of what the index holds, where that is known. Raises RecipeError with file
-    and hunk if the patch does not fit, and if git skipped a part of it, which git can do without an
-    error.
+    Returns a sentence for each hunk that git found elsewhere than the patch says. `before` is the
+    id of what the index holds, where that is known. Raises RecipeError with file and hunk if the
+    patch does not fit, and if git skipped a part of it, which git can do without an error.
     """
     before = before or tree.content()
     wanted = read(patch)
@@ -268,8 +259,7 @@ def apply(
     except ToolError as fault:
         raise _misfit(patch, places, fault, due) from fault
     # git exits with 0 even where it skipped a file; only the content proves what it did.
-    after = tree.content()
-    _verify(tree, patch, wanted, tree.changes(before, after))
+    _verify(tree, patch, wanted, tree.changes(before, tree.content()))
     notes = []
     for place in places:
         if offset := place.fit.line - place.hunk.start if place.fit.verdict == "moved" else 0:
@@ -279,7 +269,7 @@ def apply(
                 f"{patch.name}: {place} applies at line {place.fit.line}, "
                 f"{counted} {where} where the patch has it"
             )
-    return AppliedPatch(after, notes)
+    return notes
 
 
 @dataclass(frozen=True)
@@ -336,9 +326,9 @@ def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due
 def _redo(patch: Path) -> str:
     """Return the command that makes a patch again; what knows the recipe adds its name."""
     found = re.match(r"0*(\d+)-", patch.name)
-    number = found[1] if found else "N"
+    which = shell_word(found[1] if found else f"{patch.parent.name}/{patch.name}")
     return (
-        f"Redo the patch against the pinned commit: '{invoke(f'patch --refresh {number}')}' "
+        f"Redo the patch against the pinned commit: '{invoke(f'patch --refresh {which}')}' "
         "prepares a tree, and writes the patch from your edits."
     )
 

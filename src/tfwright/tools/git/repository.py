@@ -114,14 +114,18 @@ class GitRepository:
 
     def exists(self) -> bool:
         """Say whether the directory is a repository."""
-        return self.path.is_dir() and self.kind("HEAD") is not None
+        return self.path.is_dir() and bool(self.kind("HEAD"))
 
-    def kind(self, name: str) -> str | None:
-        """Return what an id names, such as ``commit`` or ``tag``; None if it is not here."""
+    def answer(self, *arguments: str) -> str:
+        """Return what git prints, without blanks around it; empty if it fails."""
         try:
-            return self.run("cat-file", "-t", name).strip()
+            return self.run(*arguments).strip()
         except ToolError:
-            return None
+            return ""
+
+    def kind(self, name: str) -> str:
+        """Return what an id names, such as ``commit`` or ``tag``; empty if it is not here."""
+        return self.answer("cat-file", "-t", name)
 
     def is_ancestor(self, older: str, newer: str) -> bool | None:
         """Say whether a commit is in the history of another one.
@@ -140,10 +144,7 @@ class GitRepository:
 
     def commit_named(self, name: str) -> str:
         """Return the commit that a tag names; empty if it names none, or it is not here."""
-        try:
-            return self.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
-        except ToolError:
-            return ""
+        return self.answer("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
 
     def tree_of(self, commit: str) -> str:
         """Return the id of a commit's tree."""

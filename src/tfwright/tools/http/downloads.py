@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -127,7 +127,7 @@ def fetch(
     store and is not asked for again. `report` is called from this thread only. Ctrl-C stops at
     once. Raises HostError if the disk is full.
     """
-    transfers = [_Transfer.of(wanted, store.path(wanted.sha256)) for wanted in requests]
+    transfers = [_Transfer(wanted, store.path(wanted.sha256)) for wanted in requests]
     return _Run(transfers, limits).complete(report)
 
 
@@ -145,7 +145,7 @@ def download(
         arrived = Path(folder, "file")
         limits = Limits(pauses=pauses)
         wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
-        (outcome,) = _Run([_Transfer.of(wanted, arrived)], limits).complete(SILENCE.progress)
+        (outcome,) = _Run([_Transfer(wanted, arrived)], limits).complete(SILENCE.progress)
         if not outcome.obtained:
             failure = outcome.failures[0]
             kind = SilentServerError if failure.silent else SupplyError
@@ -165,14 +165,10 @@ class _Transfer:
 
     wanted: WantedFile
     to: Path
-    total: int | None
-    """Bytes, as far as they are known."""
+    announced: int | None = None
+    """Bytes, as a server says."""
     arrived: int = 0
     outcome: DownloadOutcome | None = None
-
-    @classmethod
-    def of(cls, wanted: WantedFile, to: Path) -> "_Transfer":
-        return cls(wanted, to, wanted.size)
 
     def largest(self, announced: int | None, space: int) -> int:
         """Return how many bytes the file may have, where a server announces so many.
@@ -198,36 +194,20 @@ class _Transfer:
 
 
 @dataclass
-class _Pace:
-    """How fast a server has to send."""
-
-    least: float
-    """Bytes a second."""
-    window: float
-    """Seconds over which that is measured."""
-    end: float = math.inf
-    """When the server has had its time, however fast it is, by the monotonic clock."""
-    since: float = field(default_factory=time.monotonic)
-    before: int = 0
-
-    def too_slow(self, received: int) -> bool:
-        """Tell whether the server that has sent so many bytes since the beginning is too slow."""
-        now = time.monotonic()
-        if now > self.end:
-            return True
-        if now - self.since < self.window:
-            return False
-        slow = received - self.before < self.least * self.window
-        self.since, self.before = now, received
-        return slow
-
-
-@dataclass
 class _Answer:
     """A server that is sending a file; the main thread may cut it while another one reads."""
 
     raw: "urllib3.BaseHTTPResponse"
-    pace: _Pace
+    least: float
+    """Bytes a second that it has to send."""
+    window: float
+    """Seconds over which that is measured."""
+    end: float
+    """When it has had its time, however fast it is, by the monotonic clock."""
+    since: float
+    """When the measured seconds began."""
+    before: int = 0
+    """Bytes that had come by then."""
     received: int = 0
     too_slow: bool = False
 
@@ -253,7 +233,12 @@ class _Answer:
 
     def cut_if_slow(self) -> None:
         """End the transfer of a server that does not keep its pace."""
-        if self.pace.too_slow(self.received):
+        now = time.monotonic()
+        measured = now - self.since >= self.window
+        slow = measured and self.received - self.before < self.least * self.window
+        if measured:
+            self.since, self.before = now, self.received
+        if slow or now > self.end:
             self.too_slow = True
             self.cut()
 
@@ -282,17 +267,21 @@ class _Visit:
         """Whether a url is left that was not asked yet."""
         self._limits, self._pauses = limits, iter(limits.pauses)
         # Later than any moment: nothing was asked yet, and no attempt has failed to connect.
-        self._begun = self._grown_at = self._missed_at = math.inf
+        self._begun = self._grown_at = self._missed_at = self._since = math.inf
         self._furthest = 0
 
-    def pace(self, *, alternatives: bool) -> _Pace:
-        """Begin an attempt, and return how fast the server has to be."""
-        now, limits = time.monotonic(), self._limits
-        self._begun, self._grown_at = min(self._begun, now), min(self._grown_at, now)
+    def begin(self) -> None:
+        """Begin an attempt."""
+        self._since = time.monotonic()
+        self._begun = min(self._begun, self._since)
+        self._grown_at = min(self._grown_at, self._since)
+
+    def answer(self, raw: "urllib3.BaseHTTPResponse", *, alternatives: bool) -> _Answer:
+        """Return the answer of this attempt; with another way to the file it must be quick."""
+        limits, window, end = self._limits, self._limits.last_seconds, math.inf
         if self.another or alternatives:
-            end = self._begun + limits.deadline
-            return _Pace(limits.least_speed, limits.slow_seconds, end)
-        return _Pace(limits.least_speed, limits.last_seconds)
+            window, end = limits.slow_seconds, self._begun + limits.deadline
+        return _Answer(raw, limits.least_speed, window, end, self._since)
 
     def next_pause(self, arrived: int) -> float | None:
         """Return how long to wait before it is asked again; None if it was asked often enough."""
@@ -370,7 +359,7 @@ class _Run:
         # Only a file that this run downloaded has a url in its outcome.
         moving = [one for one in self.transfers if not one.outcome or one.outcome.url]
         under_way = [one.wanted.name for one in moving if one.arrived and not one.outcome]
-        totals = [transfer.total for transfer in moving]
+        totals = [transfer.announced or transfer.wanted.size for transfer in moving]
         return Progress(
             done=sum(transfer.arrived for transfer in moving),
             # One unknown size makes the sum unknown.
@@ -497,7 +486,8 @@ class _Run:
         the range: mirrors give different ones for the same bytes, and the digest of the whole
         decides in the end.
         """
-        wanted, pace = transfer.wanted, visit.pace(alternatives=transfer.wanted.alternatives)
+        wanted = transfer.wanted
+        visit.begin()
         if not wanted.sha256:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
@@ -513,10 +503,11 @@ class _Run:
         with response:
             begun, total = _accepted(response, start)
             largest = transfer.largest(total, space)
-            transfer.total = total or wanted.size
+            transfer.announced = total
             if not begun:
                 partial.restart()
-            with self._watched(_Answer(response.raw, pace)) as answer:
+            sending = visit.answer(response.raw, alternatives=wanted.alternatives)
+            with self._watched(sending) as answer:
                 for piece in answer.pieces():
                     if partial.size + len(piece) > largest:
                         raise RequestError(

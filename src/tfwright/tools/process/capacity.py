@@ -31,13 +31,13 @@ def cores(root: Path = Path("/")) -> int:
 def memory(root: Path = Path("/")) -> int:
     """Return the bytes of memory that programs can still take; `root` holds /proc and /sys."""
     # Inside a container /proc/meminfo still describes the whole machine.
-    left = [max(0, group.limit - group.used) for group in _groups(root)]
+    left = (max(0, limit - used) for limit, used in _limits(root))
     return min([_meminfo(root, "MemAvailable"), *left])
 
 
 def total(root: Path = Path("/")) -> int:
     """Return the bytes of memory that there are, taken or not."""
-    return min([_meminfo(root, "MemTotal"), *(group.limit for group in _groups(root))])
+    return min([_meminfo(root, "MemTotal"), *(limit for limit, _ in _limits(root))])
 
 
 def kills(root: Path = Path("/")) -> int:
@@ -102,16 +102,8 @@ _KINDS = (
 )
 
 
-@dataclass(frozen=True)
-class _Group:
-    """A control group that bounds our memory, in bytes."""
-
-    limit: int
-    used: int
-
-
-def _groups(root: Path) -> Iterator[_Group]:
-    """Yield the groups that we are in and that have a limit."""
+def _limits(root: Path) -> Iterator[tuple[int, int]]:
+    """Yield limit and use, in bytes, of each group that we are in and that has a limit."""
     for kind, folder in _folders(root):
         limit = _read(folder / kind.limit).strip()
         if limit.isdigit():  # "max" is none
@@ -119,7 +111,7 @@ def _groups(root: Path) -> Iterator[_Group]:
             # memory.
             charged = _number(folder / kind.used) or 0
             cached = _number(folder / "memory.stat", kind.cache) or 0
-            yield _Group(int(limit), charged - cached)
+            yield int(limit), charged - cached
 
 
 def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:

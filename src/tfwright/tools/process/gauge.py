@@ -57,27 +57,34 @@ class Gauge:
 
 
 @contextmanager
-def watching(server: Callable[[], int | None]) -> Iterator[Gauge]:
-    """Watch, until the block ends, what the process that `server` names runs.
-
-    `server` is called before each look: Bazel may have started another one.
-    """
-    gauge, done = Gauge(), threading.Event()
-    gauge.begin(server())
+def repeated(look: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Call `look` every few seconds, in a thread, until the block ends or it returns a true one."""
+    done = threading.Event()
 
     def watch() -> None:
-        # Asked each time, since Bazel may start another server during a build.
-        while not done.wait(SECONDS):
-            gauge.look(server())
+        while not (done.wait(seconds) or look()):
+            pass
 
     # daemon: a look that hangs in /proc must not keep tfwright from ending.
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield gauge
+        yield
     finally:
         done.set()
         thread.join()
+
+
+@contextmanager
+def watching(server: Callable[[], int | None]) -> Iterator[Gauge]:
+    """Watch, until the block ends, what the process that `server` names runs.
+
+    `server` is called before each look: Bazel may start another one during a build.
+    """
+    gauge = Gauge()
+    gauge.begin(server())
+    with repeated(lambda: gauge.look(server()), SECONDS):
+        yield gauge
 
 
 def actions(server: int) -> list[int]:

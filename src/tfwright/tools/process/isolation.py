@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from tfwright.tools.process import command as programs
 from tfwright.tools.process.command import Command
 
 PROGRAM = Path(__file__).with_name("enclosure.py")
@@ -38,14 +39,16 @@ def closed() -> Iterator[None]:
         _CLOSED.remove(token)
 
 
-def placed(command: Command) -> Command:
-    """Return the command to start for `command`: enclosed in a block of `closed`, else itself."""
-    if not _CLOSED or command.argv[: len(_ENTER)] == _ENTER:
-        return command
-    # A program that is not there fails by itself, which is clearer than through the
-    # enclosure.
-    found = shutil.which(command.argv[0], path=command.env.get("PATH"))
-    return enclosed(command) if found else command
+def placed(command: Command, *, terminal: bool = False) -> Command:
+    """Return the command to start on the host so that `command` runs where programs run now.
+
+    It is enclosed in a block of `closed`, and runs in the container that is open.
+    """
+    if _CLOSED and command.argv[: len(_ENTER)] != _ENTER:
+        # A program that is not there fails by itself, which is clearer than through the enclosure.
+        found = shutil.which(command.argv[0], path=command.env.get("PATH"))
+        command = enclosed(command) if found else command
+    return programs.placed(command, terminal=terminal)
 
 
 def enclosed(command: Command) -> Command:

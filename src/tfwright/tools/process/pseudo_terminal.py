@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tfwright.errors import Evidence, HostError
 from tfwright.tools import disk
 from tfwright.tools.process import isolation, runner
-from tfwright.tools.process.command import Command, placed
+from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
     import pexpect
@@ -49,7 +49,7 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
     """
     import pexpect
 
-    command = placed(isolation.placed(command), terminal=True)
+    command = isolation.placed(command, terminal=True)
     try:
         with runner.deferred():
             child = pexpect.spawn(

@@ -16,7 +16,7 @@ from typing import IO, Any, NoReturn
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import disk, files
 from tfwright.tools.process import file_lock, isolation
-from tfwright.tools.process.command import Command, placed
+from tfwright.tools.process.command import Command
 
 UMASK = 0o022
 TAIL_LINES = 15
@@ -81,7 +81,7 @@ def leashed(
     that this process holds, see `file_lock.HELD`; for a brief program that is enough. The streams
     are those of Popen.
     """
-    started = placed(isolation.placed(command))
+    started = isolation.placed(command)
     with ExitStack() as stack:
         take = None
         # A brief program has no terminal. Taking one needs a fork, which copies the page tables of
@@ -214,7 +214,7 @@ def show(command: Command) -> int:
 
 def answer(command: Command) -> str:
     """Return what a short program prints; empty if it cannot be run, fails or hangs."""
-    command = placed(isolation.placed(command))
+    command = isolation.placed(command)
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
             command.argv,

@@ -3,10 +3,8 @@
 import io
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
@@ -66,81 +64,57 @@ def run(
     # A file and not a pipe: nothing has to read it while the progress is read.
     with tempfile.TemporaryFile() as output:
         streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
-        with leashed(command, *streams) as process, _watching(process, allowance, output) as course:
+        with leashed(command, *streams) as process:
+            watch = _Watch(process, allowance, output)
             # newline=None: git ends the lines of its progress with carriage returns.
             lines = io.TextIOWrapper(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
             )
-            lines_read = read_lines(course.shortened(lines))
-            process.wait()
+            with gauge.repeated(watch.look, EVERY):
+                lines_read = read_lines(watch.shortened(lines))
+                process.wait()
         # The watcher looks four times a second: more than the limit may have come in
         # between.
         output.seek(0)
         printed = output.read(allowance.output)
-    return Supervised(process.returncode, printed, course.excess), lines_read
+    return Supervised(process.returncode, printed, watch.excess), lines_read
 
 
-class _Course:
-    """How a program comes on."""
+class _Watch:
+    """What a program has taken, looked at while it runs."""
 
-    def __init__(self, place: Path) -> None:
-        self.begun = self.moved = time.monotonic()
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", allowance: Allowance, output: IO[bytes]
+    ) -> None:
+        self._process, self._allowance, self._output = process, allowance, output
+        self._begun = self._moved = time.monotonic()
         """When it was started, and when it last wrote or reported something."""
-        self.before = self.held = _held(place)
+        self._before = self._held = trees.size(allowance.place)
         self.excess = ""
 
     def shortened(self, lines: IO[str]) -> Iterator[str]:
         """Yield lines in pieces of bounded length: a server chooses what git repeats of it."""
         # A line without an end would fill the memory.
         while line := lines.readline(4096):
-            self.moved = time.monotonic()
+            self._moved = time.monotonic()
             yield line
 
-
-@contextmanager
-def _watching(
-    process: "subprocess.Popen[bytes]", allowance: Allowance, output: IO[bytes]
-) -> Iterator[_Course]:
-    """End the program in a thread of its own once it takes too much, and say of what."""
-    course = _Course(allowance.place)
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(EVERY):
-            course.excess = _excess(process.pid, allowance, output, course)
-            if course.excess:
-                end(process)
-                return
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield course
-    finally:
-        over.set()
-        watcher.join()
-
-
-def _excess(pid: int, allowance: Allowance, output: IO[bytes], course: _Course) -> str:
-    """Say what the program takes too much of; empty if nothing."""
-    held = _held(allowance.place)
-    now = time.monotonic()
-    if held != course.held:
-        course.held, course.moved = held, now
-    if now - course.begun > allowance.seconds:
-        return f"it took more than {allowance.seconds:,.0f} seconds"
-    if now - course.moved > allowance.idle:
-        return f"it brought nothing for {allowance.idle:,.0f} seconds"
-    # The growth and not the size: a mirror that is updated has gigabytes already.
-    if held - course.before > allowance.growth:
-        return f"it wrote more than {allowance.growth:,} bytes"
-    if gauge.held(pid) > allowance.memory:
-        return f"it took more than {allowance.memory:,} bytes of memory"
-    if output.seek(0, io.SEEK_END) > allowance.output:
-        return f"it printed more than {allowance.output:,} bytes"
-    return ""
-
-
-def _held(place: Path) -> int:
-    """Return the bytes of all files below a directory, in which the program is at work."""
-    return sum(state.st_size for _, state in trees.files_below(place))
+    def look(self) -> bool:
+        """End the program if it takes too much; return whether it did."""
+        held, now, allowed = trees.size(self._allowance.place), time.monotonic(), self._allowance
+        if held != self._held:
+            self._held, self._moved = held, now
+        if now - self._begun > allowed.seconds:
+            self.excess = f"it took more than {allowed.seconds:,.0f} seconds"
+        elif now - self._moved > allowed.idle:
+            self.excess = f"it brought nothing for {allowed.idle:,.0f} seconds"
+        # The growth and not the size: a mirror that is updated has gigabytes already.
+        elif held - self._before > allowed.growth:
+            self.excess = f"it wrote more than {allowed.growth:,} bytes"
+        elif gauge.held(self._process.pid) > allowed.memory:
+            self.excess = f"it took more than {allowed.memory:,} bytes of memory"
+        elif self._output.seek(0, io.SEEK_END) > allowed.output:
+            self.excess = f"it printed more than {allowed.output:,} bytes"
+        if self.excess:
+            end(self._process)
+        return bool(self.excess)

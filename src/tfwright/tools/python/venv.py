@@ -102,11 +102,6 @@ def place(
     return stores[0].resolve() / "pythons" / f"{version}-{key}"
 
 
-def home_of(python: Path) -> Path:
-    """Return the directory of a venv, given its Python."""
-    return python.parent.parent
-
-
 def damaged(home: Path) -> bool:
     """Read a venv, and say whether it holds anything else than when it was made.
 

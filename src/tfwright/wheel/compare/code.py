@@ -4,8 +4,8 @@ What changed in a section is for `compare --diffoscope` to say.
 """
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from tfwright.printable import first_few
 from tfwright.wheel.binary import elf_image, macho
@@ -37,36 +37,13 @@ class Apart(NamedTuple):
     """Where the first few runs of them start."""
 
 
-class Readable(Protocol):
-    """Something whose bytes come a piece at a time: a stream, or a `Cursor`."""
+def tell_apart(one: Iterable[bytes], two: Iterable[bytes]) -> Apart | None:
+    """Compare two files, given in pieces of one size; None if they are the same.
 
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes, at most `size`; none at the end."""
-
-
-class Cursor:
-    """The bytes of a file from a place on."""
-
-    def __init__(self, content: Content, place: int = 0) -> None:
-        """Begin at a place."""
-        self._content, self._place = content, place
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes."""
-        part = bytes(self._content[self._place : self._place + size])
-        self._place += len(part)
-        return part
-
-
-def tell_apart(one: Readable, two: Readable, size: int) -> Apart | None:
-    """Compare the next `size` bytes of two streams in pieces; None if they are the same."""
+    It ends where one of them does: a damaged archive may end before its directory says.
+    """
     count, starts, place = 0, list[int](), 0
-    while place < size:
-        wanted = min(CHUNK, size - place)
-        first, second = one.read(wanted), two.read(wanted)
-        # A damaged archive may end before its directory says.
-        if not first or not second:
-            break
+    for first, second in zip(one, two, strict=False):
         if first != second:
             # Only now byte by byte: comparing whole pieces runs at the speed of memory. As two
             # large integers, since a loop in Python would take minutes for a library.
@@ -88,7 +65,7 @@ def sample(names: Iterable[str]) -> tuple[str, ...]:
 def stretches(one: Content, two: Content, before: range, after: range) -> TextFinding | None:
     """Compare a stretch of one file with one of another; None if they are the same."""
     size = len(before)
-    apart = tell_apart(Cursor(one, before.start), Cursor(two, after.start), min(size, len(after)))
+    apart = tell_apart(_pieces(one, before), _pieces(two, after))
     where = f", first at {apart.first:#x}" if apart else ""
     if size != len(after):
         return TextFinding(f"{size:,} bytes, then {len(after):,}{where}")
@@ -104,6 +81,11 @@ def stretches(one: Content, two: Content, before: range, after: range) -> TextFi
             if first and second
         ),
     )
+
+
+def _pieces(content: Content, stretch: range) -> Iterator[bytes]:
+    for start in stretch[::CHUNK]:
+        yield bytes(content[start : min(start + CHUNK, stretch.stop)])
 
 
 def _text_at(content: Content, stretch: range, offset: int) -> str:

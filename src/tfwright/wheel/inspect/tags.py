@@ -21,8 +21,14 @@ LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
 Later ones say it themselves (PEP 600).
 """
-UNIVERSAL = {"universal2": {"x86_64", "arm64"}, "intel": {"x86_64", "i386"}}
-"""macOS wheels for more than one machine."""
+UNIVERSAL = {
+    "universal2": {"x86_64", "arm64"},
+    "universal": {"x86_64", "i386", "ppc", "ppc64"},
+    "intel": {"x86_64", "i386"},
+    "fat64": {"x86_64", "ppc64"},
+    "fat32": {"x86_64", "i386", "ppc"},
+}
+"""macOS wheels for more than one machine: packaging.tags.mac_platforms."""
 _MACHINES = r"_[a-z]\w*"
 _POSSIBLE = re.compile(
     rf"any|win32|win_(amd64|arm64|arm32)|linux{_MACHINES}"

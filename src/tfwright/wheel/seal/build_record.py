@@ -10,6 +10,7 @@ import uuid
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -19,6 +20,7 @@ from tfwright.documents.names import Commit, InnerPath, Line, Sha256
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, WheelError
+from tfwright.tools import json_text
 from tfwright.wheel import archive
 
 NAME = archive.BUILD_RECORD
@@ -154,6 +156,15 @@ def recipe_of(content: RecipeContent) -> Recipe:
     Raises pydantic.ValidationError if this version does not take it as a recipe.
     """
     return Recipe.model_validate({**content.content, "name": content.name})
+
+
+def read_recipe(file: Path) -> Recipe | None:
+    """Return the recipe in a file of ours; None if it holds none that this version takes."""
+    content = json_text.kept(file, RecipeContent)
+    try:
+        return recipe_of(content) if content else None
+    except ValidationError:
+        return None
 
 
 def write(record: BuildRecord) -> bytes:
