@@ -339,8 +339,9 @@ class Requirements(HostComparison):
         passes = compared is None or (newer and allowed)
         remedy = "Correct bazel.version in the recipe."
         if passes:
-            replaced = self.host_file.bazel(version)
-            other = "name such a Bazel in [bazels] of the host file" if replaced else "pin such a Bazel"
+            other = "pin such a Bazel"
+            if self.host_file.bazel(version):
+                other = "name such a Bazel in [bazels] of the host file"
             remedy = f"If the build fails, {other}: ./configure does not compare it."
         yield Finding(
             f"Bazel {version} for TensorFlow {release}",

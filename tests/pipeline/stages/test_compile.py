@@ -524,7 +524,7 @@ def test_a_server_that_dies_before_its_first_action_teaches_nothing_about_the_me
     stubbed: Stubbed, said: str
 ) -> None:
     stubbed.says(said, status=37)
-    with fails(ToolError, "before its first action"):
+    with fails(HostError, "before its first action"):
         stubbed.build()
     assert stubbed.jobs == ["4"]
     assert Experience.of(stubbed.job).jobs is None

@@ -63,21 +63,17 @@ def error_of(
             "the log says from which rc file a flag came.",
             evidence=evidence,
         )
-    if status == bazel_client.SERVER_DIED and outcome.actions == 0:
-        log = job.places.bazel / "server/jvm.out"
-        return ToolError(
-            f"Bazel's server ended before its first action: {fault.what}",
-            remedy=f"Read {log}, where the server writes its last words. It may have crashed, been "
-            "killed, or had too little memory to load the packages.",
-            evidence=evidence,
-        )
-    # The attempts halved the actions down to one before they gave up.
     if known and known.entry.retry == "fewer":
-        return HostError(
-            f"The memory ran out, with one action at a time: {fault.what}",
-            remedy="Close other programs, raise the container's limit, or add swap.",
-            evidence=evidence,
-        )
+        # The attempts halved the actions down to one before they gave up.
+        what = "The memory ran out, with one action at a time"
+        remedy = "Close other programs, raise the container's limit, or add swap."
+        if status == bazel_client.SERVER_DIED and outcome.actions == 0:
+            what = "Bazel's server ended before its first action"
+            remedy = (
+                f"Read {job.places.bazel / 'server/jvm.out'}, where the server writes its last "
+                "words. It crashed, was killed, or had too little memory to load the packages."
+            )
+        return HostError(f"{what}: {fault.what}", remedy=remedy, evidence=evidence)
     # A compiler on a full disk often reports something else, such as a truncated object.
     if (known and failed.disk_is_full) or disk.is_full(job.places.own):
         return disk.full(fault.what, evidence)
