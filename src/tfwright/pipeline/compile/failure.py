@@ -65,15 +65,20 @@ def error_of(
         )
     if known and known.entry.retry == "fewer":
         # The attempts halved the actions down to one before they gave up.
-        what = "The memory ran out, with one action at a time"
-        remedy = "Close other programs, raise the container's limit, or add swap."
+        error = HostError(
+            f"The memory ran out, with one action at a time: {fault.what}",
+            remedy="Close other programs, raise the container's limit, or add swap.",
+            evidence=evidence,
+        )
         if status == bazel_client.SERVER_DIED and outcome.actions == 0:
-            what = "Bazel's server ended before its first action"
-            remedy = (
-                f"Read {job.places.bazel / 'server/jvm.out'}, where the server writes its last "
-                "words. It crashed, was killed, or had too little memory to load the packages."
+            said = job.places.bazel / "server/jvm.out"
+            error = HostError(
+                f"Bazel's server ended before its first action: {fault.what}",
+                remedy=f"Read {said}, where the server writes its last words. It crashed, was "
+                "killed, or had too little memory to load the packages.",
+                evidence=evidence,
             )
-        return HostError(f"{what}: {fault.what}", remedy=remedy, evidence=evidence)
+        return error
     # A compiler on a full disk often reports something else, such as a truncated object.
     if (known and failed.disk_is_full) or disk.is_full(job.places.own):
         return disk.full(fault.what, evidence)
