@@ -6,13 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.making import find_text, make_file, make_folder
-from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
+from tests.making import find_text, make_folder
+from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
-from tfwright.errors import RecipeError
-from tfwright.port import patches
 from tfwright.recipes import writing
 
 pytestmark = [pytest.mark.medium, pytest.mark.usefixtures("quick_pip")]
@@ -63,7 +61,7 @@ def ported(recipe: Path) -> str:
 RETYPED = [
     ("{new}", "--release nightly", r"(?:--release |v)([\d.]+\d(?:-rc\d)?)", "--release {shown}"),
     ("{new} --release 2.6 --python 3.8", "--cuda 99.9", r"have CUDA (\d+\.\d+)", "--cuda {shown}"),
-    ("{mac} --release 2.6", "--cuda 11.2", r"the last one was ([\d.]+\d)", "--cuda {shown}"),
+    ("{mac} --release 1.8", "--cuda 11.2", r"the last one was ([\d.]+\d)", "--cuda {shown}"),
     ("{mac} --release 2.6", "--cuda 11.2", "leave out --gpu and --cuda", ""),
     ("{new} --release 1.8", "--python 3.12", r"takes Python ([23]\.\d+)", "--python {shown}"),
     ("{new}", "--release 1.8@{short}", r"1\.8@COMMIT", "--release {shown}"),
@@ -186,17 +184,3 @@ def test_a_ported_recipe_that_exists_is_moved(
     subprocess.run(shlex.split(shown[0]), check=True)
     assert recipe.with_name("small-r1.12.toml.old").is_file()
     shell.succeeds(f"{ported} --to r1.12")
-
-
-def test_a_patch_that_is_in_the_way_of_a_port_is_moved(tmp_path: Path) -> None:
-    patch, target = tmp_path / "r1.8/a.patch", tmp_path / "r1.12/a.patch"
-    for path in (patch, target):
-        make_file(path, "Why: a text\n")
-
-    def port() -> None:
-        patches.copy(patch, target, "0" * 40)
-
-    failing(port, RecipeError, f"mv {target} {target}.old")
-    target.rename(f"{target}.old")
-    port()
-    assert target.is_file()
