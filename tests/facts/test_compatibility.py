@@ -103,7 +103,7 @@ def test_a_recipe_without_a_version_of_cuda_is_held_against_none() -> None:
 
 @pytest.mark.parametrize(
     ("release", "cuda", "measured"),
-    [("1.4", False, "1.8"), ("1.12", False, "1.8"), ("1.15", True, "1.15"), ("2.21", True, "1.15")],
+    [("1.4", False, "1.8"), ("1.12", False, "1.8"), ("1.15", True, "1.15"), ("2.10", False, "2.0")],
 )
 def test_the_cost_of_a_build_is_that_of_the_nearest_build_that_was_measured(
     release: str, *, cuda: bool, measured: str

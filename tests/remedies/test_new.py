@@ -61,7 +61,7 @@ def ported(recipe: Path) -> str:
 RETYPED = [
     ("{new}", "--release nightly", r"(?:--release |v)([\d.]+\d(?:-rc\d)?)", "--release {shown}"),
     ("{new} --release 2.6 --python 3.8", "--cuda 99.9", r"have CUDA (\d+\.\d+)", "--cuda {shown}"),
-    ("{mac} --release 2.6", "--cuda 11.2", r"the last one was ([\d.]+\d)", "--cuda {shown}"),
+    ("{mac} --release 1.8", "--cuda 11.2", r"the last one was ([\d.]+\d)", "--cuda {shown}"),
     ("{mac} --release 2.6", "--cuda 11.2", "leave out --gpu and --cuda", ""),
     ("{new} --release 1.8", "--python 3.12", r"takes Python ([23]\.\d+)", "--python {shown}"),
     ("{new}", "--release 1.8@{short}", r"1\.8@COMMIT", "--release {shown}"),

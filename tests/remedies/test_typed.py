@@ -35,7 +35,7 @@ RETYPED = [
     ("invoke match --os Plan9", OPTION, "invoke match {shown}"),
     (
         "invoke new --gpu 12.0 --os Darwin",
-        r"without .*12\.0: TensorFlow ([\d.]+\d)",
+        r"release that fits is TensorFlow ([\d.]+\d)",
         "invoke match --os Darwin --release {shown}",
     ),
     ("invoke smoke", QUOTED, "{shown}"),

@@ -339,7 +339,10 @@ class Requirements(HostComparison):
         passes = compared is None or (newer and allowed)
         remedy = "Correct bazel.version in the recipe."
         if passes:
-            remedy = "If the build fails, pin such a Bazel: ./configure does not compare it."
+            other = "pin such a Bazel"
+            if self.host_file.bazel(version):
+                other = "name such a Bazel in [bazels] of the host file"
+            remedy = f"If the build fails, {other}: ./configure does not compare it."
         yield Finding(
             f"Bazel {version} for TensorFlow {release}",
             f"Bazel {wanted}",

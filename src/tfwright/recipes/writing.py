@@ -184,19 +184,25 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     tested = compatibility.tested_with(release)
     row = compatibility.cuda(wish.cuda) or releases.toolkit_for(wish, tested)
     # A CUDA that is asked for may be newer than the release; an older one lacks what it calls.
-    too_old = tested and is_older(wish.cuda, tested.cuda.partition(".")[0])
+    least = tested.cuda.partition(".")[0] if tested else ""
+    too_old = is_older(wish.cuda, least)
     wanted = replace(wish, gpu="", cuda="") if wish.cuda and not too_old else wish
     said = list(releases.refusals(release, wanted)) if release in releases.KNOWN else []
     if (wish.gpu or wish.cuda) and not said:
         if row is None:
             named = f"CUDA {wish.cuda}" if wish.cuda else f"the CUDA of TensorFlow {release}"
             said = [f"nothing is known of {named}; the tables have CUDA "]
-            said[0] += ", ".join(known.version for known in compatibility.cudas())
+            known = (row.version for row in compatibility.cudas())
+            said[0] += ", ".join(version for version in known if not is_older(version, least))
         elif wish.gpu and not row.compiles_for(wish.gpu):
             said = [f"CUDA {row.version} does not compile for compute capability {wish.gpu}"]
         elif wish.system == "Darwin" and compatibility.mac(row.version) is None:
-            older = "leave out --gpu and --cuda, or name an older one; the last one was 10.2"
-            said = [f"NVIDIA made no CUDA {row.version} for macOS: {older}"]
+            older = (
+                "" if is_older("10.2", least) else ", or name an older one; the last one was 10.2"
+            )
+            said = [
+                f"NVIDIA made no CUDA {row.version} for macOS: leave out --gpu and --cuda{older}"
+            ]
     if said:
         names = {"os": wish.system or "Linux", "gpu": wish.gpu, "python": wish.python}
         names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}

@@ -307,6 +307,8 @@ CHECKSUM = DOWNLOAD.format(f"Checksum was {'0a' * 32} but wanted {'0b' * 32}")
 ACTION = "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:x' failed (Exit 1): gcc failed: error executing command"
 KILLED = f"{ACTION}\ngcc: fatal error: Killed signal terminated program cc1plus"
 COMPLAINT = f"{ACTION}\nx.cc:9:1: error: expected ';' before 'int'"
+BAR = "[3 / 9] Compiling a.cc; 1s local"
+DIED = "Server terminated abruptly (error code: 14, error message: '', log file: '/x/jvm.out')"
 FULL = f"{ACTION}\nld: final link failed: No space left on device"
 
 STUB = """\
@@ -498,11 +500,8 @@ def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> Non
         (KILLED, 1),
         (f"{ACTION}\ncollect2: fatal error: ld terminated with signal 9 [Killed]", 1),
         (f"{ACTION}\nvirtual memory exhausted: Cannot allocate memory", 1),
-        (
-            "Server terminated abruptly (error code: 14, error message: '', log file: '/x/jvm.out')",
-            37,
-        ),
-        ("", 37),
+        (f"{BAR}\n{DIED}", 37),
+        (BAR, 37),
     ],
 )
 def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remembers(
@@ -517,6 +516,18 @@ def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remem
     assert ears.notes[2].startswith(
         "1 at once, since more actions did not fit into the memory before"
     )
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("said", [DIED, ""])
+def test_a_server_that_dies_before_its_first_action_teaches_nothing_about_the_memory(
+    stubbed: Stubbed, said: str
+) -> None:
+    stubbed.says(said, status=37)
+    with fails(HostError, "before its first action"):
+        stubbed.build()
+    assert stubbed.jobs == ["4"]
+    assert Experience.of(stubbed.job).jobs is None
 
 
 @pytest.mark.medium

@@ -152,8 +152,10 @@ def build(bazel: Invocation) -> BazelRun:
         died = outcome.status == bazel_client.SERVER_DIED
         failed = reader.record(log, outcome.start, killed=outcome.killed > 0, died=died)
         known = failed.match
-        # Halving ends at 1, so it needs no limit of its own.
-        if known and known.entry.retry == "fewer" and jobs > 1:
+        # A server that died before its first action did not run too many at once. Halving ends at
+        # 1, so it needs no limit of its own.
+        early = died and outcome.actions == 0
+        if known and known.entry.retry == "fewer" and jobs > 1 and not early:
             jobs //= 2
             learn_jobs(job, jobs)
             job.listener.note(

@@ -63,13 +63,22 @@ def error_of(
             "the log says from which rc file a flag came.",
             evidence=evidence,
         )
-    # The attempts halved the actions down to one before they gave up.
     if known and known.entry.retry == "fewer":
-        return HostError(
+        # The attempts halved the actions down to one before they gave up.
+        error = HostError(
             f"The memory ran out, with one action at a time: {fault.what}",
             remedy="Close other programs, raise the container's limit, or add swap.",
             evidence=evidence,
         )
+        if status == bazel_client.SERVER_DIED and outcome.actions == 0:
+            said = job.places.bazel / "server/jvm.out"
+            error = HostError(
+                f"Bazel's server ended before its first action: {fault.what}",
+                remedy=f"Read {said}, where the server writes its last words. It crashed, was "
+                "killed, or had too little memory to load the packages.",
+                evidence=evidence,
+            )
+        return error
     # A compiler on a full disk often reports something else, such as a truncated object.
     if (known and failed.disk_is_full) or disk.is_full(job.places.own):
         return disk.full(fault.what, evidence)

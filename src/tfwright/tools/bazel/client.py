@@ -125,6 +125,7 @@ class BazelRun:
     errors: tuple[str, ...]
     """What it said from its first error on; if it named none, its last lines."""
     actions: int
+    """How many actions it ran; of a run that failed, how many its bar counted."""
     start: int = 0
     """Where in the log its output begins, in bytes."""
     peak: int = 0
@@ -222,7 +223,7 @@ class Client:
             status=status,
             # A Bazel that dies at its start prints no line with ERROR.
             errors=tuple(record.errors) or runner.last_lines(log),
-            actions=display.actions,
+            actions=display.actions or display.progress.done,
             start=start,
             peak=seen.action,
             pressure=seen.pressure,

@@ -68,7 +68,7 @@ class KeptImage:
         return sorted(named)
 
 
-class _Part(BaseModel):
+class _ContentDescriptor(BaseModel):
     """What a document names: a manifest, a configuration or a layer."""
 
     # It becomes a path.
@@ -80,9 +80,9 @@ class _Document(BaseModel):
     """A manifest, or a list of manifests."""
 
     media_type: str = Field("", alias="mediaType")
-    manifests: tuple[_Part, ...] | None = None
-    config: _Part | None = None
-    layers: tuple[_Part, ...] = ()
+    manifests: tuple[_ContentDescriptor, ...] | None = None
+    config: _ContentDescriptor | None = None
+    layers: tuple[_ContentDescriptor, ...] = ()
 
 
 def place(vault: Path, digest: str) -> Path:

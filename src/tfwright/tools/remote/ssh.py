@@ -199,6 +199,9 @@ def _rsync(
     own = [line for line in evidence.lines if not line.startswith("rsync")]
     if own:
         raise ToolError(own[0], remedy=reached(host), evidence=evidence)
+    # Its first line is the reason; the status that it ends with only gives its kind.
+    if evidence.lines:
+        raise ToolError(evidence.lines[0], remedy=remedy, evidence=evidence)
     raise fault
 
 
