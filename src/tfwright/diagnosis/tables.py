@@ -111,11 +111,10 @@ def nearest_version(choice: str) -> str:
 
 def cuda_for(capability: str) -> str:
     """Return which versions of CUDA compile for a GPU; empty if none is known."""
-    known = compatibility.cudas()
-    fitting = [cuda.version for cuda in known if cuda.compiles_for(capability)]
+    fitting = compatibility.cudas_for(capability)
     if not fitting:
         return ""
-    if fitting[-1] == known[-1].version:
+    if fitting[-1] == compatibility.cudas()[-1].version:
         return f"CUDA {fitting[0]} or later"
     return f"CUDA {fitting[-1]} or earlier"
 

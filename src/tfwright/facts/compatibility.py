@@ -250,6 +250,11 @@ def cudas() -> list[Cuda]:
     return [Cuda(**facts.frozen(row)) for row in facts.read(TABLE)["cuda"]]
 
 
+def cudas_for(gpu: str) -> list[str]:
+    """Return the versions of CUDA that compile for a compute capability, the oldest first."""
+    return [row.version for row in cudas() if row.compiles_for(gpu)]
+
+
 def cuda(version: str) -> Cuda | None:
     """Return what a CUDA goes with, by as much of its version as is given; None if none is."""
     if not version:

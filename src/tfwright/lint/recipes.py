@@ -72,7 +72,7 @@ class Subject:
         url = self.recipe.source.url
         mirror = self.host_file.mirror_of(url) or url
         # Lint asks no server: a bundled tree has no history, and neither has a remote one here.
-        local = None if url.startswith("bundled:") else Origin.of(mirror).local
+        local = None if self.recipe.source.bundled else Origin.of(mirror).local
         return local if local and local.is_dir() else None
 
     @cached_property

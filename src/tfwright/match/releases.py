@@ -108,10 +108,10 @@ def _cuda_refusal(
 
 def _compiled_by(gpu: str) -> str:
     """Say which CUDAs compile for a compute capability; empty if none is known."""
-    rows = [row.version for row in compatibility.cudas() if row.compiles_for(gpu)]
-    if not rows:
+    fitting = compatibility.cudas_for(gpu)
+    if not fitting:
         return ""
-    return f", for which CUDA {range_text(rows[0], rows[-1])} compiles"
+    return f", for which CUDA {range_text(fitting[0], fitting[-1])} compiles"
 
 
 def _no_toolkit(cuda: str) -> str:

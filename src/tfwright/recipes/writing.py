@@ -197,12 +197,9 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
         elif wish.gpu and not row.compiles_for(wish.gpu):
             said = [f"CUDA {row.version} does not compile for compute capability {wish.gpu}"]
         elif wish.system == "Darwin" and compatibility.mac(row.version) is None:
-            older = (
-                "" if is_older("10.2", least) else ", or name an older one; the last one was 10.2"
-            )
-            said = [
-                f"NVIDIA made no CUDA {row.version} for macOS: leave out --gpu and --cuda{older}"
-            ]
+            said = [f"NVIDIA made no CUDA {row.version} for macOS: leave out --gpu and --cuda"]
+            if not is_older("10.2", least):
+                said[0] += ", or name an older one; the last one was 10.2"
     if said:
         names = {"os": wish.system or "Linux", "gpu": wish.gpu, "python": wish.python}
         names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}

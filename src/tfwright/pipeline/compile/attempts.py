@@ -18,7 +18,6 @@ from tfwright.pipeline.job import Job
 from tfwright.progress import Listener, Progress
 from tfwright.rules import repositories as rules
 from tfwright.tools import files, json_text
-from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.bazel.output import download_faults
 from tfwright.tools.process import capacity
@@ -149,13 +148,10 @@ def build(bazel: Invocation) -> BazelRun:
             files.remove(job.places.missing_downloads)
             return outcome
         # From where this run began: the log of all attempts holds earlier errors as well.
-        died = outcome.status == bazel_client.SERVER_DIED
-        failed = reader.record(log, outcome.start, killed=outcome.killed > 0, died=died)
+        failed = reader.record(log, outcome.start, killed=outcome.killed > 0, died=outcome.died)
         known = failed.match
-        # A server that died before its first action did not run too many at once. Halving ends at
-        # 1, so it needs no limit of its own.
-        early = died and outcome.actions == 0
-        if known and known.entry.retry == "fewer" and jobs > 1 and not early:
+        # Halving ends at 1, so it needs no limit of its own.
+        if known and known.entry.retry == "fewer" and jobs > 1 and not outcome.died_early:
             jobs //= 2
             learn_jobs(job, jobs)
             job.listener.note(

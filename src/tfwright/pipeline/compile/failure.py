@@ -70,7 +70,7 @@ def error_of(
             remedy="Close other programs, raise the container's limit, or add swap.",
             evidence=evidence,
         )
-        if status == bazel_client.SERVER_DIED and outcome.actions == 0:
+        if outcome.died_early:
             said = job.places.bazel / "server/jvm.out"
             error = HostError(
                 f"Bazel's server ended before its first action: {fault.what}",

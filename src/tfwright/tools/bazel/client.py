@@ -135,6 +135,16 @@ class BazelRun:
     killed: int = 0
     """Programs of our control group that the kernel killed meanwhile for want of memory."""
 
+    @property
+    def died(self) -> bool:
+        """Whether Bazel's server ended under it."""
+        return self.status == SERVER_DIED
+
+    @property
+    def died_early(self) -> bool:
+        """Whether the server ended before the first action, so that not too many ran at once."""
+        return self.died and self.actions == 0
+
 
 @dataclass(frozen=True)
 class Client:
