@@ -137,9 +137,8 @@ class Judge:
         # A wheel for one C library is not installed where the other is; pip looks which is there.
         other = {"": "", "none": "manylinux"}.get(wanted.glibc, "musllinux")
         if other and all(platform.startswith(other) for platform in platforms):
-            library, image = {"manylinux": ("glibc", "Debian"), "musllinux": ("musl", "Alpine")}[
-                other
-            ]
+            libraries = {"manylinux": ("glibc", "Debian"), "musllinux": ("musl", "Alpine")}
+            library, image = libraries[other]
             remedy = f"Use a system with {library}, such as an image of {image}."
             said = f"for systems with {library}, which this is not"
             yield Judgement("glibc", said, remedy=remedy)
