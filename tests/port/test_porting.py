@@ -220,7 +220,9 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
     assert states["patch", "r1.8/0002-outlived.patch"] == "look"
     for number, name in ((3, "misfit"), (4, "misfit-too")):
         said = says["patch", f"r1.12/000{number}-{name}.patch", "change"]
-        assert said.endswith(f"invoke patch --recipe {made.path} --refresh r1.12/000{number}-{name}.patch")
+        assert said.endswith(
+            f"invoke patch --recipe {made.path} --refresh r1.12/000{number}-{name}.patch"
+        )
     assert says["substitute", "renamed", "fits"].startswith("now other_name")
     assert states["tool", "Bazel"] == "look"
     assert states["tool", "--config=nokafka"] == "look"
