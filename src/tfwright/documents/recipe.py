@@ -652,8 +652,8 @@ class VerifiedTable(Table):
 
 
 BESIDE_THE_BUILD = frozenset({"axes", "verified"})
-"""Tables that decide nothing of what the recipe builds: the former makes further recipes, the latter
-tells of a build that ended."""
+"""Tables that decide nothing of what the recipe builds: the former makes further recipes, the
+latter tells of a build that ended."""
 
 
 class Recipe(Table):

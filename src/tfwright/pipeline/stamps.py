@@ -56,7 +56,8 @@ def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
         # Of the whole recipe one digest per key, so that a plan can name the key that changed; in
         # the order of the recipe.
         own = kind.__name__.removesuffix("Table").lower()
-        keys = tuple(key for key in vars(recipe) if key not in BESIDE_THE_BUILD) if kind is Recipe else (own,)
+        whole = [key for key in vars(recipe) if key not in BESIDE_THE_BUILD]
+        keys = whole if kind is Recipe else [own]
         content = recipe.model_dump(mode="json", include=set(keys))
         for key in keys:
             title = f"[{key}]" if isinstance(getattr(recipe, key), Table) else key
