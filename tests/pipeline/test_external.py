@@ -32,7 +32,7 @@ def programs(tmp_path: Path) -> Programs:
     with zipfile.ZipFile(jar, "w") as inner:
         inner.writestr("tools.WORKSPACE", text)
     bazel = Artefact.of(binary(tmp_path, jar.getvalue()))
-    return Programs(bazel=bazel, bazel_origin="PATH", python=tmp_path)
+    return Programs(bazel=bazel, python=tmp_path)
 
 
 def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(

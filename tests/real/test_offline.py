@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.results import configured_of, facts_of, inputs_of, tree_of
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import CompileTable, ConfigureTable, NcclTable
@@ -22,8 +23,7 @@ from tfwright.errors import SupplyError, ToolError
 from tfwright.pipeline.compile import invocation
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.results import Built, Copied
 from tfwright.pipeline.stages import compile as compiling
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.git import clones
@@ -180,29 +180,11 @@ def fill(job: RecipeJob) -> None:
 
 
 def build(job: RecipeJob, binary: Path, *copied: Copied) -> Built:
-    facts = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=Path(sys.executable),
-        python="3.11",
-        compiler="cc",
-    )
-    commit = job.recipe.source.commit
-    programs = Programs(
-        bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable)
-    )
-    inputs = Inputs(mirror=job.places.git, commit=commit, epoch=0, programs=programs, clones=copied)
-    tree = Tree(
-        path=job.places.tree,
-        commit=commit,
-        epoch=0,
-        release=job.recipe.source.release,
-        content="1" * 40,
-    )
-    configured = Configured(
-        bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"), asked=(), never_asked=()
-    )
+    facts = facts_of(compiler="cc")
+    pinned = {"commit": job.recipe.source.commit, "epoch": 0}
+    inputs = inputs_of(job.places.git, binary, **pinned, clones=copied)
+    tree = tree_of(job, **pinned, content="1" * 40)
+    configured = configured_of(job.places.tree / "tools/bazel.rc")
     table = CompileTable(
         target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone")
     )

@@ -11,6 +11,7 @@ import pytest
 from tests.failing import fails
 from tests.real.configured.site import bazel_for, python_for
 from tests.real.configured.versions import check_out
+from tests.results import facts_of, inputs_of, tree_of
 
 from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
@@ -18,7 +19,6 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import TfwrightError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
 
@@ -80,21 +80,10 @@ def configured(recipe: Recipe, host: HostFile, bazel: Artefact, folder: Path) ->
     job.places.home.mkdir(parents=True)
     python = python_for(recipe.host.python, numpy=False)
     assert host.cuda
-    facts = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="",
-        interpreter=python,
-        python=recipe.host.python,
-        compiler="",
-        cuda=host.cuda,
-        cudnn=host.cudnn,
-    )
-    commit = recipe.source.commit
-    checkout = check_out(commit, folder / "tree")
-    programs = Programs(bazel=bazel, bazel_origin="here", python=python)
-    inputs = Inputs(mirror=checkout, commit=commit, epoch=1, programs=programs)
-    release = recipe.source.release
-    tree = Tree(path=checkout, commit=commit, epoch=1, release=release, content="")
+    facts = facts_of(python, glibc="", python=recipe.host.python, cuda=host.cuda, cudnn=host.cudnn)
+    pinned = {"commit": recipe.source.commit, "epoch": 1}
+    checkout = check_out(recipe.source.commit, folder / "tree")
+    inputs = inputs_of(checkout, bazel, python, **pinned)
+    tree = tree_of(job, path=checkout, release=recipe.source.release, **pinned)
     result = configure.run(job, recipe, facts, inputs, tree)
     return result.bazelrc.path.read_text("utf-8")

@@ -1,7 +1,6 @@
 """Remedies that are followed: what the message says is done to the letter, and the fault is gone."""
 
 import re
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import failing
+from tests.results import facts_of
 from tests.upstream import commit
 
 from tfwright.documents import recipe as recipes
@@ -97,14 +97,6 @@ load("@dep//:defs.bzl", "more")
 http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha256}")
 more()
 """
-FACTS = HostFacts(
-    system="Linux",
-    machine="x86_64",
-    glibc="2.36",
-    interpreter=Path(sys.executable),
-    python="3.11",
-    compiler="",
-)
 
 
 @pytest.fixture
@@ -125,7 +117,7 @@ def dep(tmp_path: Path) -> Path:
 
 
 def fetched(job: RecipeJob) -> Inputs:
-    made = Stage(fetch).run(job, {HostFacts: FACTS})
+    made = Stage(fetch).run(job, {HostFacts: facts_of()})
     assert isinstance(made, Inputs)
     return made
 

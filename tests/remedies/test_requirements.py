@@ -351,4 +351,4 @@ def test_an_image_that_is_not_here_is_pulled_by_the_command_that_is_shown(
     assert command == ["invoke", "image", "--recipe", "small", "--pull"]
     # Where that command puts it.
     image.place(tmp_path / "vault", digest).mkdir(parents=True)
-    assert images.findings(trial.recipe, trial.host_file) == []
+    assert list(images.findings(trial.recipe, trial.host_file)) == []

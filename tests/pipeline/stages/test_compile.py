@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder, make_program
+from tests.results import configured_of, facts_of, inputs_of, tree_of
 from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import CacheTable, HostFile
@@ -26,8 +27,8 @@ from tfwright.pipeline.compile import attempts
 from tfwright.pipeline.compile.attempts import Experience
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact, Stage, Writes
+from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Tree
+from tfwright.pipeline.stage import Stage, Writes
 from tfwright.pipeline.stages import compile as stage
 from tfwright.progress import Progress, Silence
 from tfwright.tools import files
@@ -108,35 +109,10 @@ def run(
 ) -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
-    facts = HostFacts.model_validate(
-        {
-            "system": "Linux",
-            "machine": "x86_64",
-            "glibc": "2.36",
-            "interpreter": sys.executable,
-            "python": "3.11",
-            "compiler": "cc",
-            **host,
-        }
-    )
-    inputs = Inputs(
-        mirror=tree,
-        commit="0" * 40,
-        epoch=1_500_000_000,
-        programs=Programs(
-            bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable)
-        ),
-    )
-    source = Tree(
-        path=tree,
-        commit="0" * 40,
-        epoch=1_500_000_000,
-        release=job.recipe.source.release,
-        content="",
-    )
-    configured = Configured(
-        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
-    )
+    facts = facts_of(**{"compiler": "cc", **host})
+    inputs = inputs_of(tree, binary, epoch=1_500_000_000)
+    source = tree_of(job, epoch=1_500_000_000)
+    configured = configured_of(tree / ".tf_configure.bazelrc")
     return stage.run(
         job,
         table,

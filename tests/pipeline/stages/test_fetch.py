@@ -1,7 +1,6 @@
 """The fetch stage: everything from outside comes in, and afterwards nothing more is asked for."""
 
 import os
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
+from tests.results import facts_of
 from tests.upstream import bundled_commit
 
 from tfwright.documents.host_file import HostFile
@@ -21,14 +21,7 @@ from tfwright.pipeline.stages import fetch
 from tfwright.tools import files
 from tfwright.tools.git import demo, mirror
 
-FACTS = HostFacts(
-    system="Linux",
-    machine="x86_64",
-    glibc="2.36",
-    interpreter=Path(sys.executable),
-    python="3.11",
-    compiler="",
-)
+FACTS = facts_of()
 
 
 @pytest.fixture

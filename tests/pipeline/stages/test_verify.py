@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 from tests.failing import fails
+from tests.results import facts_of, tree_of
 
 from tfwright.documents.recipe import SMOKE, VerifyTable
-from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, WheelError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
+from tfwright.pipeline.results import SealedWheel, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
 from tfwright.progress import Listener
@@ -47,18 +47,9 @@ def run(
 ) -> Verdict:
     job.places.home.mkdir(parents=True, exist_ok=True)
     version = platform.python_version()
-    host = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=python,
-        python=version,
-        compiler="",
-    )
-    tree = Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release(1, 8), content="")
-    return verify.run(
-        job, table, job.recipe.host, host, tree, SealedWheel(wheel=Artefact.of(wheel))
-    )
+    host = facts_of(python, python=version)
+    sealed = SealedWheel(wheel=Artefact.of(wheel))
+    return verify.run(job, table, job.recipe.host, host, tree_of(job), sealed)
 
 
 @pytest.mark.medium

@@ -5,8 +5,6 @@ writes is compared with what the template gives for the same answers; if they ag
 file takes its place.
 """
 
-import hashlib
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,7 +86,7 @@ def _key(job: Job, recipe: Recipe, host: HostFacts, fetched: Inputs, tree: Tree)
     """Return a digest of everything that ./configure may read."""
     texts = WorkTree(tree.path).plain_files(tree.content, lambda path: not path.endswith(_COMPILED))
     known = [recipe.model_dump(mode="json"), host.essence(), fetched.essence(), texts, inputs(job)]
-    return hashlib.sha256(json.dumps([REVISION, *known], sort_keys=True).encode()).hexdigest()
+    return json_text.digest([REVISION, *known])
 
 
 def _keep(job: Job, key: str, made: Configured, tree: Path) -> None:
