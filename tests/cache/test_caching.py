@@ -73,7 +73,7 @@ def reading(build: Build) -> None:
 
 def with_cache(job: RecipeJob, **table: object) -> RecipeJob:
     cache = CacheTable.model_validate(table)
-    return replace(job, host_file=job.host_file.model_copy(update={"cache": cache}))
+    return replace(job, host_file=job.host_file.changed(cache=cache))
 
 
 def built(use: CacheUse | None) -> Built:

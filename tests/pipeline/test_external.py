@@ -42,7 +42,7 @@ def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(
     text = ARCHIVE.format(name="zlib", sha256="1" * 64)
     pinned = commit(upstream, {"WORKSPACE": text})
     recipe = job.recipe
-    source = recipe.source.model_copy(update={"commit": pinned})
+    source = recipe.source.changed(commit=pinned)
     pins = RecipePins(source, recipe.bazel, recipe.fetch)
     repository = upstream / ".git"
 
@@ -89,7 +89,7 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
         for name, sha256 in (("here", digest), ("gone", "2" * 64))
     }
     recipe = job.recipe
-    source = recipe.source.model_copy(update={"commit": pinned})
+    source = recipe.source.changed(commit=pinned)
     pins = RecipePins(source, recipe.bazel, FetchTable(substitutes=tables))
     repository = upstream / ".git"
     assert [*ExternalRules(job, pins, repository).in_force(None).pins.fetch.substitutes] == ["gone"]

@@ -14,7 +14,7 @@ from tfwright.wheel.inspect.leaks import LeakSearch
 def of_build(
     job: RecipeJob, interpreter: str = "/usr/bin/python3", **host: object
 ) -> dict[str, str]:
-    wanted: HostTable = job.recipe.host.model_copy(update=host)
+    wanted: HostTable = job.recipe.host.changed(**host)
     found = leak_directories.of_build(job, wanted, facts_of(interpreter))
     return {directory.path: directory.what for directory in found}
 

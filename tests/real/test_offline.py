@@ -134,9 +134,7 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 @pytest.fixture
 def project(job: RecipeJob, tmp_path: Path, upstream: Path) -> RecipeJob:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
-    release = job.recipe.model_copy(
-        update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})}
-    )
+    release = job.recipe.changed(source=job.recipe.source.changed(release=Release(1, 0)))
     made = replace(
         job,
         recipe=release,

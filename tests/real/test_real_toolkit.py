@@ -65,17 +65,15 @@ def with_toolkit() -> HostFile:
 def pinning(bazel: str, **answers: bool) -> Recipe:
     """Return the recipe with another Bazel and more answers."""
     table = RECIPE.configure
-    return RECIPE.model_copy(
-        update={
-            "bazel": RECIPE.bazel.model_copy(update={"version": bazel}),
-            "configure": table.model_copy(update={"answers": {**table.answers, **answers}}),
-        }
+    return RECIPE.changed(
+        bazel=RECIPE.bazel.changed(version=bazel),
+        configure=table.changed(answers={**table.answers, **answers}),
     )
 
 
 def configured(recipe: Recipe, host: HostFile, bazel: Artefact, folder: Path) -> str:
     """Run the recipe's configure; return what it writes for Bazel."""
-    found = host.model_copy(update={"build_out": folder / "out"})
+    found = host.changed(build_out=folder / "out")
     job = RecipeJob(recipe=recipe, host_file=found)
     job.places.home.mkdir(parents=True)
     python = python_for(recipe.host.python, numpy=False)

@@ -104,11 +104,11 @@ def job(recipe: Recipe, tmp_path: Path) -> RecipeJob:
     """Return a job whose WORKSPACE loads a file of an archive that no server has."""
     sha256 = files.sha256(dep(tmp_path))
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)})
-    table = recipe.source.model_copy(update={"commit": pinned})
-    foreign = recipe.host.model_copy(update={"system": "Darwin"})
+    table = recipe.source.changed(commit=pinned)
+    foreign = recipe.host.changed(system="Darwin")
     mirrors = {recipe.source.url: str(tmp_path / "upstream")}
     host_file = HostFile(build_out=tmp_path / "build_out", mirrors=mirrors)
-    changed = recipe.model_copy(update={"source": table, "host": foreign})
+    changed = recipe.changed(source=table, host=foreign)
     return RecipeJob(recipe=changed, host_file=host_file)
 
 
@@ -128,13 +128,13 @@ def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
 ) -> None:
     drop = make_folder(tmp_path / "drop")
     if already:
-        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+        job = replace(job, host_file=job.host_file.changed(drop=drop))
     fault = failing(lambda: fetched(job), SupplyError)
     named = re.search(r"into (/\S+?);", fault.remedy)
     if named:
         assert named[1] == str(drop)
     else:
         find_text(r'drop = "/path/to/folder"', fault.remedy)
-        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+        job = replace(job, host_file=job.host_file.changed(drop=drop))
     dep(tmp_path).rename(drop / "any name")
     assert [archive.size for archive in fetched(job).archives] == [22]

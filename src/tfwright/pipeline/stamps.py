@@ -109,7 +109,7 @@ def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> Non
     Otherwise, every later build would hash them again.
     """
     if stamp.seen != seen:
-        renewed = stamp.model_copy(update={"seen": dict(seen)})
+        renewed = stamp.changed(seen=dict(seen))
         files.write(path(job, stage.name), renewed.model_dump_json(indent=1))
 
 

@@ -518,7 +518,7 @@ def test_a_file_that_appears_in_the_configured_tree_is_damage(bench: Bench) -> N
     recipe = bench.job(ANSWERS).recipe
     # The directories of a build are named by its recipe.
     job = RecipeJob(
-        recipe=recipe.model_copy(update={"name": bench.folder.name}),
+        recipe=recipe.changed(name=bench.folder.name),
         host_file=HostFile(build_out=bench.folder.parent),
     )
     assert job.places.tree == bench.tree

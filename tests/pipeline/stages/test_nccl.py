@@ -135,9 +135,7 @@ def test_the_library_is_the_same_wherever_the_tree_lies(built: RecipeJob, tmp_pa
     first = run(built, NcclTable(rebuild=True, flags=(CUDA,))).library
     moved = tmp_path / "elsewhere"
     shutil.copytree(built.places.build_out, moved, symlinks=True)
-    other = dataclasses.replace(
-        built, host_file=built.host_file.model_copy(update={"build_out": moved})
-    )
+    other = dataclasses.replace(built, host_file=built.host_file.changed(build_out=moved))
     second = run(other, NcclTable(rebuild=True, flags=(CUDA,))).library
     assert first
     assert second

@@ -178,7 +178,7 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
     (job.places.tree / "tests/small_test.py").write_text(
         "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8"
     )
-    table = ALONE.model_copy(update={"tests": ("tests/small_test.py",)})
+    table = ALONE.changed(tests=("tests/small_test.py",))
     last = run(job, table, make_wheel({"small.py": "NUMBER = 1\n"}), quick_python).checks[-1]
     assert (last.name, last.passed, last.detail) == ("test tests/small_test.py", True, "OK")
     with fails(WheelError, "test tests/small_test.py"):
@@ -189,7 +189,7 @@ def test_a_test_that_the_tree_has_not_is_named(
     job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
     with fails(RecipeError, "absent_test.py"):
-        run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
+        run(job, ALONE.changed(tests=("absent_test.py",)), make_wheel())
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
@@ -202,7 +202,7 @@ def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
 
 def test_a_wheel_above_its_size_is_refused(job: RecipeJob, make_wheel: Callable[..., Path]) -> None:
     with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
-        run(job, ALONE.model_copy(update={"size": 10}), make_wheel())
+        run(job, ALONE.changed(size=10), make_wheel())
 
 
 def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
@@ -213,9 +213,9 @@ def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
         name=f"small-1.0-py3-none-{next(platform_tags())}.whl",
     )
     with fails(WheelError, "cannot be read"):
-        run(job, ALONE.model_copy(update={"glibc": "2.17"}), wheel)
+        run(job, ALONE.changed(glibc="2.17"), wheel)
     with fails(WheelError, "GPU", "sm_70"):
-        run(job, ALONE.model_copy(update={"architectures": ("sm_70",)}), make_wheel())
+        run(job, ALONE.changed(architectures=("sm_70",)), make_wheel())
     assert not (job.places.dist / "verify").exists()
 
 
@@ -240,7 +240,7 @@ def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
     job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
     with fails(RecipeError, "matmull"):
-        run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
+        run(job, ALONE.changed(smoke=("matmull",)), make_wheel())
 
 
 def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: RecipeJob) -> None:

@@ -166,8 +166,8 @@ def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted:
 
     if job.pinned_bazel:
         # The lock is about the pinned one, and knows nothing of what another one declares.
-        pinned = locked.bazel.model_copy(update={"binaries": {}})
-        found = found.model_copy(update={"bazel": pinned})
+        pinned = locked.bazel.changed(binaries={})
+        found = found.changed(bazel=pinned)
     # Only `invoke lock` resolves packages, so this run has none to compare; whether the recipe's
     # own pins are locked is asked below.
     requirements = found.changed(requirements=locked.requirements)
