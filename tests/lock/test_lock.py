@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import change_text, make_folder
+from tests.making import change_text, make_file, make_folder
 from tests.upstream import commit
 
 from tfwright.documents.host_file import HostFile
@@ -276,8 +276,7 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
         "WORKSPACE": load + "".join(rules),
         "BUILD": 'filegroup(name = "wheel", srcs = ["@one//one:BUILD"])\n',
     }
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree/configure").write_text("#!/bin/sh\n: > .bazelrc\n", "utf-8")
+    make_file(tmp_path / "tree/configure", "#!/bin/sh\n: > .bazelrc\n")
     (tmp_path / "tree/configure").chmod(0o755)
     pinned = commit(tmp_path / "tree", tree)
     recipe = tmp_path / "small.toml"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 from tests.tools.bazel.test_workspaces import binary
 from tests.upstream import commit
 
@@ -74,8 +75,7 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
         for name, sha256 in (("here", digest), ("gone", "2" * 64))
     )
     pinned = commit(upstream, {"WORKSPACE": here + gone})
-    (tmp_path / "drop").mkdir()
-    (tmp_path / "drop/file").write_bytes(b"here")
+    make_file(tmp_path / "drop/file", b"here")
     settings = job.host_file.changed(drop=tmp_path / "drop")
     job = replace(job, host_file=settings, offline=True)
     tables = {

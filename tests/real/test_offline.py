@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import make_file, make_folder
 from tests.results import configured_of, facts_of, inputs_of, tree_of
 
 from tfwright.documents.host_file import HostFile
@@ -98,8 +98,7 @@ def _zip(name: str) -> bytes:
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Return a repository with one commit behind the one that is cloned, and one after it."""
-    path = tmp_path / "upstream"
-    path.mkdir()
+    path = make_folder(tmp_path / "upstream")
     for name, text in {"WORKSPACE": "", "BUILD": 'exports_files(["word.txt"])'}.items():
         (path / name).write_text(text, "utf-8")
     git(path, "init", "--quiet", "--initial-branch=main")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.making import make_tar
+from tests.making import make_file, make_tar
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -201,8 +201,7 @@ def served(tmp_path: Path, serve: Callable[[Path], str]) -> str:
 
 def client(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a registry's client first on PATH that gives what a command makes."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+    make_file(folder / name, f"#!/bin/sh\n{text}\n")
     (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 

@@ -299,8 +299,7 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
     ready: bool,
 ) -> None:
     def own(_: RecipeJob, folder: Path) -> list[Path]:
-        folder.mkdir()
-        (folder / "small-1.0-py3-none-any.whl").write_bytes(b"a wheel")
+        make_file(folder / "small-1.0-py3-none-any.whl", b"a wheel")
         return list(folder.iterdir())
 
     checkout, requirements = tmp_path / "checkout", ROOT / "requirements.txt"

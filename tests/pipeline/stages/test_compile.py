@@ -987,8 +987,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
     )
     group = base / f"tfwright-{tmp_path.name}"
     try:
-        group.mkdir()
-        (group / limit).write_text(str(LIMIT), "ascii")
+        make_file(group / limit, str(LIMIT))
     except OSError as fault:
         pytest.skip(f"no control group can be made here: {fault}")
     yield group
