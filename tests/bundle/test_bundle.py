@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Read, make_file, make_folder
 from tests.remedies.following import CommandLine
 from tests.upstream import commit, run_git
 
@@ -598,11 +598,11 @@ def test_a_recipe_of_another_system_is_bundled_there(
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_the_checksum_of_a_manifest_is_printed_to_be_compared_elsewhere(
-    shell: CommandLine, document: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, document: Path, tmp_path: Path, out: Read
 ) -> None:
     file = tmp_path / "small.tar"
     shell.succeeds(f"invoke bundle --recipe {document} --output {file}")
     said = f"manifest sha256 {bundle.read(file).sha256}"
-    assert said in capsys.readouterr().out
+    assert said in out()
     shell.succeeds(f"invoke bundle --unpack {file} --into {tmp_path}/there")
-    assert said in capsys.readouterr().out
+    assert said in out()

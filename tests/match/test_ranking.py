@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
+from tests.making import Read
 
 from tfwright.build import verified
 from tfwright.documents import recipe as recipes
@@ -200,14 +201,14 @@ def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
 
 
 def test_the_answer_is_readable_and_says_when_nothing_fits(
-    bundled: list[Recipe], ubuntu: Host, capsys: pytest.CaptureFixture[str]
+    bundled: list[Recipe], ubuntu: Host, out: Read
 ) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
     ranked = ranking.rank(bundled, wanted, ubuntu, verified.said)
     page.show_matches(
         page.MatchAnswer(wanted, official.matches(wanted), ranked, releases.needs(wanted), ())
     )
-    said = capsys.readouterr().out
+    said = out()
     assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\n")
     assert "\n\nNo recipe fits\n\nThe nearest others" in said
     # Each source stands once, below what was taken from it.

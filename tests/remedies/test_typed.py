@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text, make_file
+from tests.making import Read, change_text, find_text, make_file
 from tests.remedies.following import QUOTED, CommandLine, commands, failing
 
 from tfwright import tasks
@@ -96,13 +96,11 @@ def test_a_host_file_is_corrected(shell: CommandLine, damage: bytes) -> None:
 
 
 @pytest.mark.parametrize("former", sorted(tasks.REPLACED))
-def test_what_replaced_a_command_is_one(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str], former: str
-) -> None:
+def test_what_replaced_a_command_is_one(shell: CommandLine, out: Read, former: str) -> None:
     (command,) = commands(shell.remedy(f"invoke {former}"))
     name, *options = shlex.split(command)[1:]
     shell.succeeds(f"invoke {name} --help")
-    helped = capsys.readouterr().out
+    helped = out()
     for option in options:
         assert not option.startswith("-") or option in helped
 

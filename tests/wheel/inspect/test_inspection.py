@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Read
 
 from tfwright.errors import WheelError
 from tfwright.terminal.answer import plain
@@ -304,7 +305,7 @@ def test_a_description_that_would_fill_the_memory_is_a_fault(
     assert "METADATA has 47 bytes" in faults(make_wheel())
 
 
-def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_is_shown_as_a_table_and_as_json(out: Read) -> None:
     one = library(architectures=("sm_70", "compute_70"))
     mac = MachO(machine="arm64", install_name="", needed=(), search=(), minimum="12.0")
     two = Library("b.dylib", 5, macho=(mac,))
@@ -312,7 +313,7 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
     page.show_report(report)
-    shown = capsys.readouterr().out
+    shown = out()
     assert "sm_70 compute_70" in shown
     assert "macOS 12.0" in shown
     assert "note: It is small." in shown
@@ -320,9 +321,7 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
     assert elf["elf"]["requires"]["GLIBC"]["version"] == "2.12"
 
 
-def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(out: Read) -> None:
     need = WheelNeed("2.17", "x.data/purelib/tensorflow/a.so", "memcpy")
     unknown = Cpu("sse3", (), (), 9, 9, (Use("avx", "f", "9 of 9"),))
     asking = Elf(machine="x86_64", soname="", needed=(), search=(), requires={}, cpu=unknown)
@@ -348,7 +347,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
     )
     page.show_report(report)
     # The terminal may be narrow, and break lines.
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(out().split())
     for line in (
         "the key with the id 0123",
         "libcudnn.so.7: inside the wheel",
