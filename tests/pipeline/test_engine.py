@@ -357,19 +357,8 @@ def test_a_stage_that_keeps_its_network_offline_says_so(
 
 def test_what_is_being_built_cannot_be_cleaned(nest: RecipeJob) -> None:
     engine.build(nest)
-    program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock\n"
-    program += (
-        "with file_lock.held(Path(sys.argv[1]), 'x'): print('held', flush=True); sys.stdin.read()"
-    )
-    holder = [sys.executable, "-c", program, str(nest.places.lock)]
-    with subprocess.Popen(
-        holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        with fails(HostError, other.pid):
-            engine.clean(nest)
-        other.kill()
+    with file_lock.held(nest.places.lock, "a build"), fails(HostError, os.getpid()):
+        engine.clean(nest)
     assert reasons(nest) == ["", ""]
     engine.clean(nest)
     assert reasons(nest)[0] == "not done yet"
