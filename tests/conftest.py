@@ -88,9 +88,10 @@ def recipe() -> Recipe:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path) -> RecipeJob:
-    """Return a job that works in a directory of its own."""
-    return RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
+def job(recipe: Recipe, tmp_path: Path, listener: Listener) -> RecipeJob:
+    """Return a job that works in a directory of its own, and whose notes are kept."""
+    host_file = HostFile(build_out=tmp_path / "build_out")
+    return RecipeJob(recipe=recipe, host_file=host_file, listener=listener)
 
 
 class _Notebook(Silence):

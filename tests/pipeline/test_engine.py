@@ -19,7 +19,6 @@ from tfwright.errors import HostError, RecipeError, ToolError, invoke
 from tfwright.pipeline import engine, stamps
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Artefact, Result, Stage
-from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, isolation, pipes
 from tfwright.tools.process.command import Command
@@ -348,10 +347,10 @@ def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
 
 
 def test_a_stage_that_keeps_its_network_offline_says_so(
-    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, listener: Listener, notes: list[str]
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, notes: list[str]
 ) -> None:
     monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
-    engine.build(replace(nest, offline=True, listener=listener))
+    engine.build(replace(nest, offline=True))
     assert notes == ["Programs of this stage have a network: this system has none"] * 2
 
 

@@ -14,7 +14,7 @@ from packaging.tags import platform_tags
 from tests.making import find_text, make_file, make_folder, make_program
 from tests.nightly.wheels import write_wheel
 from tests.pipeline.stages import test_check, test_nccl
-from tests.pipeline.stages.test_package import job_of, packaged, script
+from tests.pipeline.stages.test_package import for_target, packaged, script
 from tests.pipeline.stages.test_verify import ALONE
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.remedies.test_inputs import sources_left, zipped
@@ -200,8 +200,8 @@ def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
 # package
 
 
-def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+def test_arguments_of_a_program_are_corrected(job: RecipeJob, tmp_path: Path) -> None:
+    job = for_target(job, "//:build_pip_pkg")
     (job.places.tree / "bazel-bin").mkdir(parents=True)
     make_program(job.places.tree / "pack.sh", '#!/bin/sh\ntouch "$1/a.whl"\n')
     job.places.home.mkdir()
@@ -211,8 +211,8 @@ def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
     assert packaged(job, PackageTable(program="pack.sh", arguments=(place[1],)))
 
 
-def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+def test_a_program_that_is_not_there_is_corrected(job: RecipeJob) -> None:
+    job = for_target(job, "//:build_pip_pkg")
     job.places.tree.mkdir(parents=True)
     program = make_program(job.places.tree / "pack.sh", '#!/bin/sh\ntouch "$1/a.whl"\n')
     job.places.home.mkdir()
@@ -223,17 +223,16 @@ def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
 
 
 def test_flags_are_corrected_where_the_wheel_target_makes_no_wheel(
-    tmp_path: Path, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
-    job = job_of(tmp_path, "2.20", WHEEL_TARGET)
+    job = for_target(job, WHEEL_TARGET)
     job.places.build_out.mkdir()
     fault = failing(lambda: packaged(job, PackageTable()), ToolError, "patches")
     assert fault.evidence.log is None
     assert packaged(job, PackageTable(), (make_wheel(),))
 
 
-def test_the_log_of_a_failed_packaging_says_why(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.12")
+def test_the_log_of_a_failed_packaging_says_why(job: RecipeJob) -> None:
     script(job, "one.whl")
     program = next(job.places.tree.rglob("build_pip_package"))
     need = "[ -e needed ] || { echo 'create needed first' >&2; exit 1; }\n"
