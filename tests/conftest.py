@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from tests.making import Read, make_file, make_program
+from tests.making import Maker, Read, make_file, make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
 from tests.serving import QuietHandler, serving
@@ -174,11 +174,8 @@ def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
     return folder
 
 
-WheelMaker = Callable[..., Path]
-
-
 @pytest.fixture
-def make_wheel(tmp_path: Path) -> WheelMaker:
+def make_wheel(tmp_path: Path) -> Maker:
     """Return a function that makes a real wheel, which pip installs, from the files that it is given."""
 
     def make(
@@ -214,7 +211,7 @@ def _digest(text: str) -> str:
 
 
 @pytest.fixture
-def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
+def make_sealed(make_wheel: Maker, a_record: BuildRecord) -> Maker:
     """Return a function that makes a wheel as the seal stage does, with a record and a bill of one archive."""
 
     def make(

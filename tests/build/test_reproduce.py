@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.making import Maker
 from tests.records import record_of
 
 from tfwright import __version__
@@ -24,7 +25,6 @@ from tfwright.tools.process.command import Command, RunningContainer, entered
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
 
-Maker = Callable[..., Path]
 Baked = Callable[[RecipeJob], str]
 Built = Callable[[Baked], list[RecipeJob]]
 

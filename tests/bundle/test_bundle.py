@@ -4,13 +4,13 @@ import hashlib
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import Read, make_file, make_folder
+from tests.making import Maker, Read, make_file, make_folder
 from tests.remedies.following import CommandLine
 from tests.upstream import commit, run_git
 
@@ -463,7 +463,7 @@ def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place
     small_job: RecipeJob,
     document: Path,
     brought: Inputs,
-    make_wheel: Callable[..., Path],
+    make_wheel: Maker,
     tmp_path: Path,
     checkout: Path,
     monkeypatch: pytest.MonkeyPatch,

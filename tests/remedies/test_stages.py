@@ -5,13 +5,13 @@ import shlex
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from packaging.tags import platform_tags
-from tests.making import find_text, make_file, make_folder, make_program
+from tests.making import Maker, Serve, find_text, make_file, make_folder, make_program
 from tests.nightly.wheels import write_wheel
 from tests.pipeline.stages import test_check, test_nccl
 from tests.pipeline.stages.test_package import for_target, packaged, script
@@ -101,7 +101,7 @@ http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha
 def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # noqa: PLR0913
     shell: CommandLine,
     tmp_path: Path,
-    serve: Callable[[Path], str],
+    serve: Serve,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -223,7 +223,7 @@ def test_a_program_that_is_not_there_is_corrected(job: RecipeJob) -> None:
 
 
 def test_flags_are_corrected_where_the_wheel_target_makes_no_wheel(
-    job: RecipeJob, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
     job = for_target(job, WHEEL_TARGET)
     job.places.build_out.mkdir()
@@ -306,7 +306,7 @@ def test_a_floor_of_the_recipe_is_set_to_what_the_wheel_needs(
 
 @pytest.mark.parametrize("what", ["RECORD", "tags"])
 def test_what_puts_the_wheel_together_is_corrected(
-    job: RecipeJob, make_wheel: Callable[..., Path], what: str
+    job: RecipeJob, make_wheel: Maker, what: str
 ) -> None:
     right = make_wheel(folder="right")
     wrong = make_wheel()

@@ -7,11 +7,10 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import Read, change_text, find_text, make_file
+from tests.making import Maker, Read, change_text, find_text, make_file
 from tests.remedies.following import QUOTED, CommandLine, commands, failing
 
 from tfwright import tasks
@@ -150,10 +149,7 @@ def refusal(shell: CommandLine, command: str) -> str:
 
 
 def test_a_file_whose_name_is_like_an_option_is_named_as_is_shown(
-    shell: CommandLine,
-    make_wheel: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    shell: CommandLine, make_wheel: Maker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     odd = "--odd-1.0-py3-none-any.whl"
     shutil.copy(make_wheel(), tmp_path / odd)

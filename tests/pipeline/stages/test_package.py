@@ -1,11 +1,10 @@
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_program
+from tests.making import Maker, make_file, make_program
 from tests.results import configured_of, inputs_of, tree_of
 from tests.wheel.test_relinking import WANTED
 from tests.wheel.test_relinking import wheel as wheel_for_macos
@@ -93,9 +92,7 @@ def test_anything_but_one_wheel_is_a_failure(job: RecipeJob, made: str) -> None:
     assert list(caught.value.evidence.lines) == made.split()
 
 
-def test_the_wheel_target_makes_the_wheel_itself(
-    job: RecipeJob, make_wheel: Callable[..., Path]
-) -> None:
+def test_the_wheel_target_makes_the_wheel_itself(job: RecipeJob, make_wheel: Maker) -> None:
     job = for_target(job, WHEEL_TARGET)
     job.places.build_out.mkdir()
     raw = packaged(job, PackageTable(), (make_wheel(),)).wheel
@@ -111,7 +108,7 @@ def test_the_plan_shows_the_very_command(job: RecipeJob) -> None:
 
 
 def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
-    job: RecipeJob, make_wheel: Callable[..., Path], notes: list[str]
+    job: RecipeJob, make_wheel: Maker, notes: list[str]
 ) -> None:
     table = PackageTable(
         libraries={"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"}
@@ -141,7 +138,7 @@ def test_each_library_that_is_written_anew_for_macos_is_said(
 
 
 def test_what_the_wheel_target_makes_besides_the_wheel_stays_where_it_is(
-    job: RecipeJob, tmp_path: Path, make_wheel: Callable[..., Path]
+    job: RecipeJob, tmp_path: Path, make_wheel: Maker
 ) -> None:
     job.places.build_out.mkdir()
     metadata = make_file(tmp_path / "METADATA", "Name: small\n")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Maker
 
 from tfwright.documents.host_file import Sign
 from tfwright.errors import WheelError
@@ -30,7 +31,7 @@ def put_out(job: RecipeJob, verdict: Verdict) -> Published:
 
 
 def test_a_wheel_is_copied_into_the_wheelhouse(
-    job: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
+    job: RecipeJob, notes: list[str], make_sealed: Maker
 ) -> None:
     path = make_sealed()
     published = put_out(job, verdict(path)).wheel
@@ -40,7 +41,7 @@ def test_a_wheel_is_copied_into_the_wheelhouse(
 
 
 def test_the_same_wheel_again_is_left_alone(
-    job: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
+    job: RecipeJob, notes: list[str], make_sealed: Maker
 ) -> None:
     path = make_sealed()
     first = put_out(job, verdict(path)).wheel.path.stat()
@@ -49,7 +50,7 @@ def test_the_same_wheel_again_is_left_alone(
 
 
 def test_other_bytes_under_the_same_name_are_replaced_and_told(
-    job: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
+    job: RecipeJob, notes: list[str], make_sealed: Maker
 ) -> None:
     put_out(job, verdict(make_sealed()))
     other = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
@@ -59,7 +60,7 @@ def test_other_bytes_under_the_same_name_are_replaced_and_told(
 
 
 def test_a_disk_that_is_full_leaves_the_old_wheel(
-    job: RecipeJob, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, make_sealed: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = put_out(job, verdict(make_sealed())).wheel
 
@@ -79,7 +80,7 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
 
 
 def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_saw(
-    job: RecipeJob, make_sealed: Callable[..., Path]
+    job: RecipeJob, make_sealed: Maker
 ) -> None:
     for content in ("ANSWER = 42\n", "ANSWER = 43\n"):
         published = put_out(job, verdict(make_sealed({"small.py": content})))
@@ -100,7 +101,7 @@ def signing(job: RecipeJob, key: Path) -> RecipeJob:
 
 
 def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
-    job: RecipeJob, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    job: RecipeJob, make_sealed: Maker, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     private, public = keys()
     plain = put_out(job, verdict(make_sealed()))
@@ -115,7 +116,7 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
 
 
 def test_a_host_that_signs_no_more_leaves_no_old_signature(
-    job: RecipeJob, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    job: RecipeJob, make_sealed: Maker, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     signed = put_out(signing(job, keys()[0]), verdict(make_sealed()))
     put_out(job, verdict(make_sealed()))
@@ -134,7 +135,7 @@ def test_another_key_is_a_reason_to_publish_again(
 
 
 def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
-    job: RecipeJob, make_sealed: Callable[..., Path]
+    job: RecipeJob, make_sealed: Maker
 ) -> None:
     published = put_out(job, verdict(make_sealed())).wheel
     own = job.places.wheelhouse / "r" / job.recipe.name / "small"
@@ -145,7 +146,7 @@ def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
 
 
 def test_a_wheel_that_changed_after_it_was_sealed_is_not_published(
-    job: RecipeJob, make_sealed: Callable[..., Path]
+    job: RecipeJob, make_sealed: Maker
 ) -> None:
     old = put_out(job, verdict(make_sealed())).wheel
     path = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
@@ -158,7 +159,7 @@ def test_a_wheel_that_changed_after_it_was_sealed_is_not_published(
 
 @pytest.mark.parametrize("name", ["index.html", "index.json"])
 def test_a_page_that_names_another_checksum_is_damage_and_is_written_again(
-    job: RecipeJob, make_sealed: Callable[..., Path], name: str
+    job: RecipeJob, make_sealed: Maker, name: str
 ) -> None:
     passed = verdict(make_sealed())
     published = put_out(job, passed)
@@ -171,9 +172,7 @@ def test_a_page_that_names_another_checksum_is_damage_and_is_written_again(
     assert page.read_bytes() == whole
 
 
-def test_metadata_that_somebody_edited_is_written_again(
-    job: RecipeJob, make_sealed: Callable[..., Path]
-) -> None:
+def test_metadata_that_somebody_edited_is_written_again(job: RecipeJob, make_sealed: Maker) -> None:
     passed = verdict(make_sealed())
     metadata = put_out(job, passed).metadata
     assert metadata

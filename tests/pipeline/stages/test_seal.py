@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import Maker, make_file
 from tests.results import configured_of, facts_of, inputs_of, tree_of
 from tests.tools.bazel.test_workspaces import binary
 from tests.upstream import commit, run_git
@@ -102,7 +102,7 @@ def recorded(sealed: SealedWheel) -> BuildRecord:
 
 
 def test_the_sealed_wheel_keeps_its_name_and_its_files(
-    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Maker
 ) -> None:
     raw = make_wheel()
     made = sealed(raw).wheel
@@ -121,7 +121,7 @@ def test_the_sealed_wheel_keeps_its_name_and_its_files(
 
 
 def test_nothing_of_the_place_shows_in_the_bytes(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], tmp_path: Path
+    sealed: Callable[..., SealedWheel], make_wheel: Maker, tmp_path: Path
 ) -> None:
     one = sealed(make_wheel()).wheel
     content = one.path.read_bytes()
@@ -131,7 +131,7 @@ def test_nothing_of_the_place_shows_in_the_bytes(
 
 
 def test_the_record_says_what_the_wheel_was_made_from(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    sealed: Callable[..., SealedWheel], make_wheel: Maker
 ) -> None:
     found = recorded(sealed(make_wheel(), stub=True))
     assert (found.recipe.name, found.source.commit, found.bazel.version, found.found.compiler) == (
@@ -149,14 +149,14 @@ def test_the_record_says_what_the_wheel_was_made_from(
 
 
 def test_what_is_wrong_with_a_wheel_is_recorded_and_left_to_verify(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    sealed: Callable[..., SealedWheel], make_wheel: Maker
 ) -> None:
     found = recorded(sealed(make_wheel(name="small-1.0-cp27-none-any.whl")))
     assert [(one.name, one.passed) for one in found.checks] == [("RECORD", True), ("tags", False)]
 
 
 def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    sealed: Callable[..., SealedWheel], make_wheel: Maker
 ) -> None:
     with zipfile.ZipFile(sealed(make_wheel()).wheel.path) as wheel:
         bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
@@ -168,7 +168,7 @@ def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
 
 
 def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
-    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Maker
 ) -> None:
     sealed(make_wheel())
     sealed(make_wheel(name="small-2.0-py3-none-any.whl"))
@@ -178,7 +178,7 @@ def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
 
 
 def test_a_wheel_whose_record_is_wrong_is_not_sealed(
-    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Maker
 ) -> None:
     raw = make_wheel()
     with zipfile.ZipFile(raw, "a") as wheel:
@@ -189,7 +189,7 @@ def test_a_wheel_whose_record_is_wrong_is_not_sealed(
 
 
 def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: RecipeJob
+    sealed: Callable[..., SealedWheel], make_wheel: Maker, locked: RecipeJob
 ) -> None:
     pins = {"nvidia_cudnn_cu11-8.6.0.163-py3-none-manylinux1_x86_64.whl": "6" * 64}
     archives = {"https://example.org/cudnn-8.6.tar.xz": "7" * 64}
@@ -210,7 +210,7 @@ def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
 
 
 def test_a_platform_that_cannot_be_proved_is_not_claimed(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: RecipeJob
+    sealed: Callable[..., SealedWheel], make_wheel: Maker, locked: RecipeJob
 ) -> None:
     pytest.importorskip("auditwheel")
     with fails(WheelError, "auditwheel"):
@@ -229,10 +229,7 @@ def test_the_lock_is_part_of_what_a_sealed_wheel_depends_on(
 
 
 def test_without_a_lock_the_bill_names_what_the_rules_of_the_tree_download(
-    sealed: Callable[..., SealedWheel],
-    make_wheel: Callable[..., Path],
-    job: RecipeJob,
-    tmp_path: Path,
+    sealed: Callable[..., SealedWheel], make_wheel: Maker, job: RecipeJob, tmp_path: Path
 ) -> None:
     rule = (
         f'http_archive(name = "zlib", sha256 = "{OTHER}", '

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 from tests.failing import fails
+from tests.making import Maker
 from tests.results import facts_of, tree_of
 
 from tfwright.documents.recipe import SMOKE, VerifyTable
@@ -52,7 +53,7 @@ def run(
 
 
 @pytest.fixture
-def tried(job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path) -> Tried:
+def tried(job: RecipeJob, make_wheel: Maker, quick_python: Path) -> Tried:
     """Return what tries a wheel of some files, with some keys of [verify] changed."""
     return lambda files, **keys: (
         run(job, ALONE.changed(**keys), make_wheel(files), quick_python).checks
@@ -156,28 +157,26 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
         tried({"small.py": "NUMBER = 2\n"}, tests=names)
 
 
-def test_a_test_that_the_tree_has_not_is_named(
-    job: RecipeJob, make_wheel: Callable[..., Path]
-) -> None:
+def test_a_test_that_the_tree_has_not_is_named(job: RecipeJob, make_wheel: Maker) -> None:
     with fails(RecipeError, "absent_test.py"):
         run(job, ALONE.changed(tests=("absent_test.py",)), make_wheel())
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
-    job: RecipeJob, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
     with fails(WheelError, "cp27-cp27mu-any"):
         run(job, ALONE, make_wheel(name="small-1.0-cp27-cp27mu-any.whl"))
     assert not (job.places.dist / "verify").exists()
 
 
-def test_a_wheel_above_its_size_is_refused(job: RecipeJob, make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_above_its_size_is_refused(job: RecipeJob, make_wheel: Maker) -> None:
     with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
         run(job, ALONE.changed(size=10), make_wheel())
 
 
 def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
-    job: RecipeJob, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
     wheel = make_wheel(
         {"small.py": "", "small.so": "no library"},
@@ -208,7 +207,7 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
 
 
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
-    job: RecipeJob, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
     with fails(RecipeError, "matmull"):
         run(job, ALONE.changed(smoke=("matmull",)), make_wheel())
