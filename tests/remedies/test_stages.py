@@ -46,7 +46,6 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, Inputs, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
-from tfwright.progress import Listener
 from tfwright.smoke import run as trials
 from tfwright.smoke.run import WheelVenv
 from tfwright.tools.bazel.client import BazelRun
@@ -171,8 +170,8 @@ def test_the_advice_under_each_finding_is_followed(shell: CommandLine, tmp_path:
 
 
 @pytest.fixture
-def built(job: RecipeJob, listener: Listener) -> RecipeJob:
-    return test_nccl.built.__wrapped__(job, listener)  # type: ignore[attr-defined,no-any-return]
+def built(job: RecipeJob) -> RecipeJob:
+    return test_nccl.built.__wrapped__(job)  # type: ignore[attr-defined,no-any-return]
 
 
 def test_a_compiler_that_is_not_there_is_named_by_its_variable(built: RecipeJob) -> None:
