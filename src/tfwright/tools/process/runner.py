@@ -22,8 +22,8 @@ UMASK = 0o022
 TAIL_LINES = 15
 GRACE_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
-"""Time for a short program: one that hangs, as nvidia-smi where the driver has lost its GPU, is rarer
-than a host that compiles with every processor."""
+"""Time for a short program: one that hangs, as nvidia-smi where the driver has lost its GPU, is
+rarer than a host that compiles with every processor."""
 
 
 class UnstartableError(HostError):
