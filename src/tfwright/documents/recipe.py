@@ -653,6 +653,11 @@ class VerifiedTable(Table):
     run."""
 
 
+BESIDE_THE_BUILD = frozenset({"axes", "verified"})
+"""Tables that decide nothing of what the recipe builds: the former makes further recipes, the
+latter tells of a build that ended."""
+
+
 class Recipe(Table):
     """Everything that decides the bytes of one wheel."""
 
