@@ -135,11 +135,8 @@ def test_checksums_that_are_open_in_a_document_of_archives_are_written_there(
     document = make_file(tmp_path / "archives/shared.toml", text[start:end].replace("fetch.", ""))
     own = '[[fetch.sources]]\ngit = "https://example.invalid/nasm.git"\n'
     own += f'blob = "{tomllib.loads(text)["fetch"]["sources"][0]["blob"]}"\n\n'
-    zlib = text.index("# Why zlib.")
-    recipe_path.write_text(f'{text[:zlib]}fetch.archives = "shared"\n{own}{text[end:]}', "utf-8")
-    # In [bazel] the key would be another one.
-    moved = recipe_path.read_text("utf-8").replace('fetch.archives = "shared"\n', "")
-    recipe_path.write_text(f'fetch.archives = "shared"\n{moved}', "utf-8")
+    own = f'fetch.archives = "shared"\n{text[: text.index("# Why zlib.")]}{own}{text[end:]}'
+    recipe_path.write_text(own, "utf-8")
     found = linting.lint(str(recipe_path))
     assert {each.file for each in found if each.rule == "schema"} == {document}
     assert all("invoke pin" in each.remedy for each in found if each.rule == "schema")

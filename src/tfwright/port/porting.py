@@ -392,6 +392,9 @@ class _Porting:
             elif compared and compared.has(name):
                 self.substitutes.put(name)
                 says = "removed; a source on this host has the archive that the new tree pins"
+            elif changes := archives.carried(self.new, name, table, old, new):
+                self.substitutes.replace(name, changes)
+                says = "packs the commit that the tree pins now; its other files are as before"
             elif other := archives.replacing(after):
                 self.substitutes.put(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"
@@ -402,7 +405,8 @@ class _Porting:
                 state = "change"
                 says = (
                     f"the tree pins another archive ({pinned}), and no source on this host has it."
-                    " Find a file for it; or remove the substitute, if the target does not need it"
+                    " Find a file for it; or write this checksum into replaces, if the substitute"
+                    " does for it, too; or remove the substitute, if the target does not need it"
                 )
             yield PortedPin("substitute", name, state, says)
 
