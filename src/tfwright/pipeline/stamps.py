@@ -37,8 +37,7 @@ class Stamp(Table):
     seen: dict[str, Seen] = {}
     """State of each artefact's file or directory when it was last hashed."""
     seconds: float
-    cpu: float | None = None
-    """None in stamps of earlier versions."""
+    cpu: float
 
 
 def digest(content: object) -> str:
