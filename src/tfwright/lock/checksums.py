@@ -106,7 +106,7 @@ def _place(path: Path, key: Key) -> tuple[Path, Key]:
         return path, key
     shared = parts.find(ARCHIVES, table["archives"], ("fetch", "archives"))
     kind, name, last = inner
-    before = toml.values_of(shared).get(kind, ())
+    before = toml.values_of(shared).get(str(kind), ())
     # The recipe's sources follow those of the document; of two substitutes its own counts.
     if isinstance(name, int):
         own, name = name >= len(before), name - len(before) if name >= len(before) else name

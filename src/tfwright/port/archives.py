@@ -50,7 +50,7 @@ class Substitutes:
         return [(self.recipe, SUBSTITUTES), *other]
 
     def put(self, name: str, lines: str = "") -> None:
-        """Replace the lines of a substitute's table; without lines it is removed."""
+        """Replace the lines of a substitute's table, or add one; without lines it is removed."""
         for path, table in self.places():
             text = f"[{'.'.join(table)}.{name}]\n{lines}" if lines else ""
             with suppress(KeyError):
@@ -59,9 +59,9 @@ class Substitutes:
         # Written inline, as one line of another table: it makes room for a table of its own.
         toml_editing.without_key(self.recipe, (*SUBSTITUTES, name))
         if lines:
-            before = self.recipe.read_text("utf-8").rstrip("\n")
-            header = ".".join((*SUBSTITUTES, name))
-            files.write(self.recipe, f"{before}\n\n[{header}]\n{lines}")
+            path, table = self.places()[-1]
+            before = path.read_text("utf-8").rstrip("\n")
+            files.write(path, f"{before}\n\n[{'.'.join((*table, name))}]\n{lines}")
 
     def rename(self, name: str, other: str) -> None:
         """Give a substitute the name that its archive has in the new tree."""
@@ -131,8 +131,9 @@ def _urls(rules: Rules, name: str) -> list[str]:
     return [url for rule in rules.repositories if rule.name == name for url in rule.urls]
 
 
-def replacing(pinned: set[str]) -> OtherSubstitute | None:
-    """Return a recipe of this checkout that has a substitute for one of these checksums."""
+def others() -> dict[str, OtherSubstitute]:
+    """Return the substitutes of the recipes of this checkout by what they replace."""
+    found = dict[str, OtherSubstitute]()
     for name in recipes.names():
         try:
             recipe, path = recipes.read(name), file_of(recipes.find(name))
@@ -140,12 +141,21 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
             # A broken recipe must not keep another one from being ported.
             continue
         for key, table in recipe.fetch.substitutes.items():
-            lines = _lines(path, recipe, key) if table.replaces in pinned else ""
-            if lines:
-                short = key.removesuffix("_archive").rpartition("_")[2]
-                named = tuple(patch for patch in recipe.source.patches if short in Path(patch).name)
-                return OtherSubstitute(name, key, lines, table.patches or named)
-    return None
+            if not table.replaces or table.replaces in found:
+                continue
+            if lines := _lines(path, recipe, key):
+                short = re.escape(key.removesuffix("_archive"))
+                # What the substitute lacks is made in the file by which Bazel builds it.
+                built = re.compile(rf"(?m)^\+\+\+ \S*/{short}\.BUILD$")
+                named = (
+                    patch
+                    for patch in recipe.source.patches
+                    if built.search(files.text(recipe.source.file(patch)))
+                )
+                found[table.replaces] = OtherSubstitute(
+                    name, key, lines, table.patches or tuple(named)
+                )
+    return found
 
 
 def _lines(path: Path, recipe: Recipe, name: str) -> str:
