@@ -236,8 +236,8 @@ def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.
     Builds nothing; returns how many notices went out.
     """
     with states.opened(nightly.directory) as state:
-        book, cut_off = notices.Book(state, moment, channels), False
-        book.raise_all(nightly)
+        book, cut_off = notices.Book(nightly, state, moment, channels), False
+        book.raise_all()
         last = state.last_night()
         if last and not last.ended:
             # A night that still runs has not ended in the middle.
@@ -603,9 +603,9 @@ class Night:
         nightly, state, moment = self.host.nightly, self.state, self.host.clock()
         hidden = retention.hide(nightly, state, moment.date())
         deleted = retention.expire(nightly, state, moment.date())
-        book = notices.Book(state, moment, self.host.channels)
+        book = notices.Book(nightly, state, moment, self.host.channels)
         # Before the pages, which show what is raised; what cannot be sent now waits.
-        book.raise_all(nightly)
+        book.raise_all()
         book.close_cut_off()
         self._publish(ended=True)
         # A night whose site is not complete is resumed.
