@@ -206,17 +206,6 @@ def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
 # package
 
 
-@pytest.mark.parametrize("flag", ["--gpu", "--nightly_flag"])
-def test_a_name_is_chosen_among_those_of_an_old_release(tmp_path: Path, flag: str) -> None:
-    job = job_of(tmp_path, "1.8")
-    script(job, "small-1.0-py3-none-any.whl")
-    named = PackageTable(project_name="mine")
-    fault = failing(lambda: packaged(job, named), RecipeError, "Take")
-    shown = re.findall(r'\["(--\w+)"\]', fault.remedy)
-    assert flag in shown
-    assert packaged(job, PackageTable(flags=(flag,)))
-
-
 def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
     job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
     (job.places.tree / "bazel-bin").mkdir(parents=True)

@@ -249,7 +249,7 @@ def pins_no_nightly_package(subject: Subject) -> Iterator[LintFinding]:
 
 
 def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
-    """Find another repository that would be packaged or verified as if it were TensorFlow."""
+    """Find another repository that would be configured or verified as if it were TensorFlow."""
     recipe = subject.recipe
     if recipe.source.interface != "own" or recipe.source.bundled:
         return
@@ -260,19 +260,13 @@ def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
             "configure.bazelrc.lines is not stated, so that no build compares what is written",
             f"Run 'invoke record --recipe {recipe.argument}', which writes them.",
         )
-    for table, key, remedy in (
-        (recipe.package, "program", "Name what makes the wheel, such as bazel-bin/build_pip_pkg."),
-        (recipe.verify, "imports", "Name the modules that the wheel brings."),
-        (recipe.verify, "smoke", "Write smoke = [], and tests of the repository as tests = [...]."),
-    ):
-        if key not in table.model_fields_set:
-            name = "package" if key == "program" else "verify"
-            yield subject.finding(
-                "own",
-                name,
-                f"{name}.{key} is not stated, and the default is for TensorFlow",
-                remedy,
-            )
+    if "imports" not in recipe.verify.model_fields_set:
+        yield subject.finding(
+            "own",
+            "verify",
+            "verify.imports is not stated, and the default is for TensorFlow",
+            "Name the modules that the wheel brings.",
+        )
     names = {pin.partition("==")[0] for pin in recipe.verify.requirements}
     for pin in recipe.host.requirements:
         name = pin.partition("==")[0]
@@ -356,9 +350,6 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
 def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
     """Find a target from which no wheel is made; a build would say so after hours."""
     recipe = subject.recipe
-    # Without the program of another repository nothing is known.
-    if recipe.source.interface == "own" and not recipe.package.program:
-        return
     try:
         recipes.insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     except RecipeError as fault:

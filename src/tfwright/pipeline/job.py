@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe, find, read
-from tfwright.progress import SILENCE, Listener
+from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.tools import files
 
 
@@ -163,6 +163,10 @@ class Job:
         # Several build_out may share a cache, and have recipes of the same name.
         place = hashlib.sha256(str(self.places.own.resolve()).encode()).hexdigest()[:8]
         return self.host_file.cache_directory / "private" / f"{self.name}-{place}"
+
+    def reaches(self, stage: str) -> bool:
+        """Say whether a build goes as far as a stage."""
+        return STAGES.index(stage) <= STAGES.index(self.until)
 
     def log(self, name: str) -> Path:
         """Return the log file of a stage, or of one program within it."""

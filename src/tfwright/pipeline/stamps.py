@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import BESIDE_THE_BUILD, Recipe
 from tfwright.documents.toml import Table
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Artefact, Folder, Known, Made, Result, Stage
@@ -37,8 +37,7 @@ class Stamp(Table):
     seen: dict[str, Seen] = {}
     """State of each artefact's file or directory when it was last hashed."""
     seconds: float
-    cpu: float | None = None
-    """None in stamps of earlier versions."""
+    cpu: float
 
 
 def digest(content: object) -> str:
@@ -56,8 +55,8 @@ def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
         # Of the whole recipe one digest per key, so that a plan can name the key that changed; in
         # the order of the recipe.
         own = kind.__name__.removesuffix("Table").lower()
-        # The axes name further recipes, and decide nothing of this one.
-        keys = tuple(key for key in vars(recipe) if key != "axes") if kind is Recipe else (own,)
+        whole = [key for key in vars(recipe) if key not in BESIDE_THE_BUILD]
+        keys = whole if kind is Recipe else [own]
         content = recipe.model_dump(mode="json", include=set(keys))
         for key in keys:
             title = f"[{key}]" if isinstance(getattr(recipe, key), Table) else key

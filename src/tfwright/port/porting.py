@@ -34,7 +34,7 @@ from tfwright.port.target import PortedPin, State
 from tfwright.printable import shell_word
 from tfwright.progress import Silence
 from tfwright.recipes import bazel
-from tfwright.rules import tree_files
+from tfwright.rules import configurations, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
 from tfwright.tools import files, toml_editing
@@ -42,6 +42,9 @@ from tfwright.tools.bazel import binary
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.http import client
+
+BAZELRCS = (".bazelrc", "tools/bazel.rc")
+"""The files of a tree with its configurations of Bazel: the second one up to 1.12."""
 
 
 @dataclass(frozen=True)
@@ -186,9 +189,10 @@ class _Porting:
         # Both recipes name one url, so that its mirror then holds both commits.
         external.repository(self.old.job, self.old.recipe.source)
         held = GitRepository(repository)
-        paths = (*tree_files.BAZELS, *tree_files.SETUPS)
+        paths = (*tree_files.BAZELS, *tree_files.SETUPS, *BAZELRCS)
         texts = held.texts_at(source.commit, paths)
         yield self._bazel(texts)
+        yield from self._flags(held.texts_at(self.old.recipe.source.commit, BAZELRCS), texts)
         new = self.new
         yield from _tools(new.recipe, self.old.recipe)
         after = _rules(new, repository)
@@ -253,6 +257,18 @@ class _Porting:
         says += f"Pin its checksum: invoke pin --recipe {recipe.argument}"
         return PortedPin("tool", "Bazel", "look", says)
 
+    def _flags(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[PortedPin]:
+        """Remove flags for a configuration of the old tree that the new one lacks: Bazel stops."""
+        was, stays = (
+            configurations.defined("\n".join(texts.get(path, "") for path in BAZELRCS))
+            for texts in (before, after)
+        )
+        for flag in self.new.recipe.compile.flags:
+            if flag.startswith("--config=") and flag.partition("=")[2] in was - stays:
+                toml_editing.without_item(self.path, ("compile", "flags"), flag)
+                says = "removed; .bazelrc of the new tree has no such configuration"
+                yield PortedPin("tool", flag, "look", says)
+
     def _has_bazel(self, version: str) -> bool:
         """Return whether this host has a Bazel, or reaches the server of its releases."""
         job = self.new.job
@@ -311,8 +327,8 @@ class _Porting:
         for patch in placed:
             says, name = patch.says, patch.now or patch.name
             if patch.fate == "redo":
-                which = patch_command.reference(recipe, name)
-                says += f"; merge it: invoke patch --recipe {recipe.argument} --refresh {which}"
+                which = f"--recipe {recipe.argument} --refresh {shell_word(name)}"
+                says += f"; merge it: invoke patch {which}"
             yield PortedPin("patch", name, _STATES[patch.fate], says)
 
     def _placed(self, patch: TriedPatch) -> TriedPatch:

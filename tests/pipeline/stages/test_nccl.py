@@ -164,12 +164,6 @@ def test_the_library_is_the_same_wherever_the_tree_lies(built: RecipeJob, tmp_pa
     assert first.sha256 == second.sha256
 
 
-@pytest.mark.parametrize("release", ["0.12", "1.13", "2.6"])
-def test_releases_without_such_a_library_are_refused(built: RecipeJob, release: str) -> None:
-    with fails(RecipeError, "1.0", "1.12"):
-        run(built, NcclTable(rebuild=True), release)
-
-
 def test_a_build_that_made_no_such_library_is_refused(built: RecipeJob) -> None:
     (built.places.tree / "bazel-bin" / NCCL_LIBRARY).unlink()
     with fails(RecipeError, "_nccl_ops.so"):

@@ -11,7 +11,7 @@ from tests.wheel.test_relinking import wheel as wheel_for_macos
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable, Recipe
-from tfwright.errors import RecipeError, ToolError
+from tfwright.errors import ToolError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
 from tfwright.pipeline.stage import Artefact, Stage
@@ -89,12 +89,6 @@ def test_up_to_1_8_the_directory_comes_first_and_nothing_names_the_wheel(
     script(job, "small-1.0-py3-none-any.whl")
     packaged(job, PackageTable(flags=("--gpu",)))
     assert asked(job) == [str(job.places.dist / "raw"), "--gpu"]
-
-
-def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.8")
-    with fails(RecipeError, "--project_name", "--nightly_flag"):
-        packaged_with_name(job)
 
 
 def packaged_with_name(job: RecipeJob) -> RawWheel:
