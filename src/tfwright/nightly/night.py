@@ -308,7 +308,7 @@ class Night:
         self.state = state
         self._shown = 0.0
         """Until when the page of the queue is not made again."""
-        files.remove(host.directory / builds.WORK)
+        builds.clear(host.directory / builds.WORK, host.builds)
         moment = host.clock()
         last = state.last_night()
         cut_off = last is not None and last.ended is None
