@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.cost import command as page
 from tfwright.pipeline import cost as costs
@@ -137,8 +138,7 @@ def test_a_build_whose_bazel_has_not_ended_counts_no_runs(
 def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_targets(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree/one").write_bytes(os.urandom(1 << 20))
+    make_file(tmp_path / "tree/one", os.urandom(1 << 20))
     alone = costs.size(tmp_path / "tree")
     (tmp_path / "tree/two").hardlink_to(tmp_path / "tree/one")
     (tmp_path / "tree/three").symlink_to(tmp_path / "tree/one")

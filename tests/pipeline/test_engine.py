@@ -81,9 +81,7 @@ def nest(job: RecipeJob) -> RecipeJob:
 
 
 def with_target(job: RecipeJob, target: str) -> RecipeJob:
-    return replace(
-        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
-    )
+    return replace(job, recipe=job.recipe.changed(compile=CompileTable(target=target)))
 
 
 def reasons(job: RecipeJob) -> list[str]:

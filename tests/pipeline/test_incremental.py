@@ -153,9 +153,7 @@ class Builder:
         # Patches of a test lie where those of a recipe outside the checkout would.
         source = recipe.source.located(self.patches.parent)
         request = RecipeJob(
-            recipe=recipe.model_copy(update={"source": source}),
-            host_file=self.incremental,
-            until="seal",
+            recipe=recipe.changed(source=source), host_file=self.incremental, until="seal"
         )
         # Without the build cache every action of the second build really runs.
         other = replace(request, host_file=self.fresh).without_cache()

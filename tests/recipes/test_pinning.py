@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents.recipe import RECIPES
 from tfwright.errors import HostError
@@ -13,8 +14,7 @@ from tfwright.recipes.writing import NewRecipe
 
 @pytest.fixture
 def made(tmp_path: Path) -> NewRecipe:
-    path = tmp_path / "mine.toml"
-    path.write_text((RECIPES / "demo.toml").read_text("utf-8"), "utf-8")
+    path = make_file(tmp_path / "mine.toml", (RECIPES / "demo.toml").read_text("utf-8"))
     return NewRecipe(path, ("a question",), ("numpy", "wheel"))
 
 

@@ -804,31 +804,24 @@ def hermetic_python(release: Release) -> tuple[str, ...]:
     return HERMETIC_PYTHON_NAMES[release < renamed :] if release >= first else ()
 
 
-def _has_target(target: str, release: Release) -> bool:
-    if release == NO_RELEASE:
-        return True
-    if target == WHEEL_TARGET:
-        return release >= FIRST_BY_BAZEL
-    return release <= LAST_BY_PROGRAM
-
-
 def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELEASE) -> None:
     """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
     if table.program:
         return
     other = {TENSORFLOW_TARGET: WHEEL_TARGET, WHEEL_TARGET: TENSORFLOW_TARGET}
-    if target in other:
-        if _has_target(target, release):
-            return
+    if target not in other:
+        raise RecipeError(
+            f"{target} makes no wheel",
+            remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
+            "that makes the wheel in package.program, or build with --until compile.",
+        )
+    by_bazel = target == WHEEL_TARGET
+    has_it = release >= FIRST_BY_BAZEL if by_bazel else release <= LAST_BY_PROGRAM
+    if release != NO_RELEASE and not has_it:
         raise RecipeError(
             f"{target} makes no wheel of TensorFlow {release}",
             remedy=f'Write target = "{other[target]}" into [compile].',
         )
-    raise RecipeError(
-        f"{target} makes no wheel",
-        remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
-        "that makes the wheel in package.program, or build with --until compile.",
-    )
 
 
 def find(name: str, *, to_write: bool = False) -> Path:

@@ -4,8 +4,6 @@ The edits are made in the recipe's own tree (``build_out/RECIPE/tree``), or, to 
 longer fits, in a tree of their own where every patch before it is applied.
 """
 
-import hashlib
-import json
 import re
 import textwrap
 import unicodedata
@@ -164,7 +162,7 @@ class RefreshTree(WorkTree):
         names = sorted({*self.changed(), *self.strangers()})
         places = {name: self.place / name for name in names}
         found = {name: files.sha256(place) for name, place in places.items() if place.is_file()}
-        return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
+        return json_text.digest([names, found])
 
 
 def waiting(place: Path) -> list[str]:

@@ -27,6 +27,11 @@ class Places:
         return self.build_out / "vault"
 
     @property
+    def archives(self) -> Path:
+        """What Bazel downloads, by digest: the repository cache of all recipes."""
+        return self.vault / "repository_cache"
+
+    @property
     def bundled(self) -> Path:
         """What a bundle brought for this recipe and no checksum need hold: Bazel, packages, venvs.
 

@@ -40,8 +40,6 @@ class Programs(Result):
     """The programs that a build runs, for this host."""
 
     bazel: Artefact
-    bazel_origin: str
-    """Where the binary came from: release, npm, host file or PATH."""
     python: Path
     """Interpreter of a venv of the target Python with the recipe's requirements."""
     venv: Folder | None = None

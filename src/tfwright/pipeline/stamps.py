@@ -1,7 +1,5 @@
 """What was done: one stamp per stage, believed only while everything it speaks of is unchanged."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -40,13 +38,6 @@ class Stamp(Table):
     cpu: float
 
 
-def digest(content: object) -> str:
-    """Return a digest of anything that JSON can say."""
-    # Sorted keys: the order in which a recipe states its answers changes nothing.
-    text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
     """Return the digest of each thing that decides what `stage` would make now."""
     found = {"the stage's revision": str(stage.revision)}
@@ -60,11 +51,11 @@ def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
         content = recipe.model_dump(mode="json", include=set(keys))
         for key in keys:
             title = f"[{key}]" if isinstance(getattr(recipe, key), Table) else key
-            found[f"the recipe's {title}"] = digest(content[key])
+            found[f"the recipe's {title}"] = json_text.digest(content[key])
     found |= stage.inputs(job)
     # By content: a stage that ran again and made the same lets the later ones be kept.
     for made in stage.needs:
-        found[f"what {made.__name__} holds"] = digest(results[made].essence())
+        found[f"what {made.__name__} holds"] = json_text.digest(results[made].essence())
     return found
 
 
@@ -118,7 +109,7 @@ def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> Non
     Otherwise, every later build would hash them again.
     """
     if stamp.seen != seen:
-        renewed = stamp.model_copy(update={"seen": dict(seen)})
+        renewed = stamp.changed(seen=dict(seen))
         files.write(path(job, stage.name), renewed.model_dump_json(indent=1))
 
 

@@ -438,7 +438,7 @@ _STATES: dict[Fate, State] = {
 
 def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rules | None:
     """Read the rules of a commit with those of its patches that fit."""
-    source = job.recipe.source.model_copy(update={"patches": tuple(applied), "assets": {}})
+    source = job.recipe.source.changed(patches=tuple(applied), assets={})
     pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
     try:
         return external.ExternalRules(job.job, pins, repository).rules()

@@ -5,8 +5,6 @@ writes is compared with what the template gives for the same answers; if they ag
 file takes its place.
 """
 
-import hashlib
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -89,7 +87,7 @@ def _key(job: Job, recipe: Recipe, host: HostFacts, fetched: Inputs, tree: Tree)
     texts = WorkTree(tree.path).plain_files(tree.content, lambda path: not path.endswith(_COMPILED))
     decided = recipe.model_dump(mode="json", exclude=set(BESIDE_THE_BUILD))
     known = [decided, host.essence(), fetched.essence(), texts, inputs(job)]
-    return hashlib.sha256(json.dumps([REVISION, *known], sort_keys=True).encode()).hexdigest()
+    return json_text.digest([REVISION, *known])
 
 
 def _keep(job: Job, key: str, made: Configured, tree: Path) -> None:
