@@ -891,7 +891,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
     own = "" if folder in map(_resolved, _folders()) else shell_word(str(path))
-    parts = Composing(path, FetchTable)
+    parts = Composing(path, FetchTable, complete)
 
     def completed(values: dict[str, Any]) -> None:
         parts.complete(values)

@@ -119,14 +119,11 @@ def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
     return [*found, *among(names)]
 
 
-def loadable(names: Sequence[str], findings: Sequence[LintFinding]) -> list[str]:
-    """Leave out the recipes that do not load: the findings say why, and they have no plan."""
-    broken = {finding.file.stem for finding in findings if finding.rule == "schema"}
-    return [name for name in names if name not in broken]
-
-
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
+    # A document that the recipe names has its own file and line.
+    place = re.fullmatch(r"(.+):(\d+)", fault.evidence.where)
+    file, line = (Path(place[1]), int(place[2])) if place else (path, 1)
     if isinstance(fault, DocumentError):
         # The packages of one list that lack a version are one finding, with one remedy.
         alike: dict[tuple[int, str], list[str]] = {}
@@ -134,11 +131,9 @@ def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
             alike.setdefault((found.line, found.remedy), []).append(found.what)
         for (line, remedy), (what, *others) in alike.items():
             more = ", as others of this list" if others else ""
-            yield LintFinding(path, line, what + more, remedy, "schema")
+            yield LintFinding(file, line, what + more, remedy, "schema")
         return
-    place = re.match(rf"{re.escape(str(path))}:(\d+): ", fault.what)
-    what = _without_place(path, fault.what)
-    yield LintFinding(path, int(place[1]) if place else 1, what, fault.remedy, "schema")
+    yield LintFinding(file, line, _without_place(file, fault.what), fault.remedy, "schema")
 
 
 def _without_place(path: Path, what: str) -> str:

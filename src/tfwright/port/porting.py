@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from tfwright.configure import expected, validation
@@ -212,7 +213,8 @@ class _Porting:
         yield from self._patches(self._with_substitutes(tried, repository))
         yield from judged
         if compared:
-            yield from compared.pins({*new.recipe.fetch.substitutes})
+            substitutes = new.recipe.fetch.substitutes, self.new.recipe.fetch.substitutes
+            yield from compared.pins({*chain(*substitutes)})
         else:
             yield PortedPin("archive", "all", "look", "the rules of a tree cannot be read")
         yield from self._requirements(texts)
@@ -376,7 +378,7 @@ class _Porting:
 
         Where another recipe replaces the new one already, its substitute is taken over.
         """
-        recipe = self.new.recipe
+        recipe, others = self.new.recipe, archives.others()
         for name, table in recipe.fetch.substitutes.items():
             before = archives.checksums(old, name)
             after = archives.checksums(new, name)
@@ -392,7 +394,10 @@ class _Porting:
             elif compared and compared.has(name):
                 self.substitutes.put(name)
                 says = "removed; a source on this host has the archive that the new tree pins"
-            elif other := archives.replacing(after):
+            elif changes := archives.carried(self.new, name, table, old, new):
+                self.substitutes.replace(name, changes)
+                says = "packs the commit that the tree pins now; its other files are as before"
+            elif other := next((others[pin] for pin in after if pin in others), None):
                 self.substitutes.put(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"
                 self.taken.append(other)
@@ -402,9 +407,18 @@ class _Porting:
                 state = "change"
                 says = (
                     f"the tree pins another archive ({pinned}), and no source on this host has it."
-                    " Find a file for it; or remove the substitute, if the target does not need it"
+                    " Find a file for it; or write this checksum into replaces, if the substitute"
+                    " does for it, too; or remove the substitute, if the target does not need it"
                 )
             yield PortedPin("substitute", name, state, says)
+        lacking = compared.lost - compared.unneeded if compared else set()
+        for name in sorted(lacking - recipe.fetch.substitutes.keys()):
+            pins = archives.checksums(new, name)
+            if other := next((others[pin] for pin in pins if pin in others), None):
+                self.substitutes.put(name, other.lines)
+                self.taken.append(other)
+                says = f"no source on this host has the archive; taken over from {other.recipe}"
+                yield PortedPin("substitute", name, "look", says)
 
     def _requirements(self, texts: Mapping[str, str]) -> Iterator[PortedPin]:
         """Hold verify.requirements against setup.py, and name the command that resolves them."""
