@@ -158,4 +158,7 @@ def _progress(lines: Iterable[str], listener: Listener) -> list[str]:
     read_lines: Callable[[str], None] = progress.new_message_handler()
     for line in lines:
         read_lines(line.rstrip())
+        for kept in (progress.other_lines, progress.error_lines):
+            # A server can send lines without end.
+            del kept[:-TAIL_LINES]
     return [*progress.other_lines, *progress.error_lines]
