@@ -126,7 +126,7 @@ def test_the_plan_of_a_finished_build_keeps_everything(nest: RecipeJob) -> None:
 
 
 def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: RecipeJob) -> None:
-    assert reasons(nest) == ["not done yet", "follows lay"]
+    assert reasons(nest) == ["no earlier result", "follows lay"]
     assert RUNS == []
 
 
@@ -234,7 +234,7 @@ def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: RecipeJob) -
     with pytest.raises(ToolError) as caught:
         engine.build(stone)
     assert caught.value.stage == "hatch"
-    assert reasons(stone) == ["", "not done yet"]
+    assert reasons(stone) == ["", "no earlier result"]
 
 
 def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: RecipeJob) -> None:
@@ -248,7 +248,7 @@ def test_a_stamp_cut_short_counts_as_none(nest: RecipeJob) -> None:
     engine.build(nest)
     path = nest.places.stamps / "hatch.json"
     path.write_bytes(path.read_bytes()[:40])
-    assert reasons(nest) == ["", "not done yet"]
+    assert reasons(nest) == ["", "no earlier result"]
 
 
 def test_only_the_stages_up_to_the_wanted_one_run(nest: RecipeJob) -> None:
@@ -360,7 +360,7 @@ def test_what_is_being_built_cannot_be_cleaned(nest: RecipeJob) -> None:
         engine.clean(nest)
     assert reasons(nest) == ["", ""]
     engine.clean(nest)
-    assert reasons(nest)[0] == "not done yet"
+    assert reasons(nest)[0] == "no earlier result"
 
 
 def test_caches_that_another_recipe_uses_are_not_removed(nest: RecipeJob) -> None:

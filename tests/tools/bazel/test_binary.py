@@ -111,7 +111,7 @@ def test_a_binary_in_the_store_is_used_without_asking_anyone(
     first = obtain()
     (releases / VERSION).rename(releases / "gone")
     assert obtain(offline=True) == first
-    assert notes[-1] == "Bazel 0.26.1 is in the store; it came from the official release"
+    assert notes[-1] == "Bazel 0.26.1 is in the vault; it came from the official release"
 
 
 @pytest.mark.medium
