@@ -1,10 +1,11 @@
 """What the stages hand to each other, with values that most tests do not care about; what they report."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tfwright.pipeline.job import Job
+from tfwright.documents.recipe import CompileTable
+from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.progress import Progress, Silence
@@ -28,6 +29,10 @@ def inputs_of(
     programs = Programs(bazel=_artefact(bazel), python=Path(python))
     usual = {"mirror": mirror, "commit": COMMIT, "epoch": 5, "programs": programs}
     return Inputs.model_validate({**usual, **others})
+
+
+def for_target(job: RecipeJob, target: str) -> RecipeJob:
+    return replace(job, recipe=job.recipe.changed(compile=CompileTable(target=target)))
 
 
 def tree_of(job: Job, **others: object) -> Tree:
