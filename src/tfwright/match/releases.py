@@ -148,7 +148,7 @@ def exclusions(wanted: Wish) -> list[str]:
         found = [f"there is no TensorFlow {release} that recipes can be written for"]
     else:
         found = _apart(wanted)
-    return [*found, *_nearest(wanted)]
+    return list(dict.fromkeys((*found, *_nearest(wanted))))
 
 
 def _apart(wanted: Wish) -> list[str]:
