@@ -35,8 +35,7 @@ def test_a_venv_of_another_host_is_made_again(tmp_path: Path, script: str) -> No
 def test_packages_in_a_folder_from_another_host_are_installed_without_an_index(
     tmp_path: Path, option: str
 ) -> None:
-    (tmp_path / "tool").mkdir()
-    (tmp_path / "tool/six-1.11.0-py2.py3-none-any.whl").write_bytes(b"six")
+    make_file(tmp_path / "tool/six-1.11.0-py2.py3-none-any.whl", b"six")
     with bootstrap._bundled_packages(["bundle", option, str(tmp_path)]) as variables:
         assert variables["PIP_NO_INDEX"] == "1"
         (wheel,) = Path(variables["PIP_FIND_LINKS"]).iterdir()

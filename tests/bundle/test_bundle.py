@@ -143,8 +143,7 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(tmp_path: Path, build_out: 
 
 @pytest.mark.medium
 def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: Path) -> None:
-    (build_out / "unbundling").mkdir(parents=True)
-    (build_out / "unbundling/0").write_bytes(b"half")
+    make_file(build_out / "unbundling/0", b"half")
     unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "unbundling").exists()
 
@@ -153,8 +152,7 @@ def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: 
 def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
-    (checkout / "recipes").mkdir(parents=True)
-    (checkout / "recipes/demo.toml").write_text("another", "utf-8")
+    make_file(checkout / "recipes/demo.toml", "another")
     with fails(RecipeError, "demo.toml", "files") as caught:
         unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()

@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 from tests.remedies.following import CommandLine, add
 
 from tfwright.tools.container import image
@@ -31,8 +32,7 @@ def pinned(made: KeptImage, recipe_file: Path) -> Path:
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the only folder on PATH, with a skopeo whose registry has every image."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/skopeo").write_text("#!/bin/sh\necho {}\n", "utf-8")
+    make_file(tmp_path / "bin/skopeo", "#!/bin/sh\necho {}\n")
     (tmp_path / "bin/skopeo").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return tmp_path / "bin"

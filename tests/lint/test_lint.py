@@ -3,7 +3,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text
+from tests.making import change_text, find_text, make_file
 from tests.remedies.following import CommandLine
 
 from tfwright.documents import recipe as recipes
@@ -397,14 +397,13 @@ target = "//:build_pip_pkg"
 
 
 def test_what_another_repository_would_take_from_tensorflow_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "own.toml"
-    path.write_text(OWN, "utf-8")
+    path = make_file(tmp_path / "own.toml", OWN)
     found = [each for each in linting.lint(str(path)) if each.rule != "reason"]
-    assert [each.rule for each in found] == ["own"] * 4 + ["verify"]
+    assert [each.rule for each in found] == ["own", "own", "verify"]
     path.write_text(
         OWN
-        + '[package]\nprogram = "bazel-bin/x"\n[configure.bazelrc]\nlines = ["build -c opt"]\n'
-        + '[verify]\nimports = ["x"]\nsmoke = []\nrequirements = ["tensorflow-cpu==2.1.0"]\n',
+        + '[configure.bazelrc]\nlines = ["build -c opt"]\n'
+        + '[verify]\nimports = ["x"]\nrequirements = ["tensorflow-cpu==2.1.0"]\n',
         "utf-8",
     )
     assert {each.rule for each in linting.lint(str(path))} == {"reason"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import make_file
 from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.recipe import ROOT
@@ -128,8 +129,7 @@ def test_the_index_of_a_company_says_which_of_its_wheels_fits_and_what_pip_is_to
 def test_a_failed_log_is_answered_with_its_cause_and_what_to_do(
     log: str, named: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "log"
-    path.write_text(f"{log}\n", "utf-8")
+    path = make_file(tmp_path / "log", f"{log}\n")
     done = invoked("diagnose", str(path), "--json")
     assert done.returncode == 0
     match = json.loads(done.stdout)["matches"][0]

@@ -1,5 +1,6 @@
 """The engine: what runs, what is kept, and why."""
 
+import datetime as dt
 import errno
 import os
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from tests.failing import fails
 from tests.making import make_file
 
-from tfwright.documents.recipe import CompileTable
+from tfwright.documents.recipe import CompileTable, Recipe, VerifiedTable
 from tfwright.errors import HostError, RecipeError, ToolError, invoke
 from tfwright.pipeline import engine, stamps
 from tfwright.pipeline.job import Job, RecipeJob
@@ -80,9 +81,7 @@ def nest(job: RecipeJob) -> RecipeJob:
 
 
 def with_target(job: RecipeJob, target: str) -> RecipeJob:
-    return replace(
-        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
-    )
+    return replace(job, recipe=job.recipe.changed(compile=CompileTable(target=target)))
 
 
 def reasons(job: RecipeJob) -> list[str]:
@@ -136,6 +135,23 @@ def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: Recipe
     engine.build(nest)
     changed = with_target(nest, "//egg:duck")
     assert reasons(changed)[0] == "the recipe's [compile] changed"
+
+
+def test_who_verified_a_recipe_runs_nothing_again(
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copied(job: RecipeJob, recipe: Recipe) -> Egg:
+        return lay(job, recipe.compile)
+
+    monkeypatch.setattr(engine, "PIPELINE", (Stage(module("lay", copied)),))
+    first = replace(nest, until="lay")
+    engine.build(first)
+    verified = VerifiedTable(until="seal", on=dt.date(2026, 1, 1), host="a nest", by="Ada")
+    assert reasons(
+        replace(first, recipe=first.recipe.model_copy(update={"verified": verified}))
+    ) == [""]
+    renamed = first.recipe.model_copy(update={"summary": "Another"})
+    assert reasons(replace(first, recipe=renamed)) == ["the recipe's summary changed"]
 
 
 def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: RecipeJob) -> None:

@@ -2,8 +2,10 @@
 
 import pytest
 
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 from tfwright.recipes import page
-from tfwright.recipes.listing import RecipeRow
+from tfwright.recipes.page import RecipeRow
 from tfwright.terminal.answer import plain
 
 
@@ -26,3 +28,10 @@ def test_recipes_are_one_list_of_json() -> None:
         verified="unverified",
     )
     assert plain([row]) == [vars(row)]
+
+
+@pytest.mark.medium
+def test_every_bundled_recipe_has_a_row() -> None:
+    rows = {row.recipe: row for row in page.rows(HostFile())}
+    assert sorted(rows) == recipes.names()
+    assert rows["macos-r1.8-cuda9.2"].patches == 4

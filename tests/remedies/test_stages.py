@@ -18,6 +18,7 @@ from tests.pipeline.stages.test_package import job_of, packaged, script
 from tests.pipeline.stages.test_verify import ALONE
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.remedies.test_inputs import sources_left, zipped
+from tests.results import facts_of, tree_of
 from tests.upstream import commit
 
 from tfwright.diagnosis import reader
@@ -42,7 +43,7 @@ from tfwright.errors import (
 from tfwright.pipeline import engine
 from tfwright.pipeline.compile import attempts, failure
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, HostFacts, Inputs, Tree, Unpinned
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, Inputs, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
 from tfwright.progress import Listener
@@ -184,15 +185,8 @@ def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
     place.unlink()
 
     def library(target: str) -> object:
-        tree = Tree(
-            path=built.places.tree,
-            commit="0" * 40,
-            epoch=5,
-            release=built.recipe.source.release,
-            content="",
-        )
         made = Built(target=target, outputs=(), actions=1)
-        return nccl._place(tree, made)
+        return nccl._place(tree_of(built), made)
 
     fault = failing(lambda: library("//tensorflow:other"), RecipeError)
     line = find_text(r"\[compile\] (target = \".*\")", fault.remedy)
@@ -204,17 +198,6 @@ def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
 
 
 # package
-
-
-@pytest.mark.parametrize("flag", ["--gpu", "--nightly_flag"])
-def test_a_name_is_chosen_among_those_of_an_old_release(tmp_path: Path, flag: str) -> None:
-    job = job_of(tmp_path, "1.8")
-    script(job, "small-1.0-py3-none-any.whl")
-    named = PackageTable(project_name="mine")
-    fault = failing(lambda: packaged(job, named), RecipeError, "Take")
-    shown = re.findall(r'\["(--\w+)"\]', fault.remedy)
-    assert flag in shown
-    assert packaged(job, PackageTable(flags=(flag,)))
 
 
 def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
@@ -275,14 +258,7 @@ PLATFORM = next(platform_tags())
 
 def read(job: RecipeJob, wheel: Path, table: VerifyTable) -> Sequence[Check]:
     """Read a wheel as the stage does before it installs it."""
-    host = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=Path(sys.executable),
-        python=".".join(map(str, sys.version_info[:3])),
-        compiler="",
-    )
+    host = facts_of(python=".".join(map(str, sys.version_info[:3])))
     artefact = Artefact.of(wheel)
     return list(verify._read(job, artefact, table, job.recipe.host, host))
 

@@ -148,7 +148,7 @@ def test_a_requirement_is_written_as_is_shown(shell: CommandLine, make_wheel: Ma
 @pytest.fixture
 def a_record(a_record: BuildRecord) -> BuildRecord:
     """Return the record of a recipe without patches."""
-    return a_record.model_copy(update={"files": ()})
+    return a_record.changed(files=())
 
 
 @pytest.fixture

@@ -76,8 +76,8 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(packages, "run_pip", lambda run, *_: seen.append(run.argv[6:]))
     monkeypatch.setattr(venv, "create", lambda *_: None)
-    verify = job.recipe.verify.model_copy(update={"requirements": requirements})
-    recipe = job.recipe.model_copy(update={"verify": verify})
+    verify = job.recipe.verify.changed(requirements=requirements)
+    recipe = job.recipe.changed(verify=verify)
     request = Request.of(
         recipe, job.host_file, tmp_path / "a-1-py3-none-any.whl", job.places.stores
     )

@@ -316,8 +316,7 @@ def dropped(
     job: RecipeJob, folder: Path, name: str, content: bytes
 ) -> tuple[RecipeJob, dict[str, str]]:
     """Put a package into the drop folder; return the job that looks there, and the pin."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_bytes(content)
+    make_file(folder / name, content)
     found = replace(job, host_file=job.host_file.changed(drop=folder), offline=True)
     return found, {name: hashlib.sha256(content).hexdigest()}
 

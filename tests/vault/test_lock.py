@@ -159,9 +159,7 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
             names=("docker",), remote="https://example.org/d.git", commit="d" * 40, needed=False
         ),
     )
-    moved = made.model_copy(
-        update={"clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)}
-    )
+    moved = made.changed(clones=(made.clones[0].changed(commit="e" * 40),))
     assert lock.differences(made, moved) == [
         "commit dddddddddddd of https://example.org/d.git is in the lock, and not wanted any more",
         "commit eeeeeeeeeeee of https://example.org/d.git is wanted, and not in the lock",
@@ -169,20 +167,16 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
 
 
 def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(made: Lock) -> None:
-    own = made.model_copy(
-        update={
-            "archives": (
-                *made.archives,
-                LockedArchive(
-                    names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True
-                ),
-            )
-        }
+    own = made.changed(
+        archives=(
+            *made.archives,
+            LockedArchive(names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True),
+        )
     )
     assert lock.differences(own, made) == [
         f"archive rules_cc ({THREE[:16]}…) is in the lock, and not wanted any more"
     ]
-    foreign = made.model_copy(update={"bazel": LockedBazel(version=made.bazel.version)})
+    foreign = made.changed(bazel=LockedBazel(version=made.bazel.version))
     assert lock.differences(own, foreign) == []
 
 
@@ -332,13 +326,11 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
             requirements=GATHERED.requirements[:1],
             substitutes=GATHERED.substitutes,
         ),
-    ).model_copy(
-        update={
-            "bazel": LockedBazel(
-                version="0.24.1",
-                binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
-            )
-        }
+    ).changed(
+        bazel=LockedBazel(
+            version="0.24.1",
+            binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
+        )
     )
     told = lock.differences(made, now)
     assert told == [

@@ -90,8 +90,7 @@ def test_what_the_vault_holds_is_not_asked_for(store: Store) -> None:
 def test_the_urls_come_first(store: Store, served: tuple[str, Path], tmp_path: Path) -> None:
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
-    (tmp_path / "drop").mkdir()
-    (tmp_path / "drop/a").write_bytes(b"archive")
+    make_file(tmp_path / "drop/a", b"archive")
     wanted = WantedArchive("a", digest(b"archive"), (f"{address}a.tar.gz",))
     assert obtain(wanted, store, HostFile(drop=tmp_path / "drop")).ways == {wanted.sha256: URL}
     assert store.path(wanted.sha256).read_bytes() == b"archive"

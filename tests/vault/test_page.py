@@ -47,7 +47,7 @@ def entry(folder: Path, kind: str, name: str, size: int) -> VaultEntry:
 
 def test_a_lock_says_how_many_archives_the_target_needs(capsys: pytest.CaptureFixture[str]) -> None:
     archives = (archive("a", needed=True), archive("b", needed=False))
-    lock = LOCK.model_copy(update={"archives": archives})
+    lock = LOCK.changed(archives=archives)
     page.show_lock(Path("mine.lock"), lock)
     shown = capsys.readouterr()
     assert "2 archives, 1 of them needed by the target; 0 packages" in shown.err
@@ -57,7 +57,7 @@ def test_a_lock_says_how_many_archives_the_target_needs(capsys: pytest.CaptureFi
 def test_a_lock_that_bazel_was_not_asked_for_says_nothing_about_needs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lock = LOCK.model_copy(update={"archives": (archive("a"),)})
+    lock = LOCK.changed(archives=(archive("a"),))
     page.show_lock(Path("mine.lock"), lock)
     assert "needed" not in capsys.readouterr().err
 
@@ -69,7 +69,7 @@ def test_a_lock_warns_of_other_bytes_and_of_what_no_checksum_holds(
         sha256="a" * 64, source="a fork", reason="the server is gone", used="b" * 64
     )
     loose = Unlockable(name="wheel", file="WORKSPACE", line=7, why="no sha256")
-    lock = LOCK.model_copy(update={"substitutes": (used,), "unlockable": (loose,)})
+    lock = LOCK.changed(substitutes=(used,), unlockable=(loose,))
     page.show_lock(Path("mine.lock"), lock)
     shown = capsys.readouterr().err
     assert "not the pinned bytes: a fork: the server is gone" in shown

@@ -78,7 +78,7 @@ def test_as_long_as_the_archives_of_one_recipe_are_unknown_no_archive_goes(
     build_out: Path, locked: tuple[Recipe, Path], tmp_path: Path
 ) -> None:
     other = make_file(tmp_path / "other.toml", "another recipe")
-    idle, unlocked = (archive(build_out, "idle"), locked[0].model_copy(update={"name": "other"}))
+    idle, unlocked = (archive(build_out, "idle"), locked[0].changed(name="other"))
     seen = usage.look(build_out, [locked, (unlocked, other)])
     assert (seen.unknown, [thing.file for thing in seen.undecided]) == (["other"], [idle])
     assert taken(build_out, locked, (unlocked, other)) == []
@@ -88,9 +88,7 @@ def test_a_lock_of_another_commit_does_not_tell_what_the_recipe_needs_now(
     build_out: Path, locked: tuple[Recipe, Path]
 ) -> None:
     recipe, path = locked
-    moved = recipe.model_copy(
-        update={"source": recipe.source.model_copy(update={"commit": "f" * 40})}
-    )
+    moved = recipe.changed(source=recipe.source.changed(commit="f" * 40))
     assert usage.look(build_out, [(moved, path)]).unknown == ["small"]
 
 
@@ -179,12 +177,8 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
     build_out: Path, locked: tuple[Recipe, Path], tmp_path: Path
 ) -> None:
     recipe, path = locked
-    pinned = recipe.model_copy(
-        update={
-            "host": recipe.host.model_copy(
-                update={"requirements": ("Keras_Preprocessing==1.0.5", "six==1.11.0")}
-            )
-        }
+    pinned = recipe.changed(
+        host=recipe.host.changed(requirements=("Keras_Preprocessing==1.0.5", "six==1.11.0"))
     )
     for name in (
         "keras_preprocessing-1.0.5-py2.py3-none-any.whl",

@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 from invoke import Context
 
 from tfwright.options import job_of, one_of, task
+from tfwright.pipeline.job import RecipeJob
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -45,7 +47,12 @@ def lint(
     serious = any(not finding.harmless for finding in findings)
     status = errors.RecipeError.exit_status if serious else 0
     if change:
-        plans = [linting.planned(job_of(name)) for name in linting.loadable(names, findings)]
+        jobs = list[RecipeJob]()
+        for name in names:
+            # The findings say why another one does not load.
+            with suppress(errors.RecipeError):
+                jobs.append(job_of(name))
+        plans = [linting.planned(job) for job in jobs]
         show = partial(page.show_review, plans=plans, findings=findings)
         more = {"plans": plans, "findings": findings}
         yield Answer(change, show, lambda change: {**vars(change), **more}, status)

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from tfwright.configure import expected, validation
@@ -34,7 +35,7 @@ from tfwright.port.target import PortedPin, State
 from tfwright.printable import shell_word
 from tfwright.progress import Silence
 from tfwright.recipes import bazel
-from tfwright.rules import tree_files
+from tfwright.rules import configurations, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
 from tfwright.tools import files, toml_editing
@@ -42,6 +43,9 @@ from tfwright.tools.bazel import binary
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.http import client
+
+BAZELRCS = (".bazelrc", "tools/bazel.rc")
+"""The files of a tree with its configurations of Bazel: the second one up to 1.12."""
 
 
 @dataclass(frozen=True)
@@ -186,9 +190,10 @@ class _Porting:
         # Both recipes name one url, so that its mirror then holds both commits.
         external.repository(self.old.job, self.old.recipe.source)
         held = GitRepository(repository)
-        paths = (*tree_files.BAZELS, *tree_files.SETUPS)
+        paths = (*tree_files.BAZELS, *tree_files.SETUPS, *BAZELRCS)
         texts = held.texts_at(source.commit, paths)
         yield self._bazel(texts)
+        yield from self._flags(held.texts_at(self.old.recipe.source.commit, BAZELRCS), texts)
         new = self.new
         yield from _tools(new.recipe, self.old.recipe)
         after = _rules(new, repository)
@@ -208,7 +213,8 @@ class _Porting:
         yield from self._patches(self._with_substitutes(tried, repository))
         yield from judged
         if compared:
-            yield from compared.pins({*new.recipe.fetch.substitutes})
+            substitutes = new.recipe.fetch.substitutes, self.new.recipe.fetch.substitutes
+            yield from compared.pins({*chain(*substitutes)})
         else:
             yield PortedPin("archive", "all", "look", "the rules of a tree cannot be read")
         yield from self._requirements(texts)
@@ -252,6 +258,18 @@ class _Porting:
         says = f"{version} does not fit; the recipe has {new.version} now ({new.reason}). "
         says += f"Pin its checksum: invoke pin --recipe {recipe.argument}"
         return PortedPin("tool", "Bazel", "look", says)
+
+    def _flags(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[PortedPin]:
+        """Remove flags for a configuration of the old tree that the new one lacks: Bazel stops."""
+        was, stays = (
+            configurations.defined("\n".join(texts.get(path, "") for path in BAZELRCS))
+            for texts in (before, after)
+        )
+        for flag in self.new.recipe.compile.flags:
+            if flag.startswith("--config=") and flag.partition("=")[2] in was - stays:
+                toml_editing.without_item(self.path, ("compile", "flags"), flag)
+                says = "removed; .bazelrc of the new tree has no such configuration"
+                yield PortedPin("tool", flag, "look", says)
 
     def _has_bazel(self, version: str) -> bool:
         """Return whether this host has a Bazel, or reaches the server of its releases."""
@@ -311,8 +329,8 @@ class _Porting:
         for patch in placed:
             says, name = patch.says, patch.now or patch.name
             if patch.fate == "redo":
-                which = patch_command.reference(recipe, name)
-                says += f"; merge it: invoke patch --recipe {recipe.argument} --refresh {which}"
+                which = f"--recipe {recipe.argument} --refresh {shell_word(name)}"
+                says += f"; merge it: invoke patch {which}"
             yield PortedPin("patch", name, _STATES[patch.fate], says)
 
     def _placed(self, patch: TriedPatch) -> TriedPatch:
@@ -360,7 +378,7 @@ class _Porting:
 
         Where another recipe replaces the new one already, its substitute is taken over.
         """
-        recipe = self.new.recipe
+        recipe, others = self.new.recipe, archives.others()
         for name, table in recipe.fetch.substitutes.items():
             before = archives.checksums(old, name)
             after = archives.checksums(new, name)
@@ -376,7 +394,10 @@ class _Porting:
             elif compared and compared.has(name):
                 self.substitutes.put(name)
                 says = "removed; a source on this host has the archive that the new tree pins"
-            elif other := archives.replacing(after):
+            elif changes := archives.carried(self.new, name, table, old, new):
+                self.substitutes.replace(name, changes)
+                says = "packs the commit that the tree pins now; its other files are as before"
+            elif other := next((others[pin] for pin in after if pin in others), None):
                 self.substitutes.put(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"
                 self.taken.append(other)
@@ -386,9 +407,18 @@ class _Porting:
                 state = "change"
                 says = (
                     f"the tree pins another archive ({pinned}), and no source on this host has it."
-                    " Find a file for it; or remove the substitute, if the target does not need it"
+                    " Find a file for it; or write this checksum into replaces, if the substitute"
+                    " does for it, too; or remove the substitute, if the target does not need it"
                 )
             yield PortedPin("substitute", name, state, says)
+        lacking = compared.lost - compared.unneeded if compared else set()
+        for name in sorted(lacking - recipe.fetch.substitutes.keys()):
+            pins = archives.checksums(new, name)
+            if other := next((others[pin] for pin in pins if pin in others), None):
+                self.substitutes.put(name, other.lines)
+                self.taken.append(other)
+                says = f"no source on this host has the archive; taken over from {other.recipe}"
+                yield PortedPin("substitute", name, "look", says)
 
     def _requirements(self, texts: Mapping[str, str]) -> Iterator[PortedPin]:
         """Hold verify.requirements against setup.py, and name the command that resolves them."""
@@ -422,7 +452,7 @@ _STATES: dict[Fate, State] = {
 
 def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rules | None:
     """Read the rules of a commit with those of its patches that fit."""
-    source = job.recipe.source.model_copy(update={"patches": tuple(applied), "assets": {}})
+    source = job.recipe.source.changed(patches=tuple(applied), assets={})
     pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
     try:
         return external.ExternalRules(job.job, pins, repository).rules()

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder, make_program
+from tests.results import configured_of, facts_of, inputs_of, tree_of
 from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import CacheTable, HostFile
@@ -26,8 +27,8 @@ from tfwright.pipeline.compile import attempts
 from tfwright.pipeline.compile.attempts import Experience
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact, Stage, Writes
+from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Tree
+from tfwright.pipeline.stage import Stage, Writes
 from tfwright.pipeline.stages import compile as stage
 from tfwright.progress import Progress, Silence
 from tfwright.tools import files
@@ -83,7 +84,7 @@ def workspace(job: RecipeJob, shared: Path, tmp_path: Path, ears: Ears) -> Recip
     host_file = HostFile(build_out=shared, cache=cache, jobs=1)
     made = replace(
         job,
-        recipe=job.recipe.model_copy(update={"name": f"small-{tmp_path.name}"}),
+        recipe=job.recipe.changed(name=f"small-{tmp_path.name}"),
         host_file=host_file,
         listener=ears,
     )
@@ -108,35 +109,10 @@ def run(
 ) -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
-    facts = HostFacts.model_validate(
-        {
-            "system": "Linux",
-            "machine": "x86_64",
-            "glibc": "2.36",
-            "interpreter": sys.executable,
-            "python": "3.11",
-            "compiler": "cc",
-            **host,
-        }
-    )
-    inputs = Inputs(
-        mirror=tree,
-        commit="0" * 40,
-        epoch=1_500_000_000,
-        programs=Programs(
-            bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable)
-        ),
-    )
-    source = Tree(
-        path=tree,
-        commit="0" * 40,
-        epoch=1_500_000_000,
-        release=job.recipe.source.release,
-        content="",
-    )
-    configured = Configured(
-        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
-    )
+    facts = facts_of(**{"compiler": "cc", **host})
+    inputs = inputs_of(tree, binary, epoch=1_500_000_000)
+    source = tree_of(job, epoch=1_500_000_000)
+    configured = configured_of(tree / ".tf_configure.bazelrc")
     return stage.run(
         job,
         table,
@@ -191,7 +167,7 @@ def arguments(job: RecipeJob, *names: str) -> Sequence[str]:
 
 
 def with_settings(job: RecipeJob, **host_file: object) -> RecipeJob:
-    return replace(job, host_file=job.host_file.model_copy(update=host_file))
+    return replace(job, host_file=job.host_file.changed(**host_file))
 
 
 def test_a_cache_that_is_laid_out_is_a_disk_cache(job: RecipeJob) -> None:
@@ -232,7 +208,7 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
 ) -> None:
     assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
-    starved = replace(job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e4)}))
+    starved = replace(job, recipe=job.recipe.changed(compile=CompileTable(peak=1e4)))
     assert "--jobs=1" in arguments(starved)
 
 
@@ -240,7 +216,7 @@ def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(
     job: RecipeJob,
 ) -> None:
     table = CompileTable(flags=("--config=opt", "--jobs=1"))
-    flagged = replace(job, recipe=job.recipe.model_copy(update={"compile": table}))
+    flagged = replace(job, recipe=job.recipe.changed(compile=table))
     assert arguments(flagged)[-4:] == ("--config=opt", "--jobs=1", "--", table.target)
 
 
@@ -357,7 +333,7 @@ def stubbed(job: RecipeJob, tmp_path: Path, ears: Ears, monkeypatch: pytest.Monk
     monkeypatch.setattr(attempts, "PAUSES", (0.01, 0.01))
     # The stub asks no cache, and the digest of a toolchain takes most of a second.
     settings = {"jobs": 4, "cache": CacheTable(enabled=False)}
-    made = replace(job, host_file=job.host_file.model_copy(update=settings), listener=ears)
+    made = replace(job, host_file=job.host_file.changed(**settings), listener=ears)
     made.places.home.mkdir(parents=True)
     made.places.tree.mkdir()
     made.places.tree.joinpath(".tf_configure.bazelrc").touch()
@@ -538,7 +514,7 @@ def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
     monkeypatch.setattr(capacity, "cores", lambda: 4)
     monkeypatch.setattr(capacity, "memory", lambda: next(free, 0))
     stubbed.says(KILLED)
-    stubbed.build(host_file=stubbed.job.host_file.model_copy(update={"jobs": None}))
+    stubbed.build(host_file=stubbed.job.host_file.changed(jobs=None))
     assert stubbed.jobs == ["4", "2"]
 
 
@@ -735,9 +711,7 @@ def test_a_fresh_output_base_takes_all_from_the_build_cache(
     workspace: RecipeJob, binary: Path, tmp_path: Path
 ) -> None:
     run(workspace, binary, "//:step1")
-    other = replace(
-        workspace, recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"})
-    )
+    other = replace(workspace, recipe=workspace.recipe.changed(name=f"twin-{tmp_path.name}"))
     workspace.places.tree.rename(other.places.own.parent / "moved")
     other.places.home.mkdir(parents=True)
     (other.places.own.parent / "moved").rename(other.places.tree)
@@ -1013,8 +987,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
     )
     group = base / f"tfwright-{tmp_path.name}"
     try:
-        group.mkdir()
-        (group / limit).write_text(str(LIMIT), "ascii")
+        make_file(group / limit, str(LIMIT))
     except OSError as fault:
         pytest.skip(f"no control group can be made here: {fault}")
     yield group
@@ -1025,7 +998,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
     workspace: RecipeJob, binary: Path, tmp_path: Path, confined: Path
 ) -> None:
-    job = replace(workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3}))
+    job = replace(workspace, host_file=workspace.host_file.changed(jobs=3))
     with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
         build.write(
             GREEDY.replace("@PYTHON@", sys.executable)

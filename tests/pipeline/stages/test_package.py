@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_program
+from tests.results import configured_of, inputs_of, tree_of
 from tests.wheel.test_relinking import WANTED
 from tests.wheel.test_relinking import wheel as wheel_for_macos
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable, Recipe
-from tfwright.errors import RecipeError, ToolError
+from tfwright.errors import ToolError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
+from tfwright.pipeline.results import Built, NcclOps, RawWheel
 from tfwright.pipeline.stage import Artefact, Stage
 from tfwright.pipeline.stages import package
 from tfwright.progress import Listener
@@ -58,21 +59,14 @@ def script(job: RecipeJob, made: str) -> None:
 
 def packaged(job: RecipeJob, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
     file = make_file(job.places.build_out / "file", b"")
-    release = job.recipe.source.release
+    made = tuple(map(Artefact.of, outputs))
     return package.run(
         job,
         table,
-        Inputs(
-            mirror=file,
-            commit="0" * 40,
-            epoch=5,
-            programs=Programs(bazel=Artefact.of(file), bazel_origin="PATH", python=file),
-        ),
-        Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=release, content=""),
-        Configured(bazelrc=Artefact.of(file), asked=(), never_asked=()),
-        Built(
-            target=job.recipe.compile.target, outputs=tuple(map(Artefact.of, outputs)), actions=1
-        ),
+        inputs_of(file, file),
+        tree_of(job),
+        configured_of(file),
+        Built(target=job.recipe.compile.target, outputs=made, actions=1),
         NcclOps(library=None, stub=False),
     )
 
@@ -89,12 +83,6 @@ def test_up_to_1_8_the_directory_comes_first_and_nothing_names_the_wheel(
     script(job, "small-1.0-py3-none-any.whl")
     packaged(job, PackageTable(flags=("--gpu",)))
     assert asked(job) == [str(job.places.dist / "raw"), "--gpu"]
-
-
-def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.8")
-    with fails(RecipeError, "--project_name", "--nightly_flag"):
-        packaged_with_name(job)
 
 
 def packaged_with_name(job: RecipeJob) -> RawWheel:

@@ -102,9 +102,7 @@ def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_
 
 
 def signing(job: RecipeJob, key: Path) -> RecipeJob:
-    return dataclasses.replace(
-        job, host_file=job.host_file.model_copy(update={"sign": Sign(key=key)})
-    )
+    return dataclasses.replace(job, host_file=job.host_file.changed(sign=Sign(key=key)))
 
 
 def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(

@@ -7,24 +7,14 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.results import configured_of, facts_of, inputs_of, tree_of
 from tests.tools.bazel.test_workspaces import binary
 from tests.upstream import commit, run_git
 
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.release import Release
 from tfwright.errors import WheelError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import (
-    Configured,
-    HostFacts,
-    Inputs,
-    NcclOps,
-    Programs,
-    RawWheel,
-    SealedWheel,
-    Substituted,
-    Tree,
-)
+from tfwright.pipeline.results import NcclOps, RawWheel, SealedWheel, Substituted
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import seal
 from tfwright.wheel import record
@@ -87,41 +77,16 @@ def sealed(locked: RecipeJob, tmp_path: Path) -> Callable[..., SealedWheel]:
         bazel = Artefact(path=tmp_path / folder / "bazel", sha256="e" * 64, size=1)
         place = tmp_path / folder
         library = Artefact(path=place / "_nccl_ops.so", sha256="f" * 64, size=1)
+        pinned = {"commit": COMMIT, "epoch": 1_540_000_000}
+        reason = "Its server is gone"
+        other = Substituted(name="gif_archive", reason=reason, sha256=PINNED, used=USED)
         return seal.run(
             job,
             Recipe.model_validate(locked.recipe.model_dump() | tables),
-            HostFacts(
-                system="Linux",
-                machine="x86_64",
-                glibc="2.36",
-                interpreter=place / "python",
-                python="3.11.7",
-                compiler="cc 12.2.0",
-            ),
-            Inputs(
-                mirror=place,
-                commit=COMMIT,
-                epoch=1_540_000_000,
-                programs=Programs(bazel=bazel, bazel_origin="npm", python=place / "python"),
-                substitutes=(
-                    Substituted(
-                        name="gif_archive", reason="Its server is gone", sha256=PINNED, used=USED
-                    ),
-                ),
-            ),
-            Tree(
-                path=place,
-                commit=COMMIT,
-                epoch=1_540_000_000,
-                release=Release(1, 8),
-                content=COMMIT,
-            ),
-            Configured(
-                bazelrc=bazel,
-                asked=(),
-                never_asked=(),
-                exported={"PYTHON_BIN_PATH": str(place), "TF_NEED_CUDA": "0"},
-            ),
+            facts_of(place / "python", python="3.11.7", compiler="cc 12.2.0"),
+            inputs_of(place, bazel, place / "python", **pinned, substitutes=(other,)),
+            tree_of(job, path=place, content=COMMIT, **pinned),
+            configured_of(bazel, exported={"PYTHON_BIN_PATH": str(place), "TF_NEED_CUDA": "0"}),
             NcclOps(library=library if stub else None, stub=stub),
             RawWheel(wheel=Artefact.of(raw)),
         )

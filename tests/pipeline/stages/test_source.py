@@ -70,7 +70,7 @@ def table(job: RecipeJob, inputs: Inputs) -> SourceTable:
         "assets": {"third_party/nccl/nccl.h": "nccl.h"},
         "exclude": ("testdata",),
     }
-    return job.recipe.source.model_copy(update={"commit": inputs.commit, **wanted})
+    return job.recipe.source.changed(commit=inputs.commit, **wanted)
 
 
 def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
@@ -120,9 +120,7 @@ def test_the_content_changes_with_a_patch(
     job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     one = source.run(job, table, FetchTable(), inputs)
-    other = source.run(
-        job, table.model_copy(update={"patches": ("0001-up.patch",)}), FetchTable(), inputs
-    )
+    other = source.run(job, table.changed(patches=("0001-up.patch",)), FetchTable(), inputs)
     assert one.content != other.content
 
 
@@ -152,7 +150,7 @@ def test_a_change_of_one_patch_writes_only_the_files_that_differ(
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs).path
     kept = (tree / "configure").stat()
-    fewer = table.model_copy(update={"patches": ("0001-up.patch",)})
+    fewer = table.changed(patches=("0001-up.patch",))
     source.run(job, fewer, FetchTable(), inputs)
     assert (tree / "core/op.cc").read_text("utf-8") == "int up;\n"
     other = PATCH.replace("int up;", "int in;")
@@ -184,7 +182,7 @@ def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(
     job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     source.run(job, table, FetchTable(), inputs)
-    whole = table.model_copy(update={"exclude": ()})
+    whole = table.changed(exclude=())
     assert "testdata/big" in contents(source.run(job, whole, FetchTable(), inputs))
     assert "testdata/big" not in contents(source.run(job, table, FetchTable(), inputs))
 
@@ -207,7 +205,7 @@ def test_what_is_left_out_cannot_be_changed(
     job: RecipeJob, table: SourceTable, inputs: Inputs, exclude: str, what: str
 ) -> None:
     with pytest.raises(RecipeError, match=f"{what} changes .*, which source.exclude leaves out"):
-        source.run(job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs)
+        source.run(job, table.changed(exclude=(exclude,)), FetchTable(), inputs)
 
 
 @pytest.mark.usefixtures("patches")
@@ -215,9 +213,7 @@ def test_an_asset_in_the_place_of_a_file_is_refused(
     job: RecipeJob, table: SourceTable, inputs: Inputs
 ) -> None:
     with fails(RecipeError, "core/op.cc"):
-        source.run(
-            job, table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}), FetchTable(), inputs
-        )
+        source.run(job, table.changed(assets={"core/op.cc": "nccl.h"}), FetchTable(), inputs)
 
 
 @pytest.mark.usefixtures("patches")
@@ -306,7 +302,7 @@ def test_settings_of_a_tree_s_repository_run_nothing_and_hide_nothing(
 def test_a_tree_that_lost_the_way_to_its_mirror_is_damaged_and_made_anew(
     job: RecipeJob, table: SourceTable, inputs: Inputs, tmp_path: Path
 ) -> None:
-    table = table.model_copy(update={"patches": (), "assets": {}})
+    table = table.changed(patches=(), assets={})
     tree = source.run(job, table, FetchTable(), inputs)
     make_file(job.places.own / "tree.git/objects/info/alternates", f"{tmp_path}\n")
     assert source.damage(table, tree) == "tree.git is damaged"

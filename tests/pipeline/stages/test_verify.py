@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 from tests.failing import fails
+from tests.results import facts_of, tree_of
 
 from tfwright.documents.recipe import SMOKE, VerifyTable
-from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, WheelError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
+from tfwright.pipeline.results import SealedWheel, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
 from tfwright.progress import Listener
@@ -47,18 +47,9 @@ def run(
 ) -> Verdict:
     job.places.home.mkdir(parents=True, exist_ok=True)
     version = platform.python_version()
-    host = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=python,
-        python=version,
-        compiler="",
-    )
-    tree = Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release(1, 8), content="")
-    return verify.run(
-        job, table, job.recipe.host, host, tree, SealedWheel(wheel=Artefact.of(wheel))
-    )
+    host = facts_of(python, python=version)
+    sealed = SealedWheel(wheel=Artefact.of(wheel))
+    return verify.run(job, table, job.recipe.host, host, tree_of(job), sealed)
 
 
 @pytest.mark.medium
@@ -187,7 +178,7 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
     (job.places.tree / "tests/small_test.py").write_text(
         "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8"
     )
-    table = ALONE.model_copy(update={"tests": ("tests/small_test.py",)})
+    table = ALONE.changed(tests=("tests/small_test.py",))
     last = run(job, table, make_wheel({"small.py": "NUMBER = 1\n"}), quick_python).checks[-1]
     assert (last.name, last.passed, last.detail) == ("test tests/small_test.py", True, "OK")
     with fails(WheelError, "test tests/small_test.py"):
@@ -198,7 +189,7 @@ def test_a_test_that_the_tree_has_not_is_named(
     job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
     with fails(RecipeError, "absent_test.py"):
-        run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
+        run(job, ALONE.changed(tests=("absent_test.py",)), make_wheel())
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
@@ -211,7 +202,7 @@ def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
 
 def test_a_wheel_above_its_size_is_refused(job: RecipeJob, make_wheel: Callable[..., Path]) -> None:
     with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
-        run(job, ALONE.model_copy(update={"size": 10}), make_wheel())
+        run(job, ALONE.changed(size=10), make_wheel())
 
 
 def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
@@ -222,9 +213,9 @@ def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
         name=f"small-1.0-py3-none-{next(platform_tags())}.whl",
     )
     with fails(WheelError, "cannot be read"):
-        run(job, ALONE.model_copy(update={"glibc": "2.17"}), wheel)
+        run(job, ALONE.changed(glibc="2.17"), wheel)
     with fails(WheelError, "GPU", "sm_70"):
-        run(job, ALONE.model_copy(update={"architectures": ("sm_70",)}), make_wheel())
+        run(job, ALONE.changed(architectures=("sm_70",)), make_wheel())
     assert not (job.places.dist / "verify").exists()
 
 
@@ -249,7 +240,7 @@ def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
     job: RecipeJob, make_wheel: Callable[..., Path]
 ) -> None:
     with fails(RecipeError, "matmull"):
-        run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
+        run(job, ALONE.changed(smoke=("matmull",)), make_wheel())
 
 
 def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: RecipeJob) -> None:

@@ -204,8 +204,7 @@ def libraries(make_wheel: Maker, tmp_path: Path) -> Callable[[str, str], Compari
 
 def compiled(source: str, folder: Path) -> bytes:
     """Compile a small library, the same way wherever it lies."""
-    folder.mkdir(exist_ok=True)
-    (folder / "a.c").write_text(source, "utf-8")
+    make_file(folder / "a.c", source)
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-O1", "-o", "a.so", "a.c", *LINKED], cwd=folder, check=True
     )

@@ -42,7 +42,7 @@ def test_a_record_holds_the_recipe_that_it_was_made_from(name: str) -> None:
 def test_who_verified_a_recipe_does_not_change_its_digest() -> None:
     read = recipe.read("demo")
     assert build_record.recipe_content(read) == build_record.recipe_content(
-        read.model_copy(update={"verified": None})
+        read.changed(verified=None)
     )
 
 

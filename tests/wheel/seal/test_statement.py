@@ -79,8 +79,8 @@ def test_the_container_image_and_clones_of_a_build_are_inputs(
     )
     image = {"name": "ubuntu:16.04", "digest": "sha256:" + "6" * 64}
     content = {**a_record.recipe.content, "host": {"image": image}}
-    recipe = a_record.recipe.model_copy(update={"content": content})
-    record = a_record.model_copy(update={"recipe": recipe})
+    recipe = a_record.recipe.changed(content=content)
+    record = a_record.changed(recipe=recipe)
     path = make_wheel({f"small-1.0.dist-info/{build_record.BILL_NAME}": bill.decode()})
     with zipfile.ZipFile(path) as wheel:
         _, _, container, cloned = statement.dependencies(record, wheel)
