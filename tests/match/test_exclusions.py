@@ -50,6 +50,12 @@ def test_wishes_that_exclude_each_other_are_named_with_the_nearest_that_fits(
         assert value in said
 
 
+def test_the_cuda_of_a_release_that_serves_the_gpu_is_not_refused() -> None:
+    reasons = exclusions(Wish(system="Linux", gpu="8.9", cuda="12.4", release="2.13"))
+    assert "TensorFlow 2.13 is made for CUDA 11, and not 12.4" in reasons
+    assert not any("no CUDA 11" in reason for reason in reasons)
+
+
 def test_a_release_behind_the_end_of_the_tables_is_unknown_and_not_impossible() -> None:
     (said,) = exclusions(Wish(system="Linux", release="2.40"))
     assert "unknown" in said
