@@ -47,10 +47,7 @@ def first(**wanted: str) -> official.OfficialMatch:
             {"gpu": "6.1", "release": "1.12.0", "python": "3.6"},
             "pip install 'tensorflow-gpu==1.12.0'",
         ),
-        (
-            {"gpu": "6.1", "release": "1.15.0", "python": "3.7"},
-            "pip install 'tensorflow==1.15.0'",
-        ),
+        ({"gpu": "6.1", "release": "1.15.0", "python": "3.7"}, "pip install 'tensorflow==1.15.0'"),
         (
             {"system": "Darwin", "machine": "arm64", "python": "3.12"},
             "pip install 'tensorflow==2.21.0'",
