@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from tests.making import Read, make_file, make_program
+from tests.making import Maker, Read, make_file, make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
 from tests.serving import QuietHandler, serving
@@ -88,9 +88,10 @@ def recipe() -> Recipe:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path) -> RecipeJob:
-    """Return a job that works in a directory of its own."""
-    return RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
+def job(recipe: Recipe, tmp_path: Path, listener: Listener) -> RecipeJob:
+    """Return a job that works in a directory of its own, and whose notes are kept."""
+    host_file = HostFile(build_out=tmp_path / "build_out")
+    return RecipeJob(recipe=recipe, host_file=host_file, listener=listener)
 
 
 class _Notebook(Silence):
@@ -173,11 +174,8 @@ def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
     return folder
 
 
-WheelMaker = Callable[..., Path]
-
-
 @pytest.fixture
-def make_wheel(tmp_path: Path) -> WheelMaker:
+def make_wheel(tmp_path: Path) -> Maker:
     """Return a function that makes a real wheel, which pip installs, from the files that it is given."""
 
     def make(
@@ -213,7 +211,7 @@ def _digest(text: str) -> str:
 
 
 @pytest.fixture
-def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
+def make_sealed(make_wheel: Maker, a_record: BuildRecord) -> Maker:
     """Return a function that makes a wheel as the seal stage does, with a record and a bill of one archive."""
 
     def make(

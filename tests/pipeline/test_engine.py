@@ -19,7 +19,6 @@ from tfwright.errors import HostError, RecipeError, ToolError, invoke
 from tfwright.pipeline import engine, stamps
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Artefact, Result, Stage
-from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, isolation, pipes
 from tfwright.tools.process.command import Command
@@ -127,7 +126,7 @@ def test_the_plan_of_a_finished_build_keeps_everything(nest: RecipeJob) -> None:
 
 
 def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: RecipeJob) -> None:
-    assert reasons(nest) == ["not done yet", "follows lay"]
+    assert reasons(nest) == ["no earlier result", "follows lay"]
     assert RUNS == []
 
 
@@ -235,7 +234,7 @@ def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: RecipeJob) -
     with pytest.raises(ToolError) as caught:
         engine.build(stone)
     assert caught.value.stage == "hatch"
-    assert reasons(stone) == ["", "not done yet"]
+    assert reasons(stone) == ["", "no earlier result"]
 
 
 def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: RecipeJob) -> None:
@@ -249,7 +248,7 @@ def test_a_stamp_cut_short_counts_as_none(nest: RecipeJob) -> None:
     engine.build(nest)
     path = nest.places.stamps / "hatch.json"
     path.write_bytes(path.read_bytes()[:40])
-    assert reasons(nest) == ["", "not done yet"]
+    assert reasons(nest) == ["", "no earlier result"]
 
 
 def test_only_the_stages_up_to_the_wanted_one_run(nest: RecipeJob) -> None:
@@ -348,31 +347,20 @@ def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
 
 
 def test_a_stage_that_keeps_its_network_offline_says_so(
-    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, listener: Listener, notes: list[str]
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, notes: list[str]
 ) -> None:
     monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
-    engine.build(replace(nest, offline=True, listener=listener))
+    engine.build(replace(nest, offline=True))
     assert notes == ["Programs of this stage have a network: this system has none"] * 2
 
 
 def test_what_is_being_built_cannot_be_cleaned(nest: RecipeJob) -> None:
     engine.build(nest)
-    program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock\n"
-    program += (
-        "with file_lock.held(Path(sys.argv[1]), 'x'): print('held', flush=True); sys.stdin.read()"
-    )
-    holder = [sys.executable, "-c", program, str(nest.places.lock)]
-    with subprocess.Popen(
-        holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        with fails(HostError, other.pid):
-            engine.clean(nest)
-        other.kill()
+    with file_lock.held(nest.places.lock, "a build"), fails(HostError, os.getpid()):
+        engine.clean(nest)
     assert reasons(nest) == ["", ""]
     engine.clean(nest)
-    assert reasons(nest)[0] == "not done yet"
+    assert reasons(nest)[0] == "no earlier result"
 
 
 def test_caches_that_another_recipe_uses_are_not_removed(nest: RecipeJob) -> None:

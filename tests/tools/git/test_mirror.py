@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests import upstream as repositories
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Serve, make_file, make_folder
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError, SupplyError
@@ -428,11 +428,7 @@ def test_a_pin_that_was_damaged_is_written_again(
 
 @pytest.mark.parametrize(("which", "text"), [("HEAD", "two\n"), ("HEAD~1", "one\n")])
 def test_a_server_of_files_that_knows_no_git_is_asked_for_the_whole_branch(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Callable[[Path], str],
-    which: str,
-    text: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve, which: str, text: str
 ) -> None:
     monkeypatch.setattr(program, "PROTOCOLS", "http:https:ssh:file")
     work = tmp_path / "work"
