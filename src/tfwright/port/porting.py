@@ -18,7 +18,7 @@ from tfwright.documents.composing import ARCHIVES, PINS, Composing, pins_copied
 from tfwright.documents.faults import line_of
 from tfwright.documents.filesystem import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import FetchTable, Recipe
+from tfwright.documents.recipe import FetchTable
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_within
@@ -195,7 +195,7 @@ class _Porting:
         yield self._bazel(texts)
         yield from self._flags(held.texts_at(self.old.recipe.source.commit, BAZELRCS), texts)
         new = self.new
-        yield from _tools(new.recipe, self.old.recipe)
+        yield from self._tools()
         after = _rules(new, repository)
         # The mirror in build_out has single commits; one that the host file names may have all.
         local = external.origin(new.job, source.url).local
@@ -229,23 +229,27 @@ class _Porting:
         tree = tree_files.bazel_of(texts)
         limits = bazel.allowed(release, tree)
         tested = compatibility.tested_bazel(release)
-        exact, proven = tree.exact if tree else "", tested.version if tested else ""
+        exact, usual = tree.exact if tree else "", tested.version if tested else ""
         # Where ./configure compares nothing, .bazelversion is all that upstream says.
         held = not exact or version == exact or limits.least
         if held and is_within(version, limits.least, limits.most):
-            hint = f"; tested with {proven}" if proven else ""
+            hint = f"; tested with {usual}" if usual else ""
             if exact:
                 hint = f"; .bazelversion says {exact}"
             says = f"{version}; {limits.says or f'no range is known for {release}'}{hint}"
+            says += self._proven
             # Without limits nothing says that another Bazel works than the tested one.
-            wanted = exact or ("" if limits.least else proven)
-            sure = version == wanted if wanted else bool(limits.least)
+            wanted = exact or ("" if limits.least else usual)
+            sure = self._proven or (version == wanted if wanted else limits.least)
             return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
         new = bazel.chosen(release, texts)
         copies = [
             copy
             for copy in compatibility.bazel_copies()
-            if limits.least and is_within(copy, limits.least, limits.most)
+            # The copies that the table lists are for Linux.
+            if recipe.host.system != "Darwin"
+            and limits.least
+            and is_within(copy, limits.least, limits.most)
         ]
         if copies and new.version not in copies and not self._has_bazel(new.version):
             reason = f"npm has it, and not {new.version}, which upstream names; {limits.says}"
@@ -267,9 +271,42 @@ class _Porting:
         )
         for flag in self.new.recipe.compile.flags:
             if flag.startswith("--config=") and flag.partition("=")[2] in was - stays:
-                toml_editing.without_item(self.path, ("compile", "flags"), flag)
+                toml_editing.replace_item(self.path, ("compile", "flags"), flag)
                 says = "removed; .bazelrc of the new tree has no such configuration"
                 yield PortedPin("tool", flag, "look", says)
+
+    @property
+    def _proven(self) -> str:
+        """Says that a wheel of the same release was tried with what the old recipe pins, if so."""
+        old = self.old.recipe
+        tried = old.verified and old.verified.until in {"publish", "verify"}
+        same = old.source.release == self.new.recipe.source.release
+        return f", and {old.name} was built and tried with it" if tried and same else ""
+
+    def _tools(self) -> Iterator[PortedPin]:
+        """Compare Python, CUDA and the target with what the new release takes."""
+        recipe, proven = self.new.recipe, self._proven
+        release, python, cuda = recipe.source.release, recipe.host.python, recipe.host.cuda
+        state: State = "look"
+        says = f"{python}; no range is known for {release}"
+        if known := compatibility.python(release):
+            fits = python == "any" or known.holds(python)
+            says = (
+                f"{python} is in {known}" if fits else f"{python}; {release} wants {known}{proven}"
+            )
+            state = "fits" if fits or proven else "change"
+        yield PortedPin("tool", "Python", state, says)
+        tested = compatibility.tested_with(release)
+        if cuda and tested:
+            same = is_of_line(cuda, tested.cuda)
+            says = f"{cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
+            says += "" if same else proven
+            yield PortedPin("tool", "CUDA", "fits" if same or proven else "look", says)
+        try:
+            recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
+        except RecipeError as fault:
+            says = f"{fault.what}. {fault.remedy}"
+            yield PortedPin("tool", "compile.target", "change", says)
 
     def _has_bazel(self, version: str) -> bool:
         """Return whether this host has a Bazel, or reaches the server of its releases."""
@@ -287,15 +324,20 @@ class _Porting:
         for fault in validation.faults(interview):
             name = fault.variable
             if recipe.configure.answers.get(name) is False and "does not ask" in fault.what:
-                # "No" to a question that is gone decides nothing.
+                # "No" to a question that is gone decides nothing; to one of another name, the same.
+                found = re.search(r"(\w+) asks for it$", fault.what)
+                now = found[1] if found else ""
                 toml_editing.without_key(self.path, ("configure", "answers", name))
                 if name in recipe.configure.no:
-                    toml_editing.without_item(self.path, ("configure", "no"), name)
-                yield PortedPin("answer", name, "look", f"removed; {fault.what}")
+                    toml_editing.replace_item(self.path, ("configure", "no"), name, now)
+                elif now:
+                    toml_editing.put(self.path, ("configure", "answers", now), value=False)
+                what = f"now {now}" if now else "removed"
+                yield PortedPin("answer", name, "look", f"{what}; {fault.what}")
             else:
                 state: State = "look" if fault.harmless else "change"
                 yield PortedPin("answer", name, state, f"{fault.what}. {fault.remedy}")
-        for prompt in interview.unanswered():
+        for prompt in expected.interview(self.new.recipe, HostFile()).unanswered():
             value = "false" if prompt.yes_no else '"..."'
             says = f"is asked, and has no answer. Add {prompt.variable} = {value}, or what you want"
             yield PortedPin("answer", prompt.variable, "change", says)
@@ -307,7 +349,7 @@ class _Porting:
             try:
                 external.repository(new.job, new.recipe.source)
             except mirror.IdleExclusionError as fault:
-                toml_editing.without_item(self.path, ("source", "exclude"), fault.path)
+                toml_editing.replace_item(self.path, ("source", "exclude"), fault.path)
                 says = "removed; the new tree has no such path"
                 yield PortedPin("exclude", fault.path, "look", says)
             else:
@@ -359,11 +401,13 @@ class _Porting:
             for name in other.patches:
                 what = Path(name).name.partition("-")[2]
                 old = [patch for patch in found if Path(patch.name).name.partition("-")[2] == what]
-                if any(patch.name == name or patch.fate == "kept" for patch in old):
+                if any(patch.name == name for patch in old):
                     continue
                 source = self.new.recipe.source.changed(patches=(name,))
                 recipe = self.new.recipe.changed(source=source)
                 (patch,) = patches.tried(self.new.job, recipe, repository, None)
+                if patch.fate != "kept" and any(each.fate == "kept" for each in old):
+                    continue
                 says = f"{patch.says}; it belongs to the substitute {other.name}"
                 if old:
                     says += f", and replaces {old[0].name}"
@@ -396,7 +440,7 @@ class _Porting:
                 says = "removed; a source on this host has the archive that the new tree pins"
             elif changes := archives.carried(self.new, name, table, old, new):
                 self.substitutes.replace(name, changes)
-                says = "packs the commit that the tree pins now; its other files are as before"
+                says = "packs the commit that the new tree pins now, as the old one's before"
             elif other := next((others[pin] for pin in after if pin in others), None):
                 self.substitutes.put(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"
@@ -433,7 +477,13 @@ class _Porting:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"
-            asked = " ".join(f"--verify {shlex.quote(pin.asks)}" for pin in redo)
+            # The wheel is tried with the numpy that it was built with.
+            built = {pin.partition("==")[0] for pin in recipe.host.requirements}
+            asked = " ".join(
+                f"{option} {shlex.quote(pin.asks)}"
+                for pin in redo
+                for option in (("--add", "--verify") if pin.name in built else ("--verify",))
+            )
             says = (
                 f"{'; '.join(pin.says for pin in redo)}. Resolve {where} again: "
                 f"invoke pin --recipe {recipe.argument} {asked}"
@@ -460,34 +510,3 @@ def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rul
         # Each patch fits by itself, and may need another one; or the rules can only be read with
         # patches that do not fit: the report says so and goes on.
         return _rules(job, repository) if applied else None
-
-
-def _tools(recipe: Recipe, old: Recipe) -> Iterator[PortedPin]:
-    """Compare Python, CUDA and the target with what the new release takes.
-
-    What the old recipe was verified with is evidence for another version of the same release.
-    """
-    release = recipe.source.release
-    proven = bool(old.verified and old.source.release == release)
-    python = recipe.host.python
-    known = compatibility.python(release)
-    state: State = "look"
-    says = f"{python}; no range is known for {release}"
-    if known and (python == "any" or known.holds(python)):
-        state, says = "fits", f"{python} is in {known}"
-    elif known and proven and old.verified:
-        says = f"{python}; {release} wants {known}, and {old.name} was run with it"
-        says += f" until {old.verified.until}"
-        state = "fits" if old.verified.until in {"publish", "verify"} else "look"
-    elif known:
-        state, says = "change", f"{python}; {release} wants {known}"
-    yield PortedPin("tool", "Python", state, says)
-    tested = compatibility.tested_with(release)
-    if recipe.host.cuda and tested:
-        says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
-        same = is_of_line(recipe.host.cuda, tested.cuda)
-        yield PortedPin("tool", "CUDA", "fits" if same else "look", says)
-    try:
-        recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
-    except RecipeError as fault:
-        yield PortedPin("tool", "compile.target", "change", f"{fault.what}. {fault.remedy}")
