@@ -29,13 +29,14 @@ from cryptography.hazmat.primitives.serialization import (
 from tests.making import Maker, Read, make_file, make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
+from tests.results import Notebook
 from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import SupplyError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.progress import Listener, Silence
+from tfwright.progress import Listener
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
 from tfwright.tools.process.command import Command, RunningContainer, entered
@@ -94,26 +95,16 @@ def job(recipe: Recipe, tmp_path: Path, listener: Listener) -> RecipeJob:
     return RecipeJob(recipe=recipe, host_file=host_file, listener=listener)
 
 
-class _Notebook(Silence):
-    """Keeps what it is told."""
-
-    def __init__(self, notes: list[str]) -> None:
-        self._notes = notes
-
-    def note(self, text: str) -> None:
-        self._notes.append(text)
+@pytest.fixture
+def listener() -> Notebook:
+    """Return a listener that keeps what it is told."""
+    return Notebook()
 
 
 @pytest.fixture
-def notes() -> list[str]:
+def notes(listener: Notebook) -> list[str]:
     """Return what `listener` was told so far."""
-    return []
-
-
-@pytest.fixture
-def listener(notes: list[str]) -> Listener:
-    """Return a listener that keeps the notes."""
-    return _Notebook(notes)
+    return listener.notes
 
 
 @pytest.fixture(scope="session")

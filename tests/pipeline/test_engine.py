@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.results import for_target
 
 from tfwright.documents.recipe import CompileTable, Recipe, VerifiedTable
 from tfwright.errors import HostError, RecipeError, ToolError, invoke
@@ -79,10 +80,6 @@ def nest(job: RecipeJob) -> RecipeJob:
     return replace(job, until="hatch")
 
 
-def with_target(job: RecipeJob, target: str) -> RecipeJob:
-    return replace(job, recipe=job.recipe.changed(compile=CompileTable(target=target)))
-
-
 def reasons(job: RecipeJob) -> list[str]:
     return [planned.why for planned in engine.plan(job)]
 
@@ -132,7 +129,7 @@ def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: RecipeJob) -> No
 
 def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: RecipeJob) -> None:
     engine.build(nest)
-    changed = with_target(nest, "//egg:duck")
+    changed = for_target(nest, "//egg:duck")
     assert reasons(changed)[0] == "the recipe's [compile] changed"
 
 
@@ -173,10 +170,10 @@ def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
     engine.build(nest)
     RUNS.clear()
     monkeypatch.setattr(Egg, "incidental", frozenset({"kind"}))
-    engine.build(with_target(nest, "//egg:duck"))
+    engine.build(for_target(nest, "//egg:duck"))
     assert RUNS == ["lay", "hatch"]
     RUNS.clear()
-    engine.build(with_target(nest, "//egg:goose"))
+    engine.build(for_target(nest, "//egg:goose"))
     assert RUNS == ["lay"]
 
 
@@ -230,7 +227,7 @@ def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: Recipe
 
 
 def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: RecipeJob) -> None:
-    stone = with_target(nest, "//egg:stone")
+    stone = for_target(nest, "//egg:stone")
     with pytest.raises(ToolError) as caught:
         engine.build(stone)
     assert caught.value.stage == "hatch"
@@ -240,7 +237,7 @@ def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: RecipeJob) -
 def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: RecipeJob) -> None:
     engine.build(nest)
     with pytest.raises(ToolError):
-        engine.build(with_target(nest, "//egg:stone"))
+        engine.build(for_target(nest, "//egg:stone"))
     assert stamps.read(nest, engine.stage_named("hatch")) is None
 
 

@@ -14,11 +14,11 @@ from packaging.tags import platform_tags
 from tests.making import Maker, Serve, find_text, make_file, make_folder, make_program
 from tests.nightly.wheels import write_wheel
 from tests.pipeline.stages import test_check, test_nccl
-from tests.pipeline.stages.test_package import for_target, packaged, script
+from tests.pipeline.stages.test_package import packaged, script
 from tests.pipeline.stages.test_verify import ALONE
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.remedies.test_inputs import sources_left, zipped
-from tests.results import facts_of, tree_of
+from tests.results import facts_of, for_target, tree_of
 from tests.upstream import commit
 
 from tfwright.diagnosis import reader

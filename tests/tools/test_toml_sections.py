@@ -60,7 +60,7 @@ def test_the_last_table_can_be_left_out() -> None:
 
 def test_a_dotted_key_is_added_to_the_lines_of_its_table(path: Path) -> None:
     toml_editing.put_dotted(path, "c", ("sha256", "linux-x86_64"), "ab", "from x")
-    added = 'z = 2\nsha256.linux-x86_64 = "ab" # from x\n'
+    added = 'z = 2\nsha256.linux-x86_64 = "ab"  # from x\n'
     assert path.read_text("utf-8") == TEXT.replace("z = 2\n", added)
     toml_editing.put_dotted(path, "c", ("sha256", "darwin-arm64"), "cd", "from y")
     both = tomllib.loads(path.read_text("utf-8"))["c"]["sha256"]

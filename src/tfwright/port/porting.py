@@ -229,17 +229,17 @@ class _Porting:
         tree = tree_files.bazel_of(texts)
         limits = bazel.allowed(release, tree)
         tested = compatibility.tested_bazel(release)
-        exact, proven = tree.exact if tree else "", tested.version if tested else ""
+        exact, usual = tree.exact if tree else "", tested.version if tested else ""
         # Where ./configure compares nothing, .bazelversion is all that upstream says.
         held = not exact or version == exact or limits.least
         if held and is_within(version, limits.least, limits.most):
-            hint = f"; tested with {proven}" if proven else ""
+            hint = f"; tested with {usual}" if usual else ""
             if exact:
                 hint = f"; .bazelversion says {exact}"
             says = f"{version}; {limits.says or f'no range is known for {release}'}{hint}"
             says += self._proven
             # Without limits nothing says that another Bazel works than the tested one.
-            wanted = exact or ("" if limits.least else proven)
+            wanted = exact or ("" if limits.least else usual)
             sure = self._proven or (version == wanted if wanted else limits.least)
             return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
         new = bazel.chosen(release, texts)
@@ -401,11 +401,13 @@ class _Porting:
             for name in other.patches:
                 what = Path(name).name.partition("-")[2]
                 old = [patch for patch in found if Path(patch.name).name.partition("-")[2] == what]
-                if any(patch.name == name or patch.fate == "kept" for patch in old):
+                if any(patch.name == name for patch in old):
                     continue
                 source = self.new.recipe.source.changed(patches=(name,))
                 recipe = self.new.recipe.changed(source=source)
                 (patch,) = patches.tried(self.new.job, recipe, repository, None)
+                if patch.fate != "kept" and any(each.fate == "kept" for each in old):
+                    continue
                 says = f"{patch.says}; it belongs to the substitute {other.name}"
                 if old:
                     says += f", and replaces {old[0].name}"
@@ -438,7 +440,7 @@ class _Porting:
                 says = "removed; a source on this host has the archive that the new tree pins"
             elif changes := archives.carried(self.new, name, table, old, new):
                 self.substitutes.replace(name, changes)
-                says = "packs the commit that the tree pins now; its other files are as before"
+                says = "packs the commit that the new tree pins now, as the old one's before"
             elif other := next((others[pin] for pin in after if pin in others), None):
                 self.substitutes.put(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"

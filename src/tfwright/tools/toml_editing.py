@@ -157,6 +157,7 @@ def put(
     elif reason:
         item = tomlkit.item(value)
         item.comment(reason)
+        item.trivia.comment_ws = "  "
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     place = document
     for part in key[:-1]:
@@ -189,6 +190,7 @@ def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str)
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     item = tomlkit.item(value)
     item.comment(why)
+    item.trivia.comment_ws = "  "
     place = document[table]
     if key[0] in place:
         for part in key[:-1]:

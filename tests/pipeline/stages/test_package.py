@@ -1,15 +1,14 @@
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
 from tests.making import Maker, make_file, make_program
-from tests.results import configured_of, inputs_of, tree_of
+from tests.results import configured_of, for_target, inputs_of, tree_of
 from tests.wheel.test_relinking import WANTED
 from tests.wheel.test_relinking import wheel as wheel_for_macos
 
-from tfwright.documents.recipe import WHEEL_TARGET, CompileTable, PackageTable
+from tfwright.documents.recipe import WHEEL_TARGET, PackageTable
 from tfwright.errors import ToolError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, NcclOps, RawWheel
@@ -27,10 +26,6 @@ printf '%s\\n' "$@" > asked
 echo "$SOURCE_DATE_EPOCH" > epoch
 for name in {made}; do echo wheel > "$1/$name"; done
 """
-
-
-def for_target(job: RecipeJob, target: str) -> RecipeJob:
-    return replace(job, recipe=job.recipe.changed(compile=CompileTable(target=target)))
 
 
 def script(job: RecipeJob, made: str) -> None:
