@@ -432,7 +432,7 @@ class _Porting:
             if before & after or table.replaces in after:
                 state, says = "fits", "the tree still pins the same archive"
             elif other_name := archives.renamed(new, table.replaces):
-                self.substitutes.rename(name, other_name)
+                self.substitutes.replace(name, {f".{name}]": f".{other_name}]"})
                 state, says = "fits", f"now {other_name}, as the new tree names the same archive"
             elif new is not None and not after:
                 self.substitutes.put(name)
