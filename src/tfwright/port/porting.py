@@ -406,7 +406,9 @@ class _Porting:
                 source = self.new.recipe.source.changed(patches=(name,))
                 recipe = self.new.recipe.changed(source=source)
                 (patch,) = patches.tried(self.new.job, recipe, repository, None)
-                if patch.fate != "kept" and any(each.fate == "kept" for each in old):
+                if patch.fate != "kept" and old and old[0].fate == "kept":
+                    says = f"{old[0].says}; it was made for another archive of {other.name}"
+                    found[found.index(old[0])] = replace(old[0], fate="compare", says=says)
                     continue
                 says = f"{patch.says}; it belongs to the substitute {other.name}"
                 if old:
