@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from tests.making import make_file
+from tests.making import Maker, make_file
 from tests.nightly.fake import a_build
 from tests.remedies.following import CommandLine, write_recipe
 from tests.upstream import commit
@@ -386,9 +386,7 @@ def test_builds_between_which_nothing_changed_have_nothing_to_try(
 
 
 @pytest.fixture
-def publishing(
-    wanted: Bisection, make_wheel: Callable[..., Path], building: Building
-) -> Callable[..., None]:
+def publishing(wanted: Bisection, make_wheel: Maker, building: Building) -> Callable[..., None]:
     """Return a function that lets each trial publish a small wheel, sound or damaged."""
     assert wanted
 

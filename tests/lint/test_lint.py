@@ -3,7 +3,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text, make_file
+from tests.making import Read, change_text, find_text, make_file
 from tests.remedies.following import CommandLine
 
 from tfwright.documents import recipe as recipes
@@ -362,17 +362,14 @@ def test_a_verification_in_the_future_is_found(outside: Path) -> None:
 
 @pytest.mark.medium
 def test_a_change_is_reviewed_with_what_its_builds_would_run(
-    shell: CommandLine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Read
 ) -> None:
     recipe = committed(tmp_path, monkeypatch)
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
     shell.status("invoke lint --changed HEAD")
     assert shell.fault is None
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(out().split())
     assert "demo summary" in shown
     assert "files recipes/demo.toml" in shown
     assert "plan of demo runs check, fetch, source" in shown

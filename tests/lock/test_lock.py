@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import change_text, make_file, make_folder
+from tests.making import Maker, Serve, change_text, make_file, make_folder
 from tests.upstream import commit
 
 from tfwright.documents.host_file import HostFile
@@ -263,7 +263,7 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
     tmp_path: Path,
     archive: Path,
     obtain_bazel: Callable[[str], Path],
-    make_wheel: Callable[..., Path],
+    make_wheel: Maker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wheel = make_wheel()
@@ -301,7 +301,7 @@ LOOSE = 'http_archive(name = "{name}", urls = ["{server}{name}.zip"])\n'
 @pytest.mark.slow
 def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pinned_as_said(
     tmp_path: Path,
-    serve: Callable[[Path], str],
+    serve: Serve,
     obtain_bazel: Callable[[str], Path],
     listener: Listener,
     notes: list[str],

@@ -1,13 +1,13 @@
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Serve, make_file, make_folder
 from tests.upstream import commit, run_git
 
 from tfwright.documents import composing
@@ -104,7 +104,7 @@ def host_file(folder: Path, **keys: object) -> HostFile:
 
 @pytest.mark.medium
 def test_every_open_checksum_is_learned_from_mirrors_and_written(
-    recipe_path: Path, tmp_path: Path, serve: Callable[[Path], str]
+    recipe_path: Path, tmp_path: Path, serve: Serve
 ) -> None:
     served = make_folder(tmp_path / "served")
     (served / "zlib-1.tar.gz").write_bytes(b"zlib")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import make_file
+from tests.making import Read, make_file
 
 from tfwright.cost import command as page
 from tfwright.pipeline import cost as costs
@@ -102,11 +102,9 @@ def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins
     assert len(costs.of(job, PIPELINE).slowest) == costs.SLOWEST
 
 
-def test_people_read_what_bazel_took_and_what_tfwright_added(
-    built: RecipeJob, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_people_read_what_bazel_took_and_what_tfwright_added(built: RecipeJob, out: Read) -> None:
     page.show(costs.of(built, PIPELINE))
-    said = capsys.readouterr().out
+    said = out()
     assert "compile  50.0 s           2.0 s" in said
     assert (
         "Bazel, 2 runs\n"
@@ -116,21 +114,17 @@ def test_people_read_what_bazel_took_and_what_tfwright_added(
     assert "tfwright's own part of the last run: 1.0 s (2.0%), 2.0 s of processor time" in said
 
 
-def test_a_recipe_that_was_never_built_has_cost_nothing(
-    job: RecipeJob, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recipe_that_was_never_built_has_cost_nothing(job: RecipeJob, out: Read) -> None:
     cost = costs.of(job, PIPELINE)
     assert (cost.stages, cost.bazel, set(cost.disk.values())) == ((), (), {0})
     page.show(cost)
-    assert "has not been built on this host" in capsys.readouterr().out
+    assert "has not been built on this host" in out()
 
 
-def test_a_build_whose_bazel_has_not_ended_counts_no_runs(
-    built: RecipeJob, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_build_whose_bazel_has_not_ended_counts_no_runs(built: RecipeJob, out: Read) -> None:
     cost = replace(costs.of(built, PIPELINE), bazel=())
     page.show(cost)
-    said = capsys.readouterr().out
+    said = out()
     assert "compile" in said
     assert "Bazel" not in said
 

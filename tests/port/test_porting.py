@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.making import make_file
+from tests.results import Notebook
 from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
@@ -11,19 +12,7 @@ from tfwright.patch import writing as patching
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives
 from tfwright.port import porting as port
-from tfwright.progress import Silence
 from tfwright.tools.http import client
-
-
-class Notes(Silence):
-    """Remembers the notes."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.heard.append(text)
-
 
 RECIPE = """\
 #:schema ./schema/recipe.json
@@ -185,11 +174,11 @@ def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:
 
 def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> None:
     """Port the recipe, and hold the report against what became of each pin."""
-    notes = Notes()
+    listener = Notebook()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(client, "ask", lambda _: client.Availability(there=None, why="x"))
-        made = port.port(replace(job, listener=notes), path, "v1.12.0")
-    assert [text for text in notes.heard if "branch r1." in text] == [
+        made = port.port(replace(job, listener=listener), path, "v1.12.0")
+    assert [text for text in listener.notes if "branch r1." in text] == [
         "The server has no branch r1.12; the pinned commit decides"
     ]
     assert made.path == tmp_path / "linux-r1.12-cpu.toml"

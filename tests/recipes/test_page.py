@@ -1,6 +1,7 @@
 """What `invoke recipes` prints."""
 
 import pytest
+from tests.making import Read
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -9,9 +10,9 @@ from tfwright.recipes.page import RecipeRow
 from tfwright.terminal.answer import plain
 
 
-def test_an_empty_directory_of_recipes_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_directory_of_recipes_is_said_to_be_so(out: Read) -> None:
     page.show_recipes([])
-    assert capsys.readouterr().out == "The directory recipes/ holds no recipe.\n"
+    assert out() == "The directory recipes/ holds no recipe.\n"
 
 
 def test_recipes_are_one_list_of_json() -> None:

@@ -5,20 +5,20 @@ import shlex
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from packaging.tags import platform_tags
-from tests.making import find_text, make_file, make_folder, make_program
+from tests.making import Maker, Serve, find_text, make_file, make_folder, make_program
 from tests.nightly.wheels import write_wheel
 from tests.pipeline.stages import test_check, test_nccl
-from tests.pipeline.stages.test_package import job_of, packaged, script
+from tests.pipeline.stages.test_package import packaged, script
 from tests.pipeline.stages.test_verify import ALONE
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.remedies.test_inputs import sources_left, zipped
-from tests.results import facts_of, tree_of
+from tests.results import facts_of, for_target, tree_of
 from tests.upstream import commit
 
 from tfwright.diagnosis import reader
@@ -46,7 +46,6 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, Inputs, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
-from tfwright.progress import Listener
 from tfwright.smoke import run as trials
 from tfwright.smoke.run import WheelVenv
 from tfwright.tools.bazel.client import BazelRun
@@ -101,7 +100,7 @@ http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha
 def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # noqa: PLR0913
     shell: CommandLine,
     tmp_path: Path,
-    serve: Callable[[Path], str],
+    serve: Serve,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -171,8 +170,8 @@ def test_the_advice_under_each_finding_is_followed(shell: CommandLine, tmp_path:
 
 
 @pytest.fixture
-def built(job: RecipeJob, listener: Listener) -> RecipeJob:
-    return test_nccl.built.__wrapped__(job, listener)  # type: ignore[attr-defined,no-any-return]
+def built(job: RecipeJob) -> RecipeJob:
+    return test_nccl.built.__wrapped__(job)  # type: ignore[attr-defined,no-any-return]
 
 
 def test_a_compiler_that_is_not_there_is_named_by_its_variable(built: RecipeJob) -> None:
@@ -200,8 +199,8 @@ def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
 # package
 
 
-def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+def test_arguments_of_a_program_are_corrected(job: RecipeJob, tmp_path: Path) -> None:
+    job = for_target(job, "//:build_pip_pkg")
     (job.places.tree / "bazel-bin").mkdir(parents=True)
     make_program(job.places.tree / "pack.sh", '#!/bin/sh\ntouch "$1/a.whl"\n')
     job.places.home.mkdir()
@@ -211,8 +210,8 @@ def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
     assert packaged(job, PackageTable(program="pack.sh", arguments=(place[1],)))
 
 
-def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+def test_a_program_that_is_not_there_is_corrected(job: RecipeJob) -> None:
+    job = for_target(job, "//:build_pip_pkg")
     job.places.tree.mkdir(parents=True)
     program = make_program(job.places.tree / "pack.sh", '#!/bin/sh\ntouch "$1/a.whl"\n')
     job.places.home.mkdir()
@@ -223,17 +222,16 @@ def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
 
 
 def test_flags_are_corrected_where_the_wheel_target_makes_no_wheel(
-    tmp_path: Path, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
-    job = job_of(tmp_path, "2.20", WHEEL_TARGET)
+    job = for_target(job, WHEEL_TARGET)
     job.places.build_out.mkdir()
     fault = failing(lambda: packaged(job, PackageTable()), ToolError, "patches")
     assert fault.evidence.log is None
     assert packaged(job, PackageTable(), (make_wheel(),))
 
 
-def test_the_log_of_a_failed_packaging_says_why(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.12")
+def test_the_log_of_a_failed_packaging_says_why(job: RecipeJob) -> None:
     script(job, "one.whl")
     program = next(job.places.tree.rglob("build_pip_package"))
     need = "[ -e needed ] || { echo 'create needed first' >&2; exit 1; }\n"
@@ -307,7 +305,7 @@ def test_a_floor_of_the_recipe_is_set_to_what_the_wheel_needs(
 
 @pytest.mark.parametrize("what", ["RECORD", "tags"])
 def test_what_puts_the_wheel_together_is_corrected(
-    job: RecipeJob, make_wheel: Callable[..., Path], what: str
+    job: RecipeJob, make_wheel: Maker, what: str
 ) -> None:
     right = make_wheel(folder="right")
     wrong = make_wheel()

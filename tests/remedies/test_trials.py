@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import make_program
+from tests.making import Maker, make_program
 from tests.nightly.fake import a_build
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import failing
@@ -23,8 +23,6 @@ from tfwright.smoke.smoking import Request
 from tfwright.tools import files
 from tfwright.wheel.seal import statement
 from tfwright.workers import dispatch as builds
-
-Maker = Callable[..., Path]
 
 # smoke
 

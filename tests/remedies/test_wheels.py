@@ -6,11 +6,10 @@ import re
 import shlex
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import find_text
+from tests.making import Maker, find_text
 from tests.remedies.following import CommandLine, add, commands, failing
 
 from tfwright.documents import recipe as recipes
@@ -25,8 +24,6 @@ from tfwright.smoke.smoking import Request
 from tfwright.wheel.seal.build_record import BuildRecord
 
 pytestmark = pytest.mark.medium
-
-Maker = Callable[..., Path]
 
 
 def typed(command: str, *paths: Path) -> str:

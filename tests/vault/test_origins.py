@@ -6,12 +6,12 @@ import subprocess
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Serve, make_file, make_folder
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -51,7 +51,7 @@ def digest(content: bytes) -> str:
 
 
 @pytest.fixture
-def served(tmp_path: Path, serve: Callable[[Path], str]) -> tuple[str, Path]:
+def served(tmp_path: Path, serve: Serve) -> tuple[str, Path]:
     """Serve a folder; return its address and the folder."""
     folder = make_folder(tmp_path / "served")
     return serve(folder), folder

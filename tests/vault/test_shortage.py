@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.making import make_file, make_tar
+from tests.making import Serve, make_file, make_tar
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -194,7 +194,7 @@ def test_a_substitute_without_the_file_that_is_loaded_from_it_is_said_to_lack_it
 
 
 @pytest.fixture
-def served(tmp_path: Path, serve: Callable[[Path], str]) -> str:
+def served(tmp_path: Path, serve: Serve) -> str:
     """Serve what was lost, below a folder of its own; return the address."""
     return serve(tmp_path)
 

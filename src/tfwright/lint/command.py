@@ -22,7 +22,7 @@ from tfwright.terminal.answer import Answer, Shown
 def lint(
     _: Context, recipe: str = "", changed: str = "", fix: bool = False, json: bool = False
 ) -> Iterator[Shown]:
-    """Check the recipes with their patches and lock files, then the code's style and imports.
+    """Check recipes with their patches and lock files; in a checkout also style and imports.
 
     The exit status is 2 if a recipe has findings, 5 if the code has.
     """
@@ -30,6 +30,7 @@ def lint(
     from tfwright.develop import checks as develop
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
+    from tfwright.documents.filesystem import INSTALLED
     from tfwright.lint import page, rewriting
     from tfwright.lint import recipes as linting
 
@@ -58,5 +59,5 @@ def lint(
         yield Answer(findings, partial(page.show_findings, names), status=status)
     # The code only with everything: a maintainer of
     # recipes needs no developers' tools. What they print is no JSON.
-    if not (serious or recipe or changed or json):
+    if not (INSTALLED or serious or recipe or changed or json):
         develop.check_code()

@@ -15,7 +15,6 @@ from tfwright.host import pythons
 from tfwright.host.place import Seen
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import check
-from tfwright.progress import Listener
 
 FEATURES = ("JEMALLOC", "GCP", "HDFS", "S3", "KAFKA", "GDR", "VERBS", "OPENCL_SYCL", "CUDA", "MPI")
 ANSWERS: dict[str, bool | str] = {
@@ -83,9 +82,9 @@ def test_a_recipe_for_a_mac_is_refused_on_another_system(job: RecipeJob) -> None
 
 
 def test_up_to_source_another_system_is_no_more_than_a_note(
-    job: RecipeJob, listener: Listener, notes: list[str]
+    job: RecipeJob, notes: list[str]
 ) -> None:
-    run(replace(for_host(job, system="Darwin", machine="sparc"), until="source", listener=listener))
+    run(replace(for_host(job, system="Darwin", machine="sparc"), until="source"))
     assert any("wanted: Darwin-sparc" in text for text in notes)
 
 
@@ -97,11 +96,9 @@ def test_answers_that_configure_would_miss_are_named_before_anything_is_fetched(
         run(replace(job, recipe=without))
 
 
-def test_up_to_source_answers_are_only_noted(
-    job: RecipeJob, listener: Listener, notes: list[str]
-) -> None:
+def test_up_to_source_answers_are_only_noted(job: RecipeJob, notes: list[str]) -> None:
     wrong = answered(job.recipe, {**ANSWERS, "TF_NEED_MPI": "perhaps"})
-    run(replace(job, recipe=wrong, until="source", listener=listener))
+    run(replace(job, recipe=wrong, until="source"))
     assert any("'perhaps' is neither true nor false" in text for text in notes)
 
 
@@ -162,12 +159,12 @@ def test_the_obstacle_is_the_worst_finding_in_a_few_words(
 
 
 def test_what_stops_nothing_is_not_listed_under_what_stops_the_build(
-    job: RecipeJob, listener: Listener, notes: list[str]
+    job: RecipeJob, notes: list[str]
 ) -> None:
     old = job.recipe.bazel.changed(version="0.10.0")
     python = job.recipe.host.changed(python="3.11", machine="sparc")
     recipe = job.recipe.changed(bazel=old, host=python)
     with pytest.raises(HostError) as caught:
-        run(replace(job, recipe=recipe, listener=listener))
+        run(replace(job, recipe=recipe))
     assert "for TensorFlow 1.8" not in caught.value.what
     assert any("Python 3.11 for TensorFlow 1.8" in note for note in notes)

@@ -14,7 +14,6 @@ from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, NcclOps
 from tfwright.pipeline.stages import nccl
-from tfwright.progress import Listener
 
 DEMO = Path(nccl.__file__).parents[2] / "demo" / "tree"
 CUDA = "-DGOOGLE_CUDA=1"
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no
 
 
 @pytest.fixture
-def built(job: RecipeJob, listener: Listener) -> RecipeJob:
+def built(job: RecipeJob) -> RecipeJob:
     """Return a job whose tree is the demo's, with the read-only library that Bazel would have put there."""
     shutil.copytree(DEMO, job.places.tree)
     shutil.copy(PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl")
@@ -32,7 +31,7 @@ def built(job: RecipeJob, listener: Listener) -> RecipeJob:
     library.chmod(0o555)
     (job.places.tree / "bazel-bin").symlink_to(output)
     job.places.home.mkdir()
-    return dataclasses.replace(job, listener=listener)
+    return job
 
 
 def run(job: RecipeJob, table: NcclTable, env: dict[str, str] | None = None) -> NcclOps:

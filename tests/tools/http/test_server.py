@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
-from tests.making import make_file
+from tests.making import Read, make_file
 
 from tfwright.tools.http import server
 from tfwright.tools.http.server import ByteRange, byte_range
@@ -265,10 +265,8 @@ def _told(url: str, request: str, linger: int | None = None) -> str:
         return client.makefile("r", encoding="utf-8").readline()
 
 
-def test_an_error_of_ours_is_shown(
-    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_ours_is_shown(url: str, monkeypatch: pytest.MonkeyPatch, err: Read) -> None:
     monkeypatch.setattr(server, "byte_range", lambda *_: 1 / 0)
     with pytest.raises(requests.ConnectionError):
         ask(f"{url}/index.html")
-    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert "ZeroDivisionError" in err()

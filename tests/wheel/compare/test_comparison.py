@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import Maker, make_file
 
 from tfwright.errors import WheelError
 from tfwright.wheel import record
@@ -19,7 +19,6 @@ from tfwright.wheel.compare.comparison import Comparison, Difference
 
 CC = shutil.which("cc")
 LINKED = ("-Wl,--build-id",)
-Maker = Callable[..., Path]
 
 
 def repacked(path: Path, values: Mapping[str, object], *, backwards: bool = False) -> Path:

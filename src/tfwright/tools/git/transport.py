@@ -56,7 +56,7 @@ def insist_on_host(address: str) -> None:
     # UnicodeError: a label of the name is longer than any may be.
     except (OSError, UnicodeError) as fault:
         raise SilentServerError(
-            f"{host} cannot be reached: {printable(str(fault))}",
+            f"{host} cannot be reached: {printable(getattr(fault, 'strerror', '') or str(fault))}",
             remedy="Check the network, or name a mirror in the host file: [mirrors].",
         ) from fault
 
