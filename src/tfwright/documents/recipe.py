@@ -115,7 +115,7 @@ LibraryFolder = Annotated[
 
 
 class AxesTable(Table):
-    """Values for which the recipe stands several times, under names of their own."""
+    """Values that make several recipes of one file, each with a name of its own."""
 
     python: tuple[PythonVersion, ...] = ()
     """Pythons in addition to that of ``[host]``: with ``3.13`` the recipe ``r`` has another one,
@@ -671,7 +671,7 @@ class Recipe(Table):
     host: HostTable
     """What the machine that builds must have."""
     axes: AxesTable = AxesTable.defaults()
-    """Values for which the recipe stands several times."""
+    """Values that make several recipes of one file."""
     bazel: BazelTable
     """The Bazel that builds."""
     fetch: FetchTable = FetchTable.defaults()

@@ -180,6 +180,7 @@ class TargetView:
             return "none yet" if built else "none; it was never built"
         parts = [*failed.changed]
         if failed.commits:
+            parts.remove("commit")
             count = len(failed.commits)
             plural = "" if count == 1 else "s"
             newest = failed.commits[0].subject[:100]
