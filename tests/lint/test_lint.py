@@ -377,7 +377,7 @@ def test_a_change_is_reviewed_with_what_its_builds_would_run(
     change_text(recipe, "TF_NEED_IGNITE = false\n", "")
     shell.status("invoke lint --changed HEAD")
     assert shell.fault is None
-    assert "TF_NEED_IGNITE" in capsys.readouterr().out
+    assert "TF_NEED_IGNITE" in out()
 
 
 OWN = """\
