@@ -126,7 +126,9 @@ class Hermetic:
     cudnn: str
     nvshmem: str
     clang: str
-    """The clang for all but the kernels; empty where Bazel downloads that as well."""
+    """The clang for all but the kernels."""
+    clang_downloaded: tuple[str, ...]
+    """The machines for which Bazel downloads it as well."""
     clang_architectures: tuple[str, ...]
     """What the configuration cuda_clang compiles for, whatever ./configure was answered."""
     cudas: tuple[str, ...]
@@ -143,6 +145,15 @@ class Hermetic:
             "HERMETIC_NVSHMEM_VERSION": self.nvshmem,
             "HERMETIC_NCCL_VERSION": "",
         }
+
+    def lacks(self, cuda: str, cudnn: str) -> str:
+        """Say which of two lines its lists have no version of; empty if they have both."""
+        wanted = (("CUDA", cuda, self.cudas), ("cuDNN", cudnn, self.cudnns))
+        return " and ".join(
+            f"no {name} {line} (it ends with {listed[-1]})"
+            for name, line, listed in wanted
+            if line and not any(is_of_line(version, line) for version in listed)
+        )
 
 
 def _of(kind: str, release: Release, fork: str = "") -> dict[str, Any] | None:

@@ -9,8 +9,9 @@ import pytest
 from tests.real.configured import simulated
 from tests.real.configured.versions import Pinned, check_out
 
-from tfwright.configure import bazelrc, expected
+from tfwright.configure import bazelrc, expected, traits
 from tfwright.configure.catalogue import Answer, Prompt
+from tfwright.configure.dialect import Dialect
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -47,11 +48,17 @@ class Site:
         self.tree = check_out(pinned.commit, folder / "tree")
         self.python = python_for(pinned.python, numpy=self.release <= Release(1, 1))
         self.system: Literal["Linux", "Darwin"] = "Linux"
+        # Some tags have the script of another release.
+        self.finds_cuda = self._dialect().traits["cuda_found"]
         self.cuda, self.cudnn = self._versions()
+
+    def _dialect(self) -> Dialect:
+        scripts = traits.scripts_in(self.tree)
+        return expected.dialect(self.recipe({}), self.system, scripts)
 
     def _versions(self) -> tuple[str, str]:
         """Return CUDA and cuDNN as answered: as they are, cut, or looked for, by the release."""
-        if self.release >= Release(1, 14):
+        if self.finds_cuda:
             return "10.0", "7.6"
         return ("9.2.148", "7.2.1") if self.release >= Release(1, 7) else ("8.0", "5.1.10")
 
@@ -97,11 +104,11 @@ class Site:
         own = {
             "TF_CUDA_VERSION": self.cuda,
             "TF_CUDNN_VERSION": self.cudnn,
-            "TF_NCCL_VERSION": "2.2" if self.release <= Release(1, 13) else "",
+            "TF_NCCL_VERSION": "" if self.finds_cuda else "2.2",
             "NCCL_INSTALL_PATH": str(self.folder / "cuda"),
         }
         given = {**TEXTS, **own, **texts}
-        prompts = expected.dialect(self.recipe({}), self.system, {}).prompts
+        prompts = self._dialect().prompts
         chosen: dict[str, Answer] = {}
         for prompt in prompts:
             if prompt.yes_no and (prompt.asked or prompt.variable in yes):
@@ -113,7 +120,7 @@ class Site:
 
     def asks(self, variable: str) -> bool:
         """Say whether this version may ask for an answer."""
-        prompts = expected.dialect(self.recipe({}), self.system, {}).prompts
+        prompts = self._dialect().prompts
         return variable in {prompt.variable for prompt in prompts}
 
     def run(
@@ -150,7 +157,9 @@ class Site:
 
     def _tree(self) -> Tree:
         commit = self.pinned.commit
-        return Tree(path=self.tree, commit=commit, epoch=1, release=self.release, content="")
+        named = ["git", "-C", str(self.tree), "rev-parse", f"{commit}^{{tree}}"]
+        content = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
+        return Tree(path=self.tree, commit=commit, epoch=1, release=self.release, content=content)
 
 
 def _is_stated(prompt: Prompt, texts: dict[str, str]) -> bool:
