@@ -9,9 +9,8 @@ import pytest
 from tests.real.configured import simulated
 from tests.real.configured.versions import Pinned, check_out
 
-from tfwright.configure import bazelrc, expected, traits
+from tfwright.configure import bazelrc, expected
 from tfwright.configure.catalogue import Answer, Prompt
-from tfwright.configure.dialect import Dialect
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -48,17 +47,11 @@ class Site:
         self.tree = check_out(pinned.commit, folder / "tree")
         self.python = python_for(pinned.python, numpy=self.release <= Release(1, 1))
         self.system: Literal["Linux", "Darwin"] = "Linux"
-        # Some tags have the script of another release.
-        self.finds_cuda = self._dialect().traits["cuda_found"]
         self.cuda, self.cudnn = self._versions()
-
-    def _dialect(self) -> Dialect:
-        scripts = traits.scripts_in(self.tree)
-        return expected.dialect(self.recipe({}), self.system, scripts)
 
     def _versions(self) -> tuple[str, str]:
         """Return CUDA and cuDNN as answered: as they are, cut, or looked for, by the release."""
-        if self.finds_cuda:
+        if self.release >= Release(1, 14):
             return "10.0", "7.6"
         return ("9.2.148", "7.2.1") if self.release >= Release(1, 7) else ("8.0", "5.1.10")
 
@@ -104,11 +97,11 @@ class Site:
         own = {
             "TF_CUDA_VERSION": self.cuda,
             "TF_CUDNN_VERSION": self.cudnn,
-            "TF_NCCL_VERSION": "" if self.finds_cuda else "2.2",
+            "TF_NCCL_VERSION": "2.2" if self.release <= Release(1, 13) else "",
             "NCCL_INSTALL_PATH": str(self.folder / "cuda"),
         }
         given = {**TEXTS, **own, **texts}
-        prompts = self._dialect().prompts
+        prompts = expected.dialect(self.recipe({}), self.system, {}).prompts
         chosen: dict[str, Answer] = {}
         for prompt in prompts:
             if prompt.yes_no and (prompt.asked or prompt.variable in yes):
@@ -120,7 +113,7 @@ class Site:
 
     def asks(self, variable: str) -> bool:
         """Say whether this version may ask for an answer."""
-        prompts = self._dialect().prompts
+        prompts = expected.dialect(self.recipe({}), self.system, {}).prompts
         return variable in {prompt.variable for prompt in prompts}
 
     def run(
