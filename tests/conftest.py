@@ -26,16 +26,17 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from tests.making import Read, make_file, make_program
+from tests.making import Maker, Read, make_file, make_program
 from tests.records import record_of
 from tests.remedies.following import CommandLine
+from tests.results import Notebook
 from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import SupplyError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.progress import Listener, Silence
+from tfwright.progress import Listener
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
 from tfwright.tools.process.command import Command, RunningContainer, entered
@@ -88,31 +89,22 @@ def recipe() -> Recipe:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path) -> RecipeJob:
-    """Return a job that works in a directory of its own."""
-    return RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
-
-
-class _Notebook(Silence):
-    """Keeps what it is told."""
-
-    def __init__(self, notes: list[str]) -> None:
-        self._notes = notes
-
-    def note(self, text: str) -> None:
-        self._notes.append(text)
+def job(recipe: Recipe, tmp_path: Path, listener: Listener) -> RecipeJob:
+    """Return a job that works in a directory of its own, and whose notes are kept."""
+    host_file = HostFile(build_out=tmp_path / "build_out")
+    return RecipeJob(recipe=recipe, host_file=host_file, listener=listener)
 
 
 @pytest.fixture
-def notes() -> list[str]:
+def listener() -> Notebook:
+    """Return a listener that keeps what it is told."""
+    return Notebook()
+
+
+@pytest.fixture
+def notes(listener: Notebook) -> list[str]:
     """Return what `listener` was told so far."""
-    return []
-
-
-@pytest.fixture
-def listener(notes: list[str]) -> Listener:
-    """Return a listener that keeps the notes."""
-    return _Notebook(notes)
+    return listener.notes
 
 
 @pytest.fixture(scope="session")
@@ -173,11 +165,8 @@ def of_demo(nightly_file: Path, tmp_path: Path) -> Path:
     return folder
 
 
-WheelMaker = Callable[..., Path]
-
-
 @pytest.fixture
-def make_wheel(tmp_path: Path) -> WheelMaker:
+def make_wheel(tmp_path: Path) -> Maker:
     """Return a function that makes a real wheel, which pip installs, from the files that it is given."""
 
     def make(
@@ -213,7 +202,7 @@ def _digest(text: str) -> str:
 
 
 @pytest.fixture
-def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
+def make_sealed(make_wheel: Maker, a_record: BuildRecord) -> Maker:
     """Return a function that makes a wheel as the seal stage does, with a record and a bill of one archive."""
 
     def make(

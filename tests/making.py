@@ -8,6 +8,10 @@ from pathlib import Path
 
 Read = Callable[[], str]
 """What the fixtures `out` and `err` are: returns what was printed since the last call."""
+Maker = Callable[..., Path]
+"""What the fixtures `make_wheel` and `make_sealed` are: makes a file, and returns its path."""
+Serve = Callable[[Path], str]
+"""What the fixture `serve` is: serves a folder, and returns its address."""
 
 
 def make_folder(path: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-from tests.making import make_file, make_program
+from tests.making import Read, make_file, make_program
 
 from tfwright import bootstrap
 from tfwright.errors import HostError, SupplyError
@@ -35,8 +35,7 @@ def test_a_venv_of_another_host_is_made_again(tmp_path: Path, script: str) -> No
 def test_packages_in_a_folder_from_another_host_are_installed_without_an_index(
     tmp_path: Path, option: str
 ) -> None:
-    (tmp_path / "tool").mkdir()
-    (tmp_path / "tool/six-1.11.0-py2.py3-none-any.whl").write_bytes(b"six")
+    make_file(tmp_path / "tool/six-1.11.0-py2.py3-none-any.whl", b"six")
     with bootstrap._bundled_packages(["bundle", option, str(tmp_path)]) as variables:
         assert variables["PIP_NO_INDEX"] == "1"
         (wheel,) = Path(variables["PIP_FIND_LINKS"]).iterdir()
@@ -50,26 +49,26 @@ def test_a_folder_without_packages_leaves_pip_its_index(tmp_path: Path) -> None:
 
 
 def test_a_checkout_that_cannot_be_set_up_blames_the_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, err: Read
 ) -> None:
     failed = CompletedProcess[bytes]((), 1)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(SystemExit) as caught:
         bootstrap._install(tmp_path, tmp_path / "requirements.txt", {})
     assert caught.value.code == HostError.exit_status
-    said = capsys.readouterr().err
+    said = err()
     assert said.startswith("Failed: pip could not install requirements.txt")
 
 
 def test_a_python_without_ensurepip_is_answered_with_the_package_that_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, err: Read
 ) -> None:
     # As importing it fails where Debian's python3-venv is not installed.
     monkeypatch.setitem(sys.modules, "ensurepip", None)
     with pytest.raises(SystemExit) as caught:
         bootstrap._make_venv(tmp_path / ".venv")
     assert caught.value.code == HostError.exit_status
-    assert "apt-get install python3" in capsys.readouterr().err
+    assert "apt-get install python3" in err()
     assert not (tmp_path / ".venv").exists()
 
 
@@ -77,10 +76,7 @@ def test_a_python_without_ensurepip_is_answered_with_the_package_that_has_it(
     "fault", [OSError(28, "No space left on device"), subprocess.CalledProcessError(1, "ensurepip")]
 )
 def test_a_full_disk_is_not_taken_for_a_missing_package(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    fault: Exception,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, err: Read, fault: Exception
 ) -> None:
     def create(*_: object, **__: object) -> None:
         raise fault
@@ -90,7 +86,7 @@ def test_a_full_disk_is_not_taken_for_a_missing_package(
     with pytest.raises(SystemExit) as caught:
         bootstrap.hand_over(str(tmp_path), ["build"])
     assert caught.value.code == HostError.exit_status
-    said = capsys.readouterr().err
+    said = err()
     assert "MB free on the disk" in said
     assert "apt-get" not in said
 

@@ -84,6 +84,11 @@ def test_it_has_the_recipes_of_the_package_and_those_of_its_directory(
     assert f"{tmp_path}/build_out" in plan
 
 
+def test_lint_checks_the_recipes_alone_and_needs_no_developers_tools(run: Run) -> None:
+    done = run("lint")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_init_keeps_what_exists(run: Run, tmp_path: Path) -> None:
     (tmp_path / "host.toml").write_text("jobs = 3\n", "utf-8")
     done = run("init", ".", "--json")
@@ -109,6 +114,8 @@ def test_a_recipe_of_the_package_is_not_written_to(run: Run) -> None:
         ("build --recipe demo", "--until"),
         ("plan --until", "configure"),
         ("match --gpu", "RTX-3090"),
+        # A quote that is still open.
+        ('match --gpu "RTX --', "--python"),
         ("build -", "--recipe"),
     ],
 )

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright import old_python
 from tfwright.documents.recipe import ROOT
@@ -18,8 +19,7 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
     if not python.exists():
         pytest.skip(f"there is no Python {version} here")
     tasks = os.path.relpath(ROOT / "tasks.py", tmp_path)
-    newer = tmp_path / "python3.12"
-    newer.write_text("#!/bin/sh\n", "utf-8")
+    newer = make_file(tmp_path / "python3.12", "#!/bin/sh\n")
     newer.chmod(0o755)
     done = subprocess.run(
         [python, tasks, "match", "--gpu", "RTX 3090"],

@@ -8,6 +8,7 @@ import pytest
 from invoke import Collection, Context
 from invoke.program import Program
 from tests.failing import fails
+from tests.making import Read
 
 from tfwright import options, tasks
 from tfwright.errors import Evidence, HostError, RecipeError
@@ -70,12 +71,10 @@ def test_an_error_behind_an_answer_leaves_that_the_only_document(typed: Type) ->
     assert "no disk" in err
 
 
-def test_a_command_without_an_answer_prints_an_empty_document(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_command_without_an_answer_prints_an_empty_document(out: Read) -> None:
     words = ["invoke", "trial", "--big", "-r", "silent", "--json"]
     Program(namespace=Collection(trial)).run(words, exit=False)
-    assert json.loads(capsys.readouterr().out) == {}
+    assert json.loads(out()) == {}
 
 
 def test_a_command_that_is_interrupted_says_what_goes_on_with_it(typed: Type) -> None:

@@ -3,10 +3,10 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import Maker
 
 from tfwright import tasks
 from tfwright.documents.recipe import ROOT
@@ -43,7 +43,7 @@ def test_a_command_without_its_file_asks_for_one(words: tuple[str, ...], tmp_pat
 
 
 def test_inspect_says_which_files_name_directories_of_this_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_wheel: Callable[..., Path]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_wheel: Maker
 ) -> None:
     build_out = tmp_path / "build_out"
     (tmp_path / "host.toml").write_text(f'build_out = "{build_out}"\n', "utf-8")

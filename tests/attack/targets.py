@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.making import make_file
+from tests.making import make_file, make_folder
 from tests.records import record_of
 from tests.vault.test_bundle import manifest
 
@@ -131,8 +131,7 @@ def unpacking_by(unpack: Callable[[Path, Path], object]) -> Callable[[Path], Non
     """Return a reader that unpacks a file; nothing may land outside of the folder for it."""
 
     def reader(path: Path) -> None:
-        into = path.parent / "into"
-        into.mkdir()
+        into = make_folder(path.parent / "into")
         unpack(path, into)
         others = {entry.name for entry in path.parent.iterdir()} - {path.name, "into"}
         assert not others, f"it wrote {others}"

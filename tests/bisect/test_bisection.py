@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from tests.making import make_file
+from tests.making import Maker, make_file
 from tests.nightly.fake import a_build
 from tests.remedies.following import CommandLine, write_recipe
 from tests.upstream import commit
@@ -51,11 +51,11 @@ def changed(tmp_path: Path) -> Changed:
             shutil.copyfile(recipe.PATCHES / patch, target)
         for text in texts:
             make_file(folder / "patches" / f"{text}.patch", f"{name} {text}")
-        table = base.source.model_copy(update=source).located(folder)
+        table = base.source.changed(**source).located(folder)
         locked = folder / "lock" if lock else None
         if locked:
             locked.write_text(lock)
-        return KeptInputs(base.model_copy(update={"source": table}), locked)
+        return KeptInputs(base.changed(source=table), locked)
 
     return make
 
@@ -67,8 +67,8 @@ def said(steps: list[BisectStep]) -> list[str]:
 def test_each_table_patch_and_commit_is_a_step_of_its_own(tmp_path: Path, changed: Changed) -> None:
     good = changed("good", texts=("a", "b"), patches=("a.patch", "b.patch", PATCH))
     bad = changed("bad", texts=("a", "c"), patches=("a.patch", "c.patch", PATCH))
-    nccl = bad.recipe.nccl.model_copy(update={"rebuild": False})
-    bad = KeptInputs(bad.recipe.model_copy(update={"nccl": nccl}))
+    nccl = bad.recipe.nccl.changed(rebuild=False)
+    bad = KeptInputs(bad.recipe.changed(nccl=nccl))
     commits = [CommitLine(commit=COMMITS[0], subject="Begin")]
     steps = list(steps_between(good, bad, commits, tmp_path / "steps"))
     assert said(steps) == [
@@ -304,8 +304,8 @@ class FailingNight:
             state.add_build(build)
         home = self.folder / "host/site/builds" / build.id
         made_from = recipe.read(str(self.recipe))
-        source = made_from.source.model_copy(update={"commit": pinned})
-        builds.keep_inputs(KeptInputs(made_from.model_copy(update={"source": source})), home)
+        source = made_from.source.changed(commit=pinned)
+        builds.keep_inputs(KeptInputs(made_from.changed(source=source)), home)
         return home
 
     def fail(self, pinned: str) -> Path:
@@ -386,9 +386,7 @@ def test_builds_between_which_nothing_changed_have_nothing_to_try(
 
 
 @pytest.fixture
-def publishing(
-    wanted: Bisection, make_wheel: Callable[..., Path], building: Building
-) -> Callable[..., None]:
+def publishing(wanted: Bisection, make_wheel: Maker, building: Building) -> Callable[..., None]:
     """Return a function that lets each trial publish a small wheel, sound or damaged."""
     assert wanted
 

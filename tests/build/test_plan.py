@@ -36,7 +36,7 @@ def of_tensorflow(
         "bazel": BazelTable(version=bazel),
         "host": HostTable(system="any", machine="any", python=python),
     }
-    return replace(job, recipe=job.recipe.model_copy(update=tables))
+    return replace(job, recipe=job.recipe.changed(**tables))
 
 
 def test_both_reasons_for_compiling_twice_are_given(job: RecipeJob) -> None:
@@ -73,8 +73,8 @@ def test_without_a_tree_nothing_is_said(job: RecipeJob) -> None:
 
 
 def test_of_a_bundled_tree_which_has_little_to_compile_nothing_is_said(job: RecipeJob) -> None:
-    source = job.recipe.source.model_copy(update={"url": "bundled:demo"})
-    job = replace(job, recipe=job.recipe.model_copy(update={"source": source}))
+    source = job.recipe.source.changed(url="bundled:demo")
+    job = replace(job, recipe=job.recipe.changed(source=source))
     assert not list(plan.doubled(job))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.making import Maker
 from tests.records import record_of
 
 from tfwright import __version__
@@ -19,13 +20,11 @@ from tfwright.pipeline import containers, engine, host_facts
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact, Results
-from tfwright.progress import Listener
 from tfwright.tools.process import isolation
 from tfwright.tools.process.command import Command, RunningContainer, entered
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
 
-Maker = Callable[..., Path]
 Baked = Callable[[RecipeJob], str]
 Built = Callable[[Baked], list[RecipeJob]]
 
@@ -177,14 +176,9 @@ def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
 
 
 @pytest.fixture
-def heard(job: RecipeJob, listener: Listener) -> RecipeJob:
-    return replace(job, listener=listener)
-
-
-@pytest.fixture
 def record(job: RecipeJob) -> BuildRecord:
     """Return the record of a wheel that the job's recipe made, as far as a record is compared."""
-    return record_of(job.recipe).model_copy(update={"files": ()})
+    return record_of(job.recipe).changed(files=())
 
 
 def holding(path: Path, record: BuildRecord) -> Path:
@@ -210,13 +204,11 @@ def test_a_host_without_the_python_of_a_recipe_is_not_compared(
 
 
 def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_build(
-    heard: RecipeJob, original: Path, record: BuildRecord, built: Built, notes: list[str]
+    job: RecipeJob, original: Path, record: BuildRecord, built: Built, notes: list[str]
 ) -> None:
     built(lambda _: "otherwise")
-    wheel = holding(
-        original, record.model_copy(update={"sealer": Sealer(version=__version__, deflate="0.0.1")})
-    )
-    found = reproduce(heard, wheel, control=False)
+    wheel = holding(original, record.changed(sealer=Sealer(version=__version__, deflate="0.0.1")))
+    found = reproduce(job, wheel, control=False)
     compiler, compressor = (
         next(number for number, note in enumerate(notes) if f"made: {what}" in note)
         for what in ("compiler: cc (Debian) 12.2.0 then, ", "deflate: 0.0.1 then, ")
@@ -235,7 +227,7 @@ def test_a_host_that_is_as_the_record_says_gets_no_notice(
 ) -> None:
     facts = host_facts.facts(job.recipe, job.host_file, probes.here(), Path(sys.executable))
     here = host_facts.found(job.recipe, job.host_file, facts)
-    same = record.model_copy(update={"found": here, "sealer": sealing.sealer()})
+    same = record.changed(found=here, sealer=sealing.sealer())
     assert reproduction.host_changes(job, holding(original, same)) == []
 
 
@@ -287,7 +279,7 @@ def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
 def test_a_patch_and_a_lock_that_changed_since_are_named(
     job: RecipeJob, original: Path, record: BuildRecord, recipe_file: Path
 ) -> None:
-    made = record.model_copy(update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)})
+    made = record.changed(files=(RecordedFile(path="demo/nccl.h", sha256="0" * 64),))
     with pytest.raises(RecipeError) as caught:
         reproduction.insist(replace(job, locked=recipe_file), holding(original, made))
     assert list(caught.value.evidence.lines) == ["patches/demo/nccl.h", "the recipe's lock"]

@@ -79,11 +79,7 @@ def brought(small_job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         mirror=mirrored,
         commit=source.commit,
         epoch=1,
-        programs=Programs(
-            bazel=Artefact.of(tmp_path / "bazel"),
-            bazel_origin="host file",
-            python=Path(sys.executable),
-        ),
+        programs=Programs(bazel=Artefact.of(tmp_path / "bazel"), python=Path(sys.executable)),
         archives=(Artefact.of(tmp_path / "archive"),),
         clones=(Copied(remote=clone.remote, commit=cloned, repository=copy),),
     )

@@ -4,13 +4,13 @@ import hashlib
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Maker, Read, make_file, make_folder
 from tests.remedies.following import CommandLine
 from tests.upstream import commit, run_git
 
@@ -143,8 +143,7 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(tmp_path: Path, build_out: 
 
 @pytest.mark.medium
 def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: Path) -> None:
-    (build_out / "unbundling").mkdir(parents=True)
-    (build_out / "unbundling/0").write_bytes(b"half")
+    make_file(build_out / "unbundling/0", b"half")
     unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "unbundling").exists()
 
@@ -153,8 +152,7 @@ def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: 
 def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
     tmp_path: Path, build_out: Path, checkout: Path
 ) -> None:
-    (checkout / "recipes").mkdir(parents=True)
-    (checkout / "recipes/demo.toml").write_text("another", "utf-8")
+    make_file(checkout / "recipes/demo.toml", "another")
     with fails(RecipeError, "demo.toml", "files") as caught:
         unpacking.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
@@ -465,7 +463,7 @@ def test_all_that_a_build_takes_goes_into_its_bundle_and_from_there_to_its_place
     small_job: RecipeJob,
     document: Path,
     brought: Inputs,
-    make_wheel: Callable[..., Path],
+    make_wheel: Maker,
     tmp_path: Path,
     checkout: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -600,11 +598,11 @@ def test_a_recipe_of_another_system_is_bundled_there(
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_the_checksum_of_a_manifest_is_printed_to_be_compared_elsewhere(
-    shell: CommandLine, document: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, document: Path, tmp_path: Path, out: Read
 ) -> None:
     file = tmp_path / "small.tar"
     shell.succeeds(f"invoke bundle --recipe {document} --output {file}")
     said = f"manifest sha256 {bundle.read(file).sha256}"
-    assert said in capsys.readouterr().out
+    assert said in out()
     shell.succeeds(f"invoke bundle --unpack {file} --into {tmp_path}/there")
-    assert said in capsys.readouterr().out
+    assert said in out()

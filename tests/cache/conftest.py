@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cache.backend import Backend, BackendHandler
 from tests.cache.builds import ACTION, SEAL, Begin, Build
+from tests.making import make_file
 from tests.serving import serving
 
 from tfwright.tools.cache.private import PrivateCache
@@ -18,8 +19,7 @@ MakeRemote = Callable[[CacheStore, Seal, PrivateCache], RemoteCache]
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree/a.cc").write_text("int a;\n", "utf-8")
+    make_file(tmp_path / "tree/a.cc", "int a;\n")
     return tmp_path / "tree"
 
 

@@ -10,14 +10,14 @@ import pytest
 from tests.cache.backend import Backend
 from tests.cache.builds import ACTION, OTHER, Build, overwrite, sha256
 from tests.making import make_file
+from tests.results import configured_of, facts_of
 
 from tfwright.documents.host_file import CacheTable
 from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.pipeline import caching
 from tfwright.pipeline.caching import CompilerChoice
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Configured, HostFacts
-from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.results import Built
 from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.cache import toolchain, usage
@@ -73,7 +73,7 @@ def reading(build: Build) -> None:
 
 def with_cache(job: RecipeJob, **table: object) -> RecipeJob:
     cache = CacheTable.model_validate(table)
-    return replace(job, host_file=job.host_file.model_copy(update={"cache": cache}))
+    return replace(job, host_file=job.host_file.changed(cache=cache))
 
 
 def built(use: CacheUse | None) -> Built:
@@ -254,21 +254,9 @@ def test_a_compiler_is_part_of_the_toolchain_wherever_it_is_named(
     choice = CompilerChoice(
         CompileTable.model_validate(place.get("compiling", {})),
         ConfigureTable.model_validate(place.get("answering", {})),
-        HostFacts(
-            system="Linux",
-            machine="x86_64",
-            glibc="2.36",
-            interpreter=Path(sys.executable),
-            python="3.11.2",
-            compiler="",
-        ),
+        facts_of(),
         Path(sys.executable),
-        Configured(
-            bazelrc=Artefact.of(bazelrc),
-            asked=(),
-            never_asked=(),
-            exported=place.get("exported", {}),
-        ),
+        configured_of(bazelrc, exported=place.get("exported", {})),
     )
     assert "/opt/gcc-11" in choice.toolchain(tmp_path).parts
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.making import Read
 
 from tfwright.cache.command import show_cache
 from tfwright.documents.host_file import HostFile
@@ -33,11 +34,9 @@ def test_a_cache_shows_its_builds_and_what_went_wrong_in_them(
     assert "6x the server: slow; the action was run" in shown.err
 
 
-def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_cache_whose_first_build_still_runs_shows_what_it_holds(out: Read) -> None:
     show_cache(state())
-    shown = capsys.readouterr().out
+    shown = out()
     assert "aaaaaaaaaaaa" in shown
     assert "No build that used the cache has ended yet." in shown
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.errors import HostError
 from tfwright.tools.cache.store import SEAL_SIZE, Seal, read_secret
@@ -34,8 +35,7 @@ def test_a_secret_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
 
 
 def test_a_short_secret_is_refused_until_it_is_deleted(tmp_path: Path) -> None:
-    file = tmp_path / "cache-secret"
-    file.write_text("password\n", "ascii")
+    file = make_file(tmp_path / "cache-secret", "password\n")
     with fails(HostError, file, 8, SEAL_SIZE):
         read_secret(file)
     file.unlink()

@@ -13,9 +13,9 @@ from tfwright.documents.recipe import Recipe
 def recipe(**given: object) -> Recipe:
     """Return TensorFlow's recipe for CUDA and a TensorRT, with some answers changed."""
     read = recipes.read("linux-nv1.15-cuda11.8")
-    configure = read.configure.model_copy(update={"answers": {**read.configure.answers, **given}})
-    host = read.host.model_copy(update={"tensorrt": "8.6"})
-    return read.model_copy(update={"configure": configure, "host": host})
+    configure = read.configure.changed(answers={**read.configure.answers, **given})
+    host = read.host.changed(tensorrt="8.6")
+    return read.changed(configure=configure, host=host)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.making import make_file
 
 from tfwright.configure.program import ConfigureProgram
 
@@ -21,8 +22,7 @@ from tfwright.configure.program import ConfigureProgram
 def test_a_program_in_python_that_is_not_executable_is_run_by_the_target_python(
     name: str, mode: int, by: list[str], tmp_path: Path
 ) -> None:
-    program = tmp_path / name
-    program.write_text("print('Fine?')\n", "utf-8")
+    program = make_file(tmp_path / name, "print('Fine?')\n")
     program.chmod(mode)
     recipe: Any = SimpleNamespace(configure=SimpleNamespace(program=name))
     interview: Any = SimpleNamespace(exports=dict)

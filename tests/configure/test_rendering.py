@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.configure import bazelrc, catalogue, dialect, rendering, traits
 from tfwright.configure.catalogue import Answer, Answers
@@ -149,8 +150,7 @@ def test_the_script_of_the_tree_decides_before_the_version_does() -> None:
 
 
 def test_the_folder_of_tensorrts_library_is_written_instead_of_its_prefix(tmp_path: Path) -> None:
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib/libnvinfer.so.5.1.5").write_text("")
+    make_file(tmp_path / "lib/libnvinfer.so.5.1.5", "")
     (tmp_path / "lib/libnvinfer.so").symlink_to("libnvinfer.so.5.1.5")
     tensorrt: Answers = {
         "TF_NEED_TENSORRT": True,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.diagnosis.reading import explaining
 from tests.diagnosis.test_tables import known_tables, places_of
-from tests.making import make_file
+from tests.making import Read, make_file
 
 from tfwright import tasks
 from tfwright.diagnosis import reader, tables
@@ -173,10 +173,10 @@ def test_a_failed_build_is_told_what_the_family_advises(tmp_path: Path) -> None:
     assert record.match.advice.commands == ("apt-get install python-is-python3",)
 
 
-def test_lines_to_copy_are_shown_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_lines_to_copy_are_shown_whole(err: Read, tmp_path: Path) -> None:
     tell_match(explaining("bash: line 1: patch: command not found\n")[0], tmp_path)
 
-    shown = capsys.readouterr().err
+    shown = err()
     assert "    type:      apt-get install patch\n" in shown
     assert '    recipe:    [host] programs = ["patch"]\n' in shown
 

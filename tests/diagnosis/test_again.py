@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.making import make_file
+from tests.making import Read, make_file
 
 from tfwright.diagnosis import page, reader
 from tfwright.diagnosis.facts import Facts
@@ -35,25 +35,21 @@ def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
     assert last.match.entry.id == "compile-gettid"
 
 
-def test_people_are_shown_the_cause_that_the_stage_decided_by(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_people_are_shown_the_cause_that_the_stage_decided_by(log: Path, err: Read) -> None:
     record = reader.record(log, len(TIMEOUT), killed=False, died=False)
     page.tell_cause(Evidence(log=log, failure=record))
-    shown = capsys.readouterr().err
+    shown = err()
     assert "compile-gettid" in shown
     assert "fetch-connection" not in shown
 
 
-def test_a_log_without_a_record_is_read_as_a_whole(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_without_a_record_is_read_as_a_whole(log: Path, err: Read) -> None:
     page.tell_cause(Evidence(log=log))
-    assert "fetch-connection" in capsys.readouterr().err
+    assert "fetch-connection" in err()
     log.write_text("all is well\n", "utf-8")
     page.tell_cause(Evidence(log=log))
     page.tell_cause(Evidence(log=log.with_name("gone.log")))
-    assert capsys.readouterr().err == ""
+    assert err() == ""
 
 
 @pytest.mark.parametrize(

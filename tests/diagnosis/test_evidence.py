@@ -131,7 +131,7 @@ def test_cuda_is_named_only_where_a_message_is_about_it(
     cuda = make_folder(tmp_path / "cuda")
     monkeypatch.setattr(evidence, "_CUDA", (str(cuda),))
     found = next(each for each in everything() if each.id == family)
-    known = found.model_copy(update={"evidence": ("cuda",)})
+    known = found.changed(evidence=("cuda",))
     assert evidence.of(known, tmp_path, {name: "-lpthread"}) == ()
     assert str(cuda) in evidence.of(known, tmp_path, {name: "-lcudart"})[0]
 

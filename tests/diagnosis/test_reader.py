@@ -5,13 +5,14 @@ import pytest
 from tests.diagnosis.reading import diagnose, root_of
 from tests.failing import fails
 from tests.making import make_file
+from tests.results import Notebook
 
 from tfwright.diagnosis import log as log_reading
 from tfwright.diagnosis import page, reader
 from tfwright.diagnosis.families import Family, refinements
 from tfwright.diagnosis.reader import Diagnosis
 from tfwright.errors import RecipeError
-from tfwright.progress import Progress, Silence
+from tfwright.progress import Progress
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
 HARMLESS = sorted(Path(__file__).with_name("harmless").iterdir())
@@ -128,20 +129,12 @@ def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes |
 
 
 def test_a_long_log_reports_how_far_it_was_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listener: Notebook
 ) -> None:
-    class Listening(Silence):
-        def __init__(self) -> None:
-            self.last = Progress(0, None)
-
-        def progress(self, progress: Progress) -> None:
-            self.last = progress
-
     monkeypatch.setattr(log_reading, "LONG", 1000)
     path = make_file(tmp_path / "a.log", "x\n" * 5000)
-    listening = Listening()
-    reader.diagnose(str(path), listening)
-    assert listening.last == Progress(10_000, 10_000, "B")
+    reader.diagnose(str(path), listener)
+    assert listener.steps[-1] == Progress(10_000, 10_000, "B")
 
 
 def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.diagnosis import reader
 
@@ -21,8 +22,7 @@ W0000 00:00:1.1 12 gpu_device.cc:2430] TensorFlow was not built with CUDA kernel
 
 
 def read(tmp_path: Path, text: str) -> reader.Diagnosis:
-    log = tmp_path / "log"
-    log.write_text(text, "utf-8")
+    log = make_file(tmp_path / "log", text)
     return reader.diagnose(str(log))
 
 

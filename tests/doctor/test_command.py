@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.making import change_text
+from tests.making import Read, change_text
 from tests.remedies.following import CommandLine, add
 from tests.upstream import commit, run_git
 
@@ -15,15 +15,13 @@ pytestmark = pytest.mark.medium
 
 
 def test_doctor_ends_as_the_build_would_that_it_examines(
-    shell: CommandLine, recipe_file: Path, capsys: pytest.CaptureFixture[str]
+    shell: CommandLine, recipe_file: Path, out: Read
 ) -> None:
     change_text(recipe_file, 'python = "any"', 'python = "2.4"')
     assert shell.status(f"invoke doctor --recipe {recipe_file} --json") == 3
     # Shown as what was found, and not as an error of the command.
     assert shell.fault is None
-    (finding,) = [
-        found for found in json.loads(capsys.readouterr().out)["findings"] if found["blocks"]
-    ]
+    (finding,) = [found for found in json.loads(out())["findings"] if found["blocks"]]
     assert "2.4" in finding["found"]
 
 

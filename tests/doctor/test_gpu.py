@@ -22,9 +22,9 @@ def recipe(version: str = "8.6", **answers: object) -> Recipe:
     """Return a recipe for CUDA that wants TensorRT of a version."""
     read = recipes.read("demo-cuda")
     given = {**read.configure.answers, "TF_NEED_TENSORRT": True, **answers}
-    configure = read.configure.model_copy(update={"answers": given})
-    host = read.host.model_copy(update={"tensorrt": version})
-    return read.model_copy(update={"configure": configure, "host": host})
+    configure = read.configure.changed(answers=given)
+    host = read.host.changed(tensorrt=version)
+    return read.changed(configure=configure, host=host)
 
 
 def headers(major: int, minor: int) -> dict[str, str]:

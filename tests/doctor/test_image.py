@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tests.making import Read, make_file
 from tests.remedies.following import CommandLine, add
 
 from tfwright.tools.container import image
@@ -31,8 +32,7 @@ def pinned(made: KeptImage, recipe_file: Path) -> Path:
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the only folder on PATH, with a skopeo whose registry has every image."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/skopeo").write_text("#!/bin/sh\necho {}\n", "utf-8")
+    make_file(tmp_path / "bin/skopeo", "#!/bin/sh\necho {}\n")
     (tmp_path / "bin/skopeo").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return tmp_path / "bin"
@@ -40,18 +40,13 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("there", [False, True])
 def test_without_the_image_or_its_engine_nothing_else_is_examined(
-    shell: CommandLine,
-    pinned: Path,
-    programs: Path,
-    capsys: pytest.CaptureFixture[str],
-    *,
-    there: bool,
+    shell: CommandLine, pinned: Path, programs: Path, out: Read, *, there: bool
 ) -> None:
     if there:
         (programs / "podman").touch(0o755)
     status = shell.status(f"invoke doctor --recipe {pinned} --json")
     assert status == (0 if there else 3)
-    shown = json.loads(capsys.readouterr().out)
+    shown = json.loads(out())
     assert shown["facts"] == []
     found = [finding["found"] for finding in shown["findings"]]
     absent = "the container image is not here yet"

@@ -23,9 +23,9 @@ def recipe() -> Recipe:
     """Return a recipe that pins Debian's packages of CUDA 11.8, and no other way."""
     read = recipes.read("demo-cuda")
     assert read.toolkit.cuda is not None
-    debian = read.toolkit.cuda.model_copy(update={"archives": {}})
-    toolkit = read.toolkit.model_copy(update={"cuda": debian})
-    return read.model_copy(update={"toolkit": toolkit})
+    debian = read.toolkit.cuda.changed(archives={})
+    toolkit = read.toolkit.changed(cuda=debian)
+    return read.changed(toolkit=toolkit)
 
 
 def test_an_open_way_is_named_with_the_commands(recipe: Recipe, play: Player) -> None:
@@ -45,9 +45,9 @@ def test_open_and_closed_ways_are_listed_separately(recipe: Recipe, play: Player
     table = recipe.toolkit.cuda
     assert table is not None
     archives = {"https://developer.download.nvidia.com/cuda.run": "0" * 64}
-    both = table.model_copy(update={"archives": archives})
-    toolkit = recipe.toolkit.model_copy(update={"cuda": both})
-    recipe = recipe.model_copy(update={"toolkit": toolkit})
+    both = table.changed(archives=archives)
+    toolkit = recipe.toolkit.changed(cuda=both)
+    recipe = recipe.changed(toolkit=toolkit)
     lines = toolkit_ways.remedy(recipe, "cuda", play({})).splitlines()
     assert "# from developer.download.nvidia.com; names the licences" in lines[0]
     assert (

@@ -86,6 +86,13 @@ def test_a_rewritten_recipe_means_the_same_and_keeps_the_comments(path: Path) ->
     assert not rewriting.rewrite(str(path))
 
 
+def test_a_recipe_that_does_not_load_is_not_rewritten(path: Path) -> None:
+    broken = LONG.replace("summary =", "sumary =")
+    path.write_text(broken, "utf-8")
+    assert not rewriting.rewrite(str(path))
+    assert path.read_text("utf-8") == broken
+
+
 def test_packages_that_move_may_stand_in_any_order(path: Path) -> None:
     unsorted = LONG.replace('"package10==1.10",', '"package9-plugin==1", "package9==1",')
     path.write_text(unsorted, "utf-8")

@@ -104,6 +104,21 @@ def test_an_interface_of_its_own_states_its_target() -> None:
         recipe(compile={})
 
 
+def test_another_repository_is_packaged_by_what_it_compiles_unless_it_says_otherwise() -> None:
+    usual = recipe(compile={"target": "//tools:build_pip_pkg"}, configure={})
+    assert usual.package.program == "bazel-bin/tools/build_pip_pkg"
+    assert usual.configure.writes == ".bazelrc"
+    stated = recipe(
+        configure={"writes": "user.bazelrc"},
+        package={"program": "pack.sh"},
+        verify={"smoke": ["matmul"]},
+    )
+    assert stated.configure.writes == "user.bazelrc"
+    assert stated.package.program == "pack.sh"
+    assert stated.verify.smoke == ("matmul",)
+    assert recipe(verify={}).verify.smoke == ()
+
+
 def test_a_program_of_its_own_takes_no_name_in_tensorflows_way() -> None:
     with pytest.raises(ValidationError, match=r"state the name in package\.arguments"):
         recipe(package={"program": "pack.sh", "project_name": "mine"})

@@ -40,11 +40,17 @@ def test_what_a_program_or_a_file_system_could_misread_is_refused(
     [
         (names.inner_path, "a/" + "b" * 200),
         (names.inner_path, "third_party/nccl/nccl.h"),
+        (names.inner_path, "r1.8/0001-x.patch"),
+        (names.inner_path, ".gitignore"),
+        (names.inner_path, "a/.github/x"),
+        (names.inner_path, "digit~1"),
         (names.download_url, "file:///srv/a.tar.gz"),
         (names.git_url, "ssh://git@host/a.git"),
         (names.package_url, "pkg:npm/@scope/name@1.2"),
         (names.package_url, "pkg:deb/debian/libcudart"),
+        (names.exact_pin, "numpy==1.14.5"),
         (names.exact_pin, "numpy==1.14.5 --hash=sha256:" + "a" * 64),
+        (names.exact_pin, "a-b.c[d,e]==1!2.0.post1+cpu"),
         (names.recipe_name, "linux-r1.8-cpu"),
     ],
 )

@@ -38,6 +38,14 @@ def test_a_number_that_no_source_confirmed_says_so() -> None:
     assert read.why == read.source
 
 
+def test_a_bazel_is_refused_with_the_script_of_its_own_release() -> None:
+    for release in ("2.3", "2.4"):
+        assert compatibility.unusual_bazel(Release.parse(release), "4.0.0") == (
+            "3.1.0 to 3.99.0",
+            f"https://github.com/tensorflow/tensorflow/blob/r{release}/configure.py",
+        )
+
+
 @pytest.mark.parametrize("kind", ["bazel", "python", "tested"])
 def test_no_release_has_two_rows(kind: str) -> None:
     # A fork has rows of its own.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import Read
 
 from tfwright.doctor import inventory, page, requirements
 from tfwright.doctor.inventory import Finding
@@ -35,7 +36,7 @@ def settings_of(description: Description) -> HostFile:
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_doctors_whole_output_is_the_reviewed_one(
-    name: str, described: Reader, play: Player, capsys: pytest.CaptureFixture[str]
+    name: str, described: Reader, play: Player, out: Read
 ) -> None:
     description = described(name)
     host, host_file, recipe = (
@@ -45,7 +46,7 @@ def test_doctors_whole_output_is_the_reviewed_one(
     )
     facts = inventory.take(recipe, host_file, host)
     page.show_examination(recipe.name, facts, requirements.examine(recipe, host_file, host))
-    said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
+    said = f"On a simulated host, {name}.toml:\n\n{out()}"
     if os.environ.get("TFWRIGHT_KEEP"):
         (EXPECTED / f"{name}.txt").write_text(said, "utf-8")
     assert said == (EXPECTED / f"{name}.txt").read_text("utf-8")

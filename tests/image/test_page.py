@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from tests.making import Read
 
 from tfwright.image import command
 from tfwright.image.images import BuiltImage
@@ -14,11 +14,9 @@ OTHER = f"sha256:{'b' * 64}"
 IMAGE = KeptImage(DIGEST, ImageManifest(DIGEST, parts=(OTHER,)), Path("layout"), 5 << 20)
 
 
-def test_an_image_is_listed_by_the_digest_that_recipes_name(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_image_is_listed_by_the_digest_that_recipes_name(out: Read) -> None:
     command.show_images([IMAGE])
-    row = capsys.readouterr().out.splitlines()[-1]
+    row = out().splitlines()[-1]
     assert row.split() == [DIGEST, "5"]
 
 
@@ -28,22 +26,18 @@ def test_images_in_json_name_their_configuration() -> None:
     assert document["size"] == 5 << 20
 
 
-def test_a_vault_without_images_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_vault_without_images_says_so(out: Read) -> None:
     command.show_images([])
-    assert "holds no container image" in capsys.readouterr().out
+    assert "holds no container image" in out()
 
 
-def test_an_image_that_is_not_the_pinned_one_comes_with_the_line_to_write(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_image_that_is_not_the_pinned_one_comes_with_the_line_to_write(err: Read) -> None:
     command.show_built(BuiltImage(IMAGE, OTHER), "mine")
-    shown = capsys.readouterr().err
+    shown = err()
     assert f"mine pins another image: {OTHER}" in shown
     assert f'digest = "{DIGEST}"' in shown
 
 
-def test_an_image_that_is_the_pinned_one_needs_no_change(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_image_that_is_the_pinned_one_needs_no_change(err: Read) -> None:
     command.show_built(BuiltImage(IMAGE, DIGEST), "mine")
-    assert capsys.readouterr().err == "mine pins this image.\n"
+    assert err() == "mine pins this image.\n"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.making import Read
+from tests.making import Read, make_file
 from tests.nightly.wheels import write_wheel
 
 from tfwright.index import matching, page, write
@@ -42,8 +42,7 @@ def test_an_empty_index_still_says_how_it_is_used(tmp_path: Path, out: Read) -> 
 
 
 def test_a_wheel_that_cannot_be_listed_is_named_with_its_remedy(tmp_path: Path, err: Read) -> None:
-    (tmp_path / "packages").mkdir()
-    (tmp_path / "packages/demo-1.0-py3-none-any.whl").write_text("no wheel", "utf-8")
+    make_file(tmp_path / "packages/demo-1.0-py3-none-any.whl", "no wheel")
     page.show_update(write.refresh(tmp_path), str(tmp_path))
     said = err()
     assert "not in the index: " in said

@@ -3,7 +3,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text
+from tests.making import Read, change_text, find_text, make_file
 from tests.remedies.following import CommandLine
 
 from tfwright.documents import recipe as recipes
@@ -362,17 +362,14 @@ def test_a_verification_in_the_future_is_found(outside: Path) -> None:
 
 @pytest.mark.medium
 def test_a_change_is_reviewed_with_what_its_builds_would_run(
-    shell: CommandLine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Read
 ) -> None:
     recipe = committed(tmp_path, monkeypatch)
     text = recipe.read_text("utf-8")
     recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
     shell.status("invoke lint --changed HEAD")
     assert shell.fault is None
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(out().split())
     assert "demo summary" in shown
     assert "files recipes/demo.toml" in shown
     assert "plan of demo runs check, fetch, source" in shown
@@ -397,14 +394,13 @@ target = "//:build_pip_pkg"
 
 
 def test_what_another_repository_would_take_from_tensorflow_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "own.toml"
-    path.write_text(OWN, "utf-8")
+    path = make_file(tmp_path / "own.toml", OWN)
     found = [each for each in linting.lint(str(path)) if each.rule != "reason"]
-    assert [each.rule for each in found] == ["own"] * 4 + ["verify"]
+    assert [each.rule for each in found] == ["own", "own", "verify"]
     path.write_text(
         OWN
-        + '[package]\nprogram = "bazel-bin/x"\n[configure.bazelrc]\nlines = ["build -c opt"]\n'
-        + '[verify]\nimports = ["x"]\nsmoke = []\nrequirements = ["tensorflow-cpu==2.1.0"]\n',
+        + '[configure.bazelrc]\nlines = ["build -c opt"]\n'
+        + '[verify]\nimports = ["x"]\nrequirements = ["tensorflow-cpu==2.1.0"]\n',
         "utf-8",
     )
     assert {each.rule for each in linting.lint(str(path))} == {"reason"}

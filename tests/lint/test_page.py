@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from tests.making import Read
 
 from tfwright.lint import page
 from tfwright.lint.recipes import KeyChange, LintFinding, PlannedRecipe, RecipeChange
@@ -15,11 +16,9 @@ PLAN = PlannedRecipe("mine", ("fetch", "source"), ("check",), ("no CUDA 9.2",))
 FINDING = LintFinding(Path("mine.toml"), 3, "'peak = 2' has no reason", "Add one.", "reason")
 
 
-def test_a_review_shows_keys_plans_commands_and_findings(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_review_shows_keys_plans_commands_and_findings(out: Read) -> None:
     page.show_review(CHANGE, [PLAN], [FINDING])
-    shown = capsys.readouterr().out
+    shown = out()
     for text in (
         'bazel.version  "0.15.0" -> "0.15.2"',
         "runs   fetch, source",
@@ -37,7 +36,7 @@ def test_a_change_of_no_recipe_says_so(capsys: pytest.CaptureFixture[str]) -> No
     assert "run next" not in said.out
 
 
-def test_the_keys_of_each_recipe_stand_under_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_keys_of_each_recipe_stand_under_its_name(out: Read) -> None:
     change = RecipeChange(
         ("one", "two"),
         (
@@ -49,7 +48,7 @@ def test_the_keys_of_each_recipe_stand_under_its_name(capsys: pytest.CaptureFixt
     )
     kept = PlannedRecipe("one", (), ("check",), ())
     page.show_review(change, [kept], [])
-    shown = capsys.readouterr().out.splitlines()
+    shown = out().splitlines()
     assert shown[:4] == [
         "one",
         '  bazel.version  (new) -> "0.15.2"',

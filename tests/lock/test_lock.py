@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import change_text, make_folder
+from tests.making import Maker, Serve, change_text, make_file, make_folder
 from tests.upstream import commit
 
 from tfwright.documents.host_file import HostFile
@@ -58,13 +58,11 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> RecipeJob:
         "branch": "main",
         "commit": commit(upstream, {"WORKSPACE": rules}),
     }
-    source = recipe.source.model_copy(update=pinned)
+    source = recipe.source.changed(**pinned)
     other = "Darwin" if os.uname().sysname == "Linux" else "Linux"
-    host = recipe.host.model_copy(update={"system": other})
+    host = recipe.host.changed(system=other)
     host_file = HostFile(build_out=tmp_path / "build_out", drop=archive.parent)
-    return RecipeJob(
-        recipe=recipe.model_copy(update={"source": source, "host": host}), host_file=host_file
-    )
+    return RecipeJob(recipe=recipe.changed(source=source, host=host), host_file=host_file)
 
 
 def inputs(job: RecipeJob) -> Inputs:
@@ -106,9 +104,7 @@ def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(
 def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
     job: RecipeJob, tmp_path: Path
 ) -> None:
-    wanting = job.recipe.model_copy(
-        update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})}
-    )
+    wanting = job.recipe.changed(host=job.recipe.host.changed(requirements=("numpy==1.14.5",)))
     with fails(HostError, "Darwin", "numpy==1.14.5"):
         pinning.write(replace(job, recipe=wanting), tmp_path / "r.lock")
     assert not (tmp_path / "r.lock").exists()
@@ -131,8 +127,8 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
 ) -> None:
     path = tmp_path / "small.lock"
     known = pinning.write(job, path)
-    needed = tuple(archive.model_copy(update={"needed": True}) for archive in known.archives)
-    files.write(path, lock.write(known.model_copy(update={"archives": needed})))
+    needed = tuple(archive.changed(needed=True) for archive in known.archives)
+    files.write(path, lock.write(known.changed(archives=needed)))
     with fails(SupplyError, "small", "two") as caught:
         inputs(replace(job, locked=path, offline=True))
     log = caught.value.evidence.log
@@ -179,7 +175,7 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
         "urls": ["https://nowhere.invalid/other.zip"],
     }
     table = FetchTable.model_validate({"substitutes": {"two": substitute}})
-    mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
+    mine = replace(job, recipe=job.recipe.changed(fetch=table))
     made = inputs(mine)
     assert [
         (substitute.name, substitute.sha256, substitute.used) for substitute in made.substitutes
@@ -225,7 +221,7 @@ def test_the_sources_of_an_archive_are_asked_although_its_substitute_is_of_anoth
     }
     unknown = substitute | {"replaces": "5" * 64}
     table = FetchTable.model_validate({"substitutes": {"two": substitute, "three": unknown}})
-    mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
+    mine = replace(job, recipe=job.recipe.changed(fetch=table))
     with pytest.raises(RecipeError):
         inputs(mine)
     rows = {row.name: row for row in pinning.check(mine, deep=False)}
@@ -267,7 +263,7 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
     tmp_path: Path,
     archive: Path,
     obtain_bazel: Callable[[str], Path],
-    make_wheel: Callable[..., Path],
+    make_wheel: Maker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wheel = make_wheel()
@@ -280,8 +276,7 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
         "WORKSPACE": load + "".join(rules),
         "BUILD": 'filegroup(name = "wheel", srcs = ["@one//one:BUILD"])\n',
     }
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree/configure").write_text("#!/bin/sh\n: > .bazelrc\n", "utf-8")
+    make_file(tmp_path / "tree/configure", "#!/bin/sh\n: > .bazelrc\n")
     (tmp_path / "tree/configure").chmod(0o755)
     pinned = commit(tmp_path / "tree", tree)
     recipe = tmp_path / "small.toml"
@@ -306,7 +301,7 @@ LOOSE = 'http_archive(name = "{name}", urls = ["{server}{name}.zip"])\n'
 @pytest.mark.slow
 def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pinned_as_said(
     tmp_path: Path,
-    serve: Callable[[Path], str],
+    serve: Serve,
     obtain_bazel: Callable[[str], Path],
     listener: Listener,
     notes: list[str],

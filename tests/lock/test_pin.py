@@ -1,13 +1,13 @@
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Serve, make_file, make_folder
 from tests.upstream import commit, run_git
 
 from tfwright.documents import composing
@@ -104,7 +104,7 @@ def host_file(folder: Path, **keys: object) -> HostFile:
 
 @pytest.mark.medium
 def test_every_open_checksum_is_learned_from_mirrors_and_written(
-    recipe_path: Path, tmp_path: Path, serve: Callable[[Path], str]
+    recipe_path: Path, tmp_path: Path, serve: Serve
 ) -> None:
     served = make_folder(tmp_path / "served")
     (served / "zlib-1.tar.gz").write_bytes(b"zlib")
@@ -124,6 +124,28 @@ def test_every_open_checksum_is_learned_from_mirrors_and_written(
     # What was pinned stays as it is.
     assert checksums.pin(recipe_path, host_file(tmp_path), SILENCE) == []
     assert recipe_path.read_text("utf-8") == after
+
+
+@pytest.mark.medium
+def test_checksums_that_are_open_in_a_document_of_archives_are_written_there(
+    recipe_path: Path, tmp_path: Path
+) -> None:
+    text = recipe_path.read_text("utf-8")
+    start, end = text.index("# Why nasm."), text.index("[verify]")
+    document = make_file(tmp_path / "archives/shared.toml", text[start:end].replace("fetch.", ""))
+    own = '[[fetch.sources]]\ngit = "https://example.invalid/nasm.git"\n'
+    own += f'blob = "{tomllib.loads(text)["fetch"]["sources"][0]["blob"]}"\n\n'
+    own = f'fetch.archives = "shared"\n{text[: text.index("# Why zlib.")]}{own}{text[end:]}'
+    recipe_path.write_text(own, "utf-8")
+    found = linting.lint(str(recipe_path))
+    assert {each.file for each in found if each.rule == "schema"} == {document}
+    assert all("invoke pin" in each.remedy for each in found if each.rule == "schema")
+    pinned = checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+    assert [checksum.key[2] for checksum in pinned] == ["nasm", 0, 1]
+    recipe = recipes.read(str(recipe_path))
+    assert len(recipe.fetch.substitutes["nasm"].sha256) == 64
+    assert len({source.sha256 for source in recipe.fetch.sources}) == 1
+    assert document.read_text("utf-8").count("sha256") == 2
 
 
 @pytest.mark.medium
@@ -247,6 +269,20 @@ def test_packages_of_a_toolkit_are_downloaded_together_and_kept(
     store = sources.store(tmp_path / "build_out/vault")
     assert all(store.holds(checksum.learned.sha256) for checksum in found)
     assert str(found[0]).endswith(f"{of_package(names[0])}, from debian")
+
+
+def test_checksums_that_are_open_in_a_named_toolkit_are_written_there(
+    toolkit_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["a_1_amd64.deb", "b_1%3a2_amd64.deb", "c_1_amd64.deb"]
+    monkeypatch.setattr(Supplier, "packages", Archive(*names).give)
+    text = toolkit_recipe.read_text("utf-8")
+    place = text.index("\n[toolkit.compiler]")
+    document = make_file(tmp_path / "toolkits/gcc.toml", text[place:].replace("toolkit.", ""))
+    toolkit_recipe.write_text('toolkit = "gcc"\n' + text[:place], "utf-8")
+    checksums.pin(toolkit_recipe, host_file(tmp_path), SILENCE)
+    values = tomllib.loads(document.read_text("utf-8"))
+    assert values["compiler"]["debian"]["files"] == {name: of_package(name) for name in names}
 
 
 def test_a_package_that_cannot_be_had_leaves_only_its_own_checksum_open(

@@ -23,6 +23,7 @@ from tfwright.match.wish import Wish
         ({"gpu": "7.0", "driver": "470", "release": "2.15"}, ("525.60.13 to 580", "2.14")),
         ({"gpu": "7.2", "machine": "aarch64", "release": "2.16"}, ("JetPack", "11.4", "2.14")),
         ({"system": "Windows"}, ("not on Windows",)),
+        ({"system": "Windows", "release": "2.13"}, ("not on Windows",)),
         ({"glibc": "none"}, ("not with musl",)),
         ({"machine": "riscv64"}, ("Bazel", "riscv64")),
         # 2.10 wants CUDA 11, which dropped 3.0; and what takes CUDA 10.2 takes no Python 3.10.
@@ -42,9 +43,17 @@ from tfwright.match.wish import Wish
 def test_wishes_that_exclude_each_other_are_named_with_the_nearest_that_fits(
     wanted: dict[str, str], named: tuple[str, ...]
 ) -> None:
-    said = "\n".join(exclusions(Wish(**{"system": "Linux", **wanted})))
+    reasons = exclusions(Wish(**{"system": "Linux", **wanted}))
+    assert len(reasons) == len(set(reasons))
+    said = "\n".join(reasons)
     for value in named:
         assert value in said
+
+
+def test_the_cuda_of_a_release_that_serves_the_gpu_is_not_refused() -> None:
+    reasons = exclusions(Wish(system="Linux", gpu="8.9", cuda="12.4", release="2.13"))
+    assert "TensorFlow 2.13 is made for CUDA 11, and not 12.4" in reasons
+    assert not any("no CUDA 11" in reason for reason in reasons)
 
 
 def test_a_release_behind_the_end_of_the_tables_is_unknown_and_not_impossible() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
@@ -182,8 +183,7 @@ def test_a_report_of_doctor_describes_another_host(tmp_path: Path) -> None:
         "driver": "470.82",
     }
     facts = [{"name": name, "value": value} for name, value in seen.items()]
-    path = tmp_path / "host.json"
-    path.write_text(json.dumps({"facts": facts}))
+    path = make_file(tmp_path / "host.json", json.dumps({"facts": facts}))
     wanted = wish.reported(path, python="3.10")
     assert wanted == wish.Wish("Linux", "x86_64", "6.1", "3.10", "2.28", cpu="avx", driver="470.82")
     found = {
@@ -217,8 +217,7 @@ def test_of_a_wheel_for_windows_only_what_it_states_is_known(stated: str, says: 
 
 
 def test_what_is_no_report_of_doctor_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "host.json"
-    path.write_text("[]")
+    path = make_file(tmp_path / "host.json", "[]")
     with fails(RecipeError, "report about a host", "invoke doctor --json"):
         wish.reported(path)
 

@@ -42,6 +42,12 @@ def first(**wanted: str) -> official.OfficialMatch:
         # 2.11.1 is for Python 3.8 and later.
         ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.11.0'"),
         ({"gpu": "8.9", "release": "2.10"}, "pip install 'tensorflow==2.10.1'"),
+        # Later files of these lines have other GPU code: 1.12.3 has only that of one card, 1.15.5 none.
+        (
+            {"gpu": "6.1", "release": "1.12.0", "python": "3.6"},
+            "pip install 'tensorflow-gpu==1.12.0'",
+        ),
+        ({"gpu": "6.1", "release": "1.15.0", "python": "3.7"}, "pip install 'tensorflow==1.15.0'"),
         (
             {"system": "Darwin", "machine": "arm64", "python": "3.12"},
             "pip install 'tensorflow==2.21.0'",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.making import Read
 
 from tfwright.facts import gpus, wheels
 from tfwright.match import official, page
@@ -82,16 +83,16 @@ def test_an_official_wheel_of_which_something_is_unknown_may_fit(
 
 
 def test_wheels_of_a_platform_that_was_not_read_may_fit_and_jetsons_have_nvidias_own(
-    capsys: pytest.CaptureFixture[str],
+    out: Read,
 ) -> None:
     jetson = Wish(system="Linux", machine="aarch64", gpu="8.7", release="2.18")
     page.show_matches(page.MatchAnswer(jetson, official.matches(jetson), (), NEEDS, ()))
-    said = capsys.readouterr().out
+    said = out()
     assert "No official wheel fits" in said
     assert said.count(gpus.JETPACK) == 1
     plain = replace(jetson, gpu="")
     page.show_matches(page.MatchAnswer(plain, official.matches(plain), (), NEEDS, ()))
-    said = capsys.readouterr().out
+    said = out()
     assert "These official wheels may fit\n" in said
     assert "Which glibc and CPU these wheels need is unknown." in said
 

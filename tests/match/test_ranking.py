@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
+from tests.making import Read
 
 from tfwright.build import verified
 from tfwright.documents import recipe as recipes
@@ -12,10 +13,12 @@ from tfwright.errors import RecipeError
 from tfwright.host.probes import Host
 from tfwright.match import official, page, ranking, releases
 from tfwright.match import wish as wishes
+from tfwright.match.ranking import Candidate
 from tfwright.match.wish import Wish
 
 Reader = Callable[[str], dict[str, Any]]
 Player = Callable[[dict[str, Any]], Host]
+Rank = Callable[[Wish], list[Candidate]]
 
 
 @pytest.fixture
@@ -30,10 +33,14 @@ def bundled() -> list[Recipe]:
     return [recipes.read(name) for name in recipes.names()]
 
 
-def fitting(bundled: list[Recipe], wanted: Wish, host: Host) -> list[str]:
-    return [
-        one.recipe for one in ranking.rank(bundled, wanted, host, verified.said) if not one.differs
-    ]
+@pytest.fixture
+def rank(bundled: list[Recipe], ubuntu: Host) -> Rank:
+    """Return what compares these recipes with a wish, on that workstation."""
+    return lambda wanted: ranking.rank(bundled, wanted, ubuntu, verified.said)
+
+
+def fitting(ranked: list[Candidate]) -> list[str]:
+    return [one.recipe for one in ranked if not one.differs]
 
 
 def values(wanted: Wish) -> dict[str, str]:
@@ -95,60 +102,41 @@ def test_what_a_machine_cannot_have_is_refused(
         wishes.wish(ubuntu, **asked)
 
 
-def test_a_gpu_is_served_by_code_for_its_own_major_version_only(
-    bundled: list[Recipe], ubuntu: Host
-) -> None:
-    blackwell = fitting(bundled, Wish(system="Linux", machine="x86_64", gpu="12.0"), ubuntu)
+def test_a_gpu_is_served_by_code_for_its_own_major_version_only(rank: Rank) -> None:
+    blackwell = fitting(rank(Wish(system="Linux", machine="x86_64", gpu="12.0")))
     older = [name for name in blackwell if name.startswith("linux-r2.20-cuda12.8-sm120")]
     # One for each Python from 3.10 to 3.13.
     assert len(older) == 4
     assert len({*blackwell} - {*older}) == 4  # the same of 2.21
-    assert "linux-r0.11-cuda8.0" in fitting(bundled, Wish(system="Linux", gpu="3.0"), ubuntu)
+    assert "linux-r0.11-cuda8.0" in fitting(rank(Wish(system="Linux", gpu="3.0")))
 
 
-def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(
-    bundled: list[Recipe], ubuntu: Host
-) -> None:
+def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(rank: Rank) -> None:
     spark = Wish(system="Linux", machine="aarch64", gpu="12.1")
-    assert fitting(bundled, spark, ubuntu) == ["linux-r2.20-cuda12.8-sm121"]
+    assert fitting(rank(spark)) == ["linux-r2.20-cuda12.8-sm121"]
 
 
-def test_cuda_and_python_name_one_recipe(bundled: list[Recipe], ubuntu: Host) -> None:
-    assert fitting(bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu) == [
-        "linux-r2.1-cuda10.1"
-    ]
+def test_cuda_and_python_name_one_recipe(rank: Rank) -> None:
+    assert fitting(rank(Wish(system="Linux", cuda="10.1", python="3.7"))) == ["linux-r2.1-cuda10.1"]
 
 
-def test_the_nearest_say_all_that_differs_and_another_system_is_far(
-    bundled: list[Recipe], ubuntu: Host
-) -> None:
-    ranked = ranking.rank(
-        bundled, Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"), ubuntu, verified.said
-    )
+def test_the_nearest_say_all_that_differs_and_another_system_is_far(rank: Rank) -> None:
+    ranked = rank(Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"))
     assert ranked[0].recipe == "macos-r1.8-cuda9.2"
     assert ranked[0].differs == ("Python 3.6", "CUDA 9.2")
     assert all(one.elsewhere for one in ranked[2:])
 
 
 def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it(
-    bundled: list[Recipe], ubuntu: Host
+    rank: Rank,
 ) -> None:
-    ranked = {
-        one.recipe: one
-        for one in ranking.rank(
-            bundled, Wish(system="Linux", cuda="10", glibc="2.17"), ubuntu, verified.said
-        )
-    }
+    ranked = {one.recipe: one for one in rank(Wish(system="Linux", cuda="10", glibc="2.17"))}
     assert ranked["linux-r2.1-cuda10.1"].differs == ("glibc 2.27 if built here",)
-    assert "linux-r2.1-cuda10.1" in fitting(
-        bundled, Wish(system="Linux", cuda="10", glibc="2.27"), ubuntu
-    )
+    assert "linux-r2.1-cuda10.1" in fitting(rank(Wish(system="Linux", cuda="10", glibc="2.27")))
 
 
-def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Host) -> None:
-    assert "demo" not in [
-        one.recipe for one in ranking.rank(bundled, Wish(), ubuntu, verified.said)
-    ]
+def test_the_demo_is_no_tensorflow_to_be_found(rank: Rank) -> None:
+    assert "demo" not in [one.recipe for one in rank(Wish())]
 
 
 @pytest.mark.parametrize(
@@ -199,15 +187,13 @@ def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
     assert releases.needs(Wish(gpu="3.0", cuda="12.8")) == []
 
 
-def test_the_answer_is_readable_and_says_when_nothing_fits(
-    bundled: list[Recipe], ubuntu: Host, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_answer_is_readable_and_says_when_nothing_fits(rank: Rank, out: Read) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
-    ranked = ranking.rank(bundled, wanted, ubuntu, verified.said)
+    ranked = rank(wanted)
     page.show_matches(
         page.MatchAnswer(wanted, official.matches(wanted), ranked, releases.needs(wanted), ())
     )
-    said = capsys.readouterr().out
+    said = out()
     assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\n")
     assert "\n\nNo recipe fits\n\nThe nearest others" in said
     # Each source stands once, below what was taken from it.
@@ -230,35 +216,31 @@ def test_a_wish_for_no_gpu_is_not_completed_with_the_gpu_of_this_host(ubuntu: Ho
     ("name", "machine"), [("Jetson Orin", "aarch64"), ("GH200", "aarch64"), ("H100", "x86_64")]
 )
 def test_a_gpu_that_is_a_whole_machine_brings_its_processor(
-    name: str, machine: str, ubuntu: Host, bundled: list[Recipe]
+    name: str, machine: str, ubuntu: Host, rank: Rank
 ) -> None:
     wanted = wishes.wish(ubuntu, gpu=name)
     assert wanted.machine == machine
-    for candidate in ranking.rank(bundled, wanted, ubuntu, verified.said):
+    for candidate in rank(wanted):
         assert candidate.differs or "sm121" in candidate.recipe
 
 
 def test_other_gpus_are_nearer_than_no_cuda_and_new_releases_than_old_ones(
-    ubuntu: Host, bundled: list[Recipe]
+    ubuntu: Host, rank: Rank
 ) -> None:
     wanted = wishes.wish(ubuntu, gpu="H100")
-    ranked = [
-        candidate.recipe
-        for candidate in ranking.rank(bundled, wanted, ubuntu, verified.said)
-        if not candidate.elsewhere
-    ]
+    ranked = [candidate.recipe for candidate in rank(wanted) if not candidate.elsewhere]
     assert ranked[0] == "linux-r2.21-cuda12.8-sm120"
     assert ranked.index("linux-r0.11-cuda8.0") < ranked.index("linux-r1.12-cpu")
 
 
 def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
-    ubuntu: Host, bundled: list[Recipe]
+    ubuntu: Host, rank: Rank
 ) -> None:
     wanted = wishes.wish(ubuntu, release="v1.8.0-rc1")
     assert wanted.release == "1.8"
     assert "TensorFlow 1.8" in str(wanted)
     assert values(wanted)["TensorFlow"] == "1.8"
-    for candidate in ranking.rank(bundled, wanted, ubuntu, verified.said):
+    for candidate in rank(wanted):
         of_release = "-r1.8-" in candidate.recipe
         other = any(text.startswith("TensorFlow ") for text in candidate.differs)
         assert other is not of_release

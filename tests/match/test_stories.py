@@ -3,11 +3,11 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.making import Serve, make_file
 from tests.nightly.wheels import write_wheel
 
 from tfwright.documents.recipe import ROOT
@@ -93,7 +93,7 @@ def test_whether_a_wheel_runs_is_said_first_with_what_to_do(tmp_path: Path) -> N
 
 
 def test_the_index_of_a_company_says_which_of_its_wheels_fits_and_what_pip_is_told(
-    tmp_path: Path, serve: Callable[[Path], str]
+    tmp_path: Path, serve: Serve
 ) -> None:
     folder = tmp_path / "wheels"
     write_wheel(folder, tag="cp310-cp310-manylinux_2_17_x86_64", files={"demo/a.so": b""})
@@ -128,8 +128,7 @@ def test_the_index_of_a_company_says_which_of_its_wheels_fits_and_what_pip_is_to
 def test_a_failed_log_is_answered_with_its_cause_and_what_to_do(
     log: str, named: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "log"
-    path.write_text(f"{log}\n", "utf-8")
+    path = make_file(tmp_path / "log", f"{log}\n")
     done = invoked("diagnose", str(path), "--json")
     assert done.returncode == 0
     match = json.loads(done.stdout)["matches"][0]

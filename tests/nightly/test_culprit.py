@@ -106,7 +106,7 @@ def test_new_wheels_are_told_where_that_is_asked_for(tmp_path: Path) -> None:
         builder_of(host).clock.next_night()
     (notice,) = sent
     assert notice.subject.startswith("a: new wheel 1.0+g")
-    assert "sha256" in notice.text
+    assert "pip install --extra-index-url https://wheels.example/r/a/ tf-a==1.0+g" in notice.text
     assert notice.url.startswith("https://wheels.example/builds/")
     feed = (host.site / "feed.xml").read_text()
     assert feed.count("<entry>") == 1

@@ -70,6 +70,12 @@ for number, room in enumerate(range(0, 360_000, int(sys.argv[2])), 2):
     assert waste(folder) == []
 """
 """Fills a small disk up to some bytes, runs a night, and runs it again with room."""
+MOUNTED = """
+import sys
+from pathlib import Path
+from tests.nightly import cut_off
+assert cut_off.pass_night(Path(sys.argv[2]), 1) == cut_off.REFUSED
+"""
 
 
 def waste(folder: Path) -> list[str]:
@@ -167,6 +173,15 @@ def test_a_night_on_a_full_disk_says_so_and_the_next_one_goes_on(tmp_path: Path)
         if line not in {"0", "3"}:
             # Never that a file is damaged: whoever moved the state away would lose all nights.
             assert line.startswith(f"The disk is full: {tmp_path}")
+
+
+@pytest.mark.parametrize("mounted", ["work", "site/builds"])
+def test_a_night_whose_builds_cannot_be_moved_into_place_does_not_begin(
+    tmp_path: Path, mounted: str
+) -> None:
+    (tmp_path / mounted).mkdir(parents=True)
+    (said,) = on_a_small_disk(tmp_path / mounted, MOUNTED, str(tmp_path))
+    assert "Unmount it" in said
 
 
 def ahead(clock: SimulatedClock, days: int) -> None:

@@ -17,7 +17,7 @@ from tests.nightly.fake import FakeBuilder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import HostError
-from tfwright.nightly import builds, night, site
+from tfwright.nightly import builds, night, notices, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, FreeSpace, NightOutcome
@@ -544,6 +544,29 @@ def test_a_recipe_that_is_blocked_for_some_nights_stays_blocked_and_is_told(tmp_
 def watched(host: BuildHost) -> int:
     """Do what `invoke nightly --watch` does."""
     return night.watch(host.nightly, host.clock(), host.channels)
+
+
+def test_many_notices_reach_people_as_one_and_programs_one_by_one(tmp_path: Path) -> None:
+    names = [f"r{number}" for number in range(30)]
+    host = host_with(tmp_path, *names, url="https://wheels.example/", hours=24.0)
+    people: list[Notice] = []
+    host, heard = with_channel(host)
+    reader = Channel("mail", people.append, gathers=True)
+    host = replace(host, channels=(*host.channels, reader))
+    error = Breakage(stage="configure", line="error: gcc 14 " + "x" * 5000, remedy="Install gcc 8.")
+    builder_of(host).broken = dict.fromkeys(names, error)
+    night.run(host)
+    assert len(heard.notices) == 30
+    assert {len(notice.text) for notice in heard.notices} == {notices.LONGEST}
+    (one,) = people
+    assert one.subject == "r0: newly failing since 2026-01-01 (and 29 more)"
+    assert one.url == "https://wheels.example/"
+    assert one.text.endswith("and 5 more\n")
+    assert len(one.text) <= notices.LONGEST + 100
+    builder_of(host).broken.clear()
+    builder_of(host).clock.next_night()
+    night.run(host)
+    assert heard.notices[-1].text.startswith("It was configure: error: gcc 14")
 
 
 def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:

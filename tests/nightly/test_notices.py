@@ -82,8 +82,20 @@ def test_a_webhook_gets_what_its_service_understands(service: str) -> None:
 
 
 def test_what_a_build_said_is_no_markup_of_slack() -> None:
-    hostile = replace(NOTICE, text="<!channel> & <https://evil|x>")
-    assert "<!channel>" not in str(notices.body("slack", hostile)["text"])
+    hostile = replace(NOTICE, text="<!channel> & <https://evil|x>\n```*loud*")
+    text = str(notices.body("slack", hostile)["text"])
+    assert "<!channel>" not in text
+    assert text.count("```") == 2
+
+
+def test_what_a_build_said_is_no_markdown_of_teams() -> None:
+    assert "TextBlock" not in json.dumps(notices.body("teams", NOTICE)).replace("RichTextBlock", "")
+
+
+def test_a_long_subject_begins_on_its_own_line_of_the_mail() -> None:
+    subject = "linux-r2.20-cuda12.8-sm120: still failing since 2026-01-02, now for another reason"
+    letter = notices.letter(MAIL, replace(NOTICE, subject=subject))
+    assert f"Subject: [tfwright] {subject}\n" in letter.as_string()
 
 
 def test_a_mail_server_that_is_away_is_a_supply_error() -> None:

@@ -4,10 +4,10 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import Maker
 from tests.nightly.wheels import write_wheel
 
 from tfwright.index.wheels import read_wheel
@@ -65,7 +65,7 @@ def test_pip_installs_a_relabelled_wheel(tmp_path: Path) -> None:
 
 
 def test_the_bill_of_a_relabelled_wheel_speaks_of_the_new_version(
-    make_sealed: Callable[..., Path], tmp_path: Path
+    make_sealed: Maker, tmp_path: Path
 ) -> None:
     target = versions.with_version(make_sealed(), tmp_path / "out", "1.0+cpu")
     with archive.opened(target) as wheel:

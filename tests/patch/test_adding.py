@@ -266,6 +266,13 @@ def test_the_place_of_a_new_file_is_a_directory_that_exists(
     assert adding._leading(tmp_path, NEW.format(name)) == depth
 
 
+def test_a_name_beyond_ascii_is_found_in_the_tree(tmp_path: Path) -> None:
+    make_file(tmp_path / "dir ü/näme.txt", "1\n")
+    name = 'dir \\303\\274/n\\303\\244me.txt"\t'
+    text = f'--- "a/{name}\n+++ "b/{name}\n@@ -1 +1 @@\n-1\n+2\n'
+    assert adding._leading(tmp_path, text) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["../../x", "/etc/x", "b/.git/hooks/x", "b/-x"])
 def test_a_hostile_name_reaches_no_file(

@@ -132,7 +132,7 @@ def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     folder = tmp_path / "patches"
     listed = [str(patch.relative_to(folder)) for patch in (own, second)]
     toml_editing.put(path, ("source", "patches"), listed)
-    with fails(RecipeError, "2", f"--recipe {path} --refresh 1"):
+    with fails(RecipeError, "2", f"--recipe {path} --refresh {listed[0]}"):
         patches.prepare(job_of(path, tmp_path), "2")
 
 
@@ -154,7 +154,7 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     tree = patches.prepare(job, "2")
     (tree / "new.txt").write_text("newer\n", "utf-8")
     for number in ("1", "2"):
-        with fails(RecipeError, "2", f"--recipe {path} --refresh 2 --write"):
+        with fails(RecipeError, "2", f"--recipe {path} --refresh {listed[1]} --write"):
             patches.prepare(job, number)
     with fails(RecipeError, "2"):
         patches.refresh(job, "1")

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.making import Read, make_file
 
-from tfwright.cost import page
+from tfwright.cost import command as page
 from tfwright.pipeline import cost as costs
 from tfwright.pipeline import stamps
 from tfwright.pipeline.cost import Action
@@ -101,11 +102,9 @@ def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins
     assert len(costs.of(job, PIPELINE).slowest) == costs.SLOWEST
 
 
-def test_people_read_what_bazel_took_and_what_tfwright_added(
-    built: RecipeJob, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page.show_cost(costs.of(built, PIPELINE))
-    said = capsys.readouterr().out
+def test_people_read_what_bazel_took_and_what_tfwright_added(built: RecipeJob, out: Read) -> None:
+    page.show(costs.of(built, PIPELINE))
+    said = out()
     assert "compile  50.0 s           2.0 s" in said
     assert (
         "Bazel, 2 runs\n"
@@ -115,21 +114,17 @@ def test_people_read_what_bazel_took_and_what_tfwright_added(
     assert "tfwright's own part of the last run: 1.0 s (2.0%), 2.0 s of processor time" in said
 
 
-def test_a_recipe_that_was_never_built_has_cost_nothing(
-    job: RecipeJob, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recipe_that_was_never_built_has_cost_nothing(job: RecipeJob, out: Read) -> None:
     cost = costs.of(job, PIPELINE)
     assert (cost.stages, cost.bazel, set(cost.disk.values())) == ((), (), {0})
-    page.show_cost(cost)
-    assert "has not been built on this host" in capsys.readouterr().out
+    page.show(cost)
+    assert "has not been built on this host" in out()
 
 
-def test_a_build_whose_bazel_has_not_ended_counts_no_runs(
-    built: RecipeJob, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_build_whose_bazel_has_not_ended_counts_no_runs(built: RecipeJob, out: Read) -> None:
     cost = replace(costs.of(built, PIPELINE), bazel=())
-    page.show_cost(cost)
-    said = capsys.readouterr().out
+    page.show(cost)
+    said = out()
     assert "compile" in said
     assert "Bazel" not in said
 
@@ -137,25 +132,8 @@ def test_a_build_whose_bazel_has_not_ended_counts_no_runs(
 def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_targets(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree/one").write_bytes(os.urandom(1 << 20))
+    make_file(tmp_path / "tree/one", os.urandom(1 << 20))
     alone = costs.size(tmp_path / "tree")
     (tmp_path / "tree/two").hardlink_to(tmp_path / "tree/one")
     (tmp_path / "tree/three").symlink_to(tmp_path / "tree/one")
     assert 1 << 20 <= alone <= costs.size(tmp_path / "tree") < 3 << 19
-
-
-def test_stamps_of_earlier_versions_have_no_processor_time(built: RecipeJob) -> None:
-    path = built.places.stamps / "compile.json"
-    path.write_text(
-        json.dumps(
-            {
-                name: value
-                for name, value in json.loads(path.read_text("utf-8")).items()
-                if name != "cpu"
-            }
-        ),
-        "utf-8",
-    )
-    (stage,) = costs.of(replace(built, until="compile"), PIPELINE).stages
-    assert (stage.seconds, stage.cpu) == (50.0, None)

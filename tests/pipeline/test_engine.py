@@ -1,5 +1,6 @@
 """The engine: what runs, what is kept, and why."""
 
+import datetime as dt
 import errno
 import os
 import subprocess
@@ -12,13 +13,13 @@ from types import ModuleType
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.results import for_target
 
-from tfwright.documents.recipe import CompileTable
+from tfwright.documents.recipe import CompileTable, Recipe, VerifiedTable
 from tfwright.errors import HostError, RecipeError, ToolError, invoke
 from tfwright.pipeline import engine, stamps
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Artefact, Result, Stage
-from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, isolation, pipes
 from tfwright.tools.process.command import Command
@@ -79,12 +80,6 @@ def nest(job: RecipeJob) -> RecipeJob:
     return replace(job, until="hatch")
 
 
-def with_target(job: RecipeJob, target: str) -> RecipeJob:
-    return replace(
-        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
-    )
-
-
 def reasons(job: RecipeJob) -> list[str]:
     return [planned.why for planned in engine.plan(job)]
 
@@ -128,14 +123,31 @@ def test_the_plan_of_a_finished_build_keeps_everything(nest: RecipeJob) -> None:
 
 
 def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: RecipeJob) -> None:
-    assert reasons(nest) == ["not done yet", "follows lay"]
+    assert reasons(nest) == ["no earlier result", "follows lay"]
     assert RUNS == []
 
 
 def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: RecipeJob) -> None:
     engine.build(nest)
-    changed = with_target(nest, "//egg:duck")
+    changed = for_target(nest, "//egg:duck")
     assert reasons(changed)[0] == "the recipe's [compile] changed"
+
+
+def test_who_verified_a_recipe_runs_nothing_again(
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copied(job: RecipeJob, recipe: Recipe) -> Egg:
+        return lay(job, recipe.compile)
+
+    monkeypatch.setattr(engine, "PIPELINE", (Stage(module("lay", copied)),))
+    first = replace(nest, until="lay")
+    engine.build(first)
+    verified = VerifiedTable(until="seal", on=dt.date(2026, 1, 1), host="a nest", by="Ada")
+    assert reasons(
+        replace(first, recipe=first.recipe.model_copy(update={"verified": verified}))
+    ) == [""]
+    renamed = first.recipe.model_copy(update={"summary": "Another"})
+    assert reasons(replace(first, recipe=renamed)) == ["the recipe's summary changed"]
 
 
 def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: RecipeJob) -> None:
@@ -158,10 +170,10 @@ def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
     engine.build(nest)
     RUNS.clear()
     monkeypatch.setattr(Egg, "incidental", frozenset({"kind"}))
-    engine.build(with_target(nest, "//egg:duck"))
+    engine.build(for_target(nest, "//egg:duck"))
     assert RUNS == ["lay", "hatch"]
     RUNS.clear()
-    engine.build(with_target(nest, "//egg:goose"))
+    engine.build(for_target(nest, "//egg:goose"))
     assert RUNS == ["lay"]
 
 
@@ -215,17 +227,17 @@ def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: Recipe
 
 
 def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: RecipeJob) -> None:
-    stone = with_target(nest, "//egg:stone")
+    stone = for_target(nest, "//egg:stone")
     with pytest.raises(ToolError) as caught:
         engine.build(stone)
     assert caught.value.stage == "hatch"
-    assert reasons(stone) == ["", "not done yet"]
+    assert reasons(stone) == ["", "no earlier result"]
 
 
 def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: RecipeJob) -> None:
     engine.build(nest)
     with pytest.raises(ToolError):
-        engine.build(with_target(nest, "//egg:stone"))
+        engine.build(for_target(nest, "//egg:stone"))
     assert stamps.read(nest, engine.stage_named("hatch")) is None
 
 
@@ -233,7 +245,7 @@ def test_a_stamp_cut_short_counts_as_none(nest: RecipeJob) -> None:
     engine.build(nest)
     path = nest.places.stamps / "hatch.json"
     path.write_bytes(path.read_bytes()[:40])
-    assert reasons(nest) == ["", "not done yet"]
+    assert reasons(nest) == ["", "no earlier result"]
 
 
 def test_only_the_stages_up_to_the_wanted_one_run(nest: RecipeJob) -> None:
@@ -332,31 +344,20 @@ def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
 
 
 def test_a_stage_that_keeps_its_network_offline_says_so(
-    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, listener: Listener, notes: list[str]
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, notes: list[str]
 ) -> None:
     monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
-    engine.build(replace(nest, offline=True, listener=listener))
+    engine.build(replace(nest, offline=True))
     assert notes == ["Programs of this stage have a network: this system has none"] * 2
 
 
 def test_what_is_being_built_cannot_be_cleaned(nest: RecipeJob) -> None:
     engine.build(nest)
-    program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock\n"
-    program += (
-        "with file_lock.held(Path(sys.argv[1]), 'x'): print('held', flush=True); sys.stdin.read()"
-    )
-    holder = [sys.executable, "-c", program, str(nest.places.lock)]
-    with subprocess.Popen(
-        holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        with fails(HostError, other.pid):
-            engine.clean(nest)
-        other.kill()
+    with file_lock.held(nest.places.lock, "a build"), fails(HostError, os.getpid()):
+        engine.clean(nest)
     assert reasons(nest) == ["", ""]
     engine.clean(nest)
-    assert reasons(nest)[0] == "not done yet"
+    assert reasons(nest)[0] == "no earlier result"
 
 
 def test_caches_that_another_recipe_uses_are_not_removed(nest: RecipeJob) -> None:

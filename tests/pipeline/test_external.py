@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 from tests.tools.bazel.test_workspaces import binary
 from tests.upstream import commit
 
@@ -32,7 +33,7 @@ def programs(tmp_path: Path) -> Programs:
     with zipfile.ZipFile(jar, "w") as inner:
         inner.writestr("tools.WORKSPACE", text)
     bazel = Artefact.of(binary(tmp_path, jar.getvalue()))
-    return Programs(bazel=bazel, bazel_origin="PATH", python=tmp_path)
+    return Programs(bazel=bazel, python=tmp_path)
 
 
 def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(
@@ -42,7 +43,7 @@ def test_what_bazel_itself_downloads_is_read_and_locked_with_what_the_tree_does(
     text = ARCHIVE.format(name="zlib", sha256="1" * 64)
     pinned = commit(upstream, {"WORKSPACE": text})
     recipe = job.recipe
-    source = recipe.source.model_copy(update={"commit": pinned})
+    source = recipe.source.changed(commit=pinned)
     pins = RecipePins(source, recipe.bazel, recipe.fetch)
     repository = upstream / ".git"
 
@@ -74,8 +75,7 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
         for name, sha256 in (("here", digest), ("gone", "2" * 64))
     )
     pinned = commit(upstream, {"WORKSPACE": here + gone})
-    (tmp_path / "drop").mkdir()
-    (tmp_path / "drop/file").write_bytes(b"here")
+    make_file(tmp_path / "drop/file", b"here")
     settings = job.host_file.changed(drop=tmp_path / "drop")
     job = replace(job, host_file=settings, offline=True)
     tables = {
@@ -89,7 +89,7 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
         for name, sha256 in (("here", digest), ("gone", "2" * 64))
     }
     recipe = job.recipe
-    source = recipe.source.model_copy(update={"commit": pinned})
+    source = recipe.source.changed(commit=pinned)
     pins = RecipePins(source, recipe.bazel, FetchTable(substitutes=tables))
     repository = upstream / ".git"
     assert [*ExternalRules(job, pins, repository).in_force(None).pins.fetch.substitutes] == ["gone"]

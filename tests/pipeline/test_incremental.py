@@ -41,7 +41,6 @@ diff --git a/WORKSPACE b/WORKSPACE
 
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "summary": {"summary": "Another summary"},
-    "verified": {"verified": None},
     "source.branch": {"source": {"branch": "master"}},
     "source.version": {"source": {"version": "1.12.0"}},
     "source.patches": {"source": {"patches": [*DEMO["source"]["patches"], "second.patch"]}},
@@ -96,7 +95,6 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
 }
 """Another value for each key that the demo can take; a table is merged, and None removes a key."""
 REST = {
-    "axes.python": "names further recipes, and decides nothing of the one that has it",
     "name": "each name has directories of its own, so no build of another name is kept",
     "source.url": "the demo's tree has one address",
     "source.commit": "the demo's tree has one commit",
@@ -155,9 +153,7 @@ class Builder:
         # Patches of a test lie where those of a recipe outside the checkout would.
         source = recipe.source.located(self.patches.parent)
         request = RecipeJob(
-            recipe=recipe.model_copy(update={"source": source}),
-            host_file=self.incremental,
-            until="seal",
+            recipe=recipe.changed(source=source), host_file=self.incremental, until="seal"
         )
         # Without the build cache every action of the second build really runs.
         other = replace(request, host_file=self.fresh).without_cache()

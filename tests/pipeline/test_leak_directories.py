@@ -2,31 +2,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.results import facts_of
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, ImageTable
 from tfwright.pipeline import leak_directories
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import HostFacts
 from tfwright.wheel.inspect.leaks import LeakSearch
-
-
-def facts(interpreter: str) -> HostFacts:
-    return HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=Path(interpreter),
-        python="3.8.18",
-        compiler="",
-    )
 
 
 def of_build(
     job: RecipeJob, interpreter: str = "/usr/bin/python3", **host: object
 ) -> dict[str, str]:
-    wanted: HostTable = job.recipe.host.model_copy(update=host)
-    found = leak_directories.of_build(job, wanted, facts(interpreter))
+    wanted: HostTable = job.recipe.host.changed(**host)
+    found = leak_directories.of_build(job, wanted, facts_of(interpreter))
     return {directory.path: directory.what for directory in found}
 
 
@@ -97,7 +86,9 @@ def test_below_a_short_build_out_only_longer_directories_are_looked_for(
     job: RecipeJob, build_out: str
 ) -> None:
     job = with_host_file(job, build_out=build_out)
-    search = LeakSearch(leak_directories.of_build(job, job.recipe.host, facts("/usr/bin/python3")))
+    search = LeakSearch(
+        leak_directories.of_build(job, job.recipe.host, facts_of("/usr/bin/python3"))
+    )
     chance = b"\0/w/a.cc\0/small\0//\0/vault\0/git/a\0"
     assert list(search.leaks("a.so", chance, library=True)) == []
     tree = f"{job.places.tree}/a.cc".encode()

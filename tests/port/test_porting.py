@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.making import make_file
+from tests.results import Notebook
 from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
@@ -11,19 +12,7 @@ from tfwright.patch import writing as patching
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives
 from tfwright.port import porting as port
-from tfwright.progress import Silence
 from tfwright.tools.http import client
-
-
-class Notes(Silence):
-    """Remembers the notes."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.heard.append(text)
-
 
 RECIPE = """\
 #:schema ./schema/recipe.json
@@ -76,6 +65,9 @@ no = ["TF_NEED_CUDA",
 [configure.answers]
 TF_NEED_GCP = false
 
+[compile]
+flags = ["--config=opt", "--config=nokafka", "--config=mkl"]  # no reason either
+
 [verify]
 requirements = ["tensorboard==1.8.0", "six==1.11.0"]
 tests = ["core/op.cc", "core/gone_test.py"]
@@ -113,6 +105,8 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     for folder in ("docs", "core/old") if version == "1.8.0" else ():
         (repository / folder).mkdir(parents=True)
         (repository / folder / "page").write_text("x", "utf-8")
+    kafka = "build:nokafka --define=no_kafka=true\n" if version == "1.8.0" else ""
+    (repository / ".bazelrc").write_text(f"build:mkl -c opt\n{kafka}", "utf-8")
     rules = [ARCHIVE.format(name=name, sha256=sha256) for name, sha256 in archives.items()]
     (repository / "WORKSPACE").write_text("".join(rules), "utf-8")
     (repository / "core").mkdir(exist_ok=True)
@@ -180,11 +174,11 @@ def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:
 
 def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> None:
     """Port the recipe, and hold the report against what became of each pin."""
-    notes = Notes()
+    listener = Notebook()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(client, "ask", lambda _: client.Availability(there=None, why="x"))
-        made = port.port(replace(job, listener=notes), path, "v1.12.0")
-    assert [text for text in notes.heard if "branch r1." in text] == [
+        made = port.port(replace(job, listener=listener), path, "v1.12.0")
+    assert [text for text in listener.notes if "branch r1." in text] == [
         "The server has no branch r1.12; the pinned commit decides"
     ]
     assert made.path == tmp_path / "linux-r1.12-cpu.toml"
@@ -215,9 +209,13 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
     assert states["patch", "r1.8/0002-outlived.patch"] == "look"
     for number, name in ((3, "misfit"), (4, "misfit-too")):
         said = says["patch", f"r1.12/000{number}-{name}.patch", "change"]
-        assert said.endswith(f"invoke patch --recipe {made.path} --refresh {number}")
+        assert said.endswith(
+            f"invoke patch --recipe {made.path} --refresh r1.12/000{number}-{name}.patch"
+        )
     assert says["substitute", "renamed", "fits"].startswith("now other_name")
     assert states["tool", "Bazel"] == "look"
+    assert states["tool", "--config=nokafka"] == "look"
+    assert 'flags = ["--config=opt", "--config=mkl"]  # no reason either' in written
     assert states["substitute", "gone"] == "look"
     assert states["substitute", "changed"] == "change"
     assert states["archive", "from no source on this host"] == "look"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.making import make_folder
 
 from tfwright.documents.recipe import ROOT
 from tfwright.tools import files
@@ -28,8 +29,7 @@ def tasks(
 ) -> str:
     """Run a command of a checkout, and return what it prints on stdout."""
     base = Path(sys.base_prefix) / "bin/python3" if alone else Path(sys.executable)
-    home = checkout.parent / "home"
-    home.mkdir(exist_ok=True)
+    home = make_folder(checkout.parent / "home")
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **(caller or {})}
     start = (str(base), "tasks.py") if alone else (str(base), "-m", "invoke")
     command = Command((*start, *arguments), checkout, env)
@@ -46,8 +46,7 @@ def tasks(
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """Return a checkout of its own that nothing was set up in; the demo's documents are left to the bundle."""
-    path = tmp_path / "checkout"
-    path.mkdir()
+    path = make_folder(tmp_path / "checkout")
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         copy(ROOT / part, path / part)

@@ -32,8 +32,7 @@ def recipe(version: str, folder: Path) -> Path:
 
 def build(folder: Path, version: str, umask: int, **env: str) -> Path:
     """Build the demo below `folder` and return the wheel."""
-    folder.mkdir()
-    (folder / "host.toml").write_text(f'build_out = "{folder}/out"\n', "utf-8")
+    make_file(folder / "host.toml", f'build_out = "{folder}/out"\n')
     command = [sys.executable, "-m", "invoke", "build", "--recipe", str(recipe(version, folder))]
     environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(folder / "host.toml"), **env}
     done = subprocess.run(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents.recipe import RECIPES, ROOT
 from tfwright.tools import files
@@ -48,8 +49,7 @@ def invoke(folder: Path, lines: list[str], *words: str) -> str:
     folder.mkdir(exist_ok=True)
     drop = f'drop = "{folder.parent}/drop"' if folder.name == "one" else ""
     text = "\n".join([f'build_out = "{folder}/out"', drop, *lines, ""])
-    host = folder / "host.toml"
-    host.write_text(text)
+    host = make_file(folder / "host.toml", text)
     done = subprocess.run(
         [sys.executable, "-m", "invoke", *words],
         cwd=ROOT,

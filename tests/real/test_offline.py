@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import make_file, make_folder
+from tests.results import configured_of, facts_of, inputs_of, tree_of
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import CompileTable, ConfigureTable, NcclTable
@@ -22,8 +23,7 @@ from tfwright.errors import SupplyError, ToolError
 from tfwright.pipeline.compile import invocation
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact
+from tfwright.pipeline.results import Built, Copied
 from tfwright.pipeline.stages import compile as compiling
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.git import clones
@@ -98,8 +98,7 @@ def _zip(name: str) -> bytes:
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """Return a repository with one commit behind the one that is cloned, and one after it."""
-    path = tmp_path / "upstream"
-    path.mkdir()
+    path = make_folder(tmp_path / "upstream")
     for name, text in {"WORKSPACE": "", "BUILD": 'exports_files(["word.txt"])'}.items():
         (path / name).write_text(text, "utf-8")
     git(path, "init", "--quiet", "--initial-branch=main")
@@ -134,9 +133,7 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 @pytest.fixture
 def project(job: RecipeJob, tmp_path: Path, upstream: Path) -> RecipeJob:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
-    release = job.recipe.model_copy(
-        update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})}
-    )
+    release = job.recipe.changed(source=job.recipe.source.changed(release=Release(1, 0)))
     made = replace(
         job,
         recipe=release,
@@ -180,29 +177,11 @@ def fill(job: RecipeJob) -> None:
 
 
 def build(job: RecipeJob, binary: Path, *copied: Copied) -> Built:
-    facts = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=Path(sys.executable),
-        python="3.11",
-        compiler="cc",
-    )
-    commit = job.recipe.source.commit
-    programs = Programs(
-        bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable)
-    )
-    inputs = Inputs(mirror=job.places.git, commit=commit, epoch=0, programs=programs, clones=copied)
-    tree = Tree(
-        path=job.places.tree,
-        commit=commit,
-        epoch=0,
-        release=job.recipe.source.release,
-        content="1" * 40,
-    )
-    configured = Configured(
-        bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"), asked=(), never_asked=()
-    )
+    facts = facts_of(compiler="cc")
+    pinned = {"commit": job.recipe.source.commit, "epoch": 0}
+    inputs = inputs_of(job.places.git, binary, **pinned, clones=copied)
+    tree = tree_of(job, **pinned, content="1" * 40)
+    configured = configured_of(job.places.tree / "tools/bazel.rc")
     table = CompileTable(
         target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone")
     )

@@ -11,6 +11,7 @@ import pytest
 from tests.failing import fails
 from tests.real.configured.site import bazel_for, python_for
 from tests.real.configured.versions import check_out
+from tests.results import facts_of, inputs_of, tree_of
 
 from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
@@ -18,7 +19,6 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import TfwrightError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
 
@@ -65,36 +65,23 @@ def with_toolkit() -> HostFile:
 def pinning(bazel: str, **answers: bool) -> Recipe:
     """Return the recipe with another Bazel and more answers."""
     table = RECIPE.configure
-    return RECIPE.model_copy(
-        update={
-            "bazel": RECIPE.bazel.model_copy(update={"version": bazel}),
-            "configure": table.model_copy(update={"answers": {**table.answers, **answers}}),
-        }
+    return RECIPE.changed(
+        bazel=RECIPE.bazel.changed(version=bazel),
+        configure=table.changed(answers={**table.answers, **answers}),
     )
 
 
 def configured(recipe: Recipe, host: HostFile, bazel: Artefact, folder: Path) -> str:
     """Run the recipe's configure; return what it writes for Bazel."""
-    found = host.model_copy(update={"build_out": folder / "out"})
+    found = host.changed(build_out=folder / "out")
     job = RecipeJob(recipe=recipe, host_file=found)
     job.places.home.mkdir(parents=True)
     python = python_for(recipe.host.python, numpy=False)
     assert host.cuda
-    facts = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="",
-        interpreter=python,
-        python=recipe.host.python,
-        compiler="",
-        cuda=host.cuda,
-        cudnn=host.cudnn,
-    )
-    commit = recipe.source.commit
-    checkout = check_out(commit, folder / "tree")
-    programs = Programs(bazel=bazel, bazel_origin="here", python=python)
-    inputs = Inputs(mirror=checkout, commit=commit, epoch=1, programs=programs)
-    release = recipe.source.release
-    tree = Tree(path=checkout, commit=commit, epoch=1, release=release, content="")
+    facts = facts_of(python, glibc="", python=recipe.host.python, cuda=host.cuda, cudnn=host.cudnn)
+    pinned = {"commit": recipe.source.commit, "epoch": 1}
+    checkout = check_out(recipe.source.commit, folder / "tree")
+    inputs = inputs_of(checkout, bazel, python, **pinned)
+    tree = tree_of(job, path=checkout, release=recipe.source.release, **pinned)
     result = configure.run(job, recipe, facts, inputs, tree)
     return result.bazelrc.path.read_text("utf-8")

@@ -20,7 +20,7 @@ COMPILE = "import sys; [compile(open(path).read(), path, 'exec') for path in sys
 
 
 def host_file(build_out: Path) -> HostFile:
-    return read().model_copy(update={"build_out": build_out})
+    return read().changed(build_out=build_out)
 
 
 @pytest.mark.skipif(not WHEELS, reason="TFWRIGHT_WHEELS names no folder with wheels of tensorflow")

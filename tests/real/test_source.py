@@ -65,7 +65,7 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
     inputs = Inputs(
         mirror=found, commit=pin.commit, epoch=GitRepository(found).epoch(pin.commit), programs=None
     )
-    table = table.model_copy(update={"exclude": pin.exclude})
+    table = table.changed(exclude=pin.exclude)
     first = source.run(job, table, FetchTable(), inputs)
     changed = WorkTree(first.path).changes(table.commit, first.content)
     assert source.run(job, table, FetchTable(), inputs) == first

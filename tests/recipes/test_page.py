@@ -1,15 +1,18 @@
 """What `invoke recipes` prints."""
 
 import pytest
+from tests.making import Read
 
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 from tfwright.recipes import page
-from tfwright.recipes.listing import RecipeRow
+from tfwright.recipes.page import RecipeRow
 from tfwright.terminal.answer import plain
 
 
-def test_an_empty_directory_of_recipes_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_directory_of_recipes_is_said_to_be_so(out: Read) -> None:
     page.show_recipes([])
-    assert capsys.readouterr().out == "The directory recipes/ holds no recipe.\n"
+    assert out() == "The directory recipes/ holds no recipe.\n"
 
 
 def test_recipes_are_one_list_of_json() -> None:
@@ -26,3 +29,10 @@ def test_recipes_are_one_list_of_json() -> None:
         verified="unverified",
     )
     assert plain([row]) == [vars(row)]
+
+
+@pytest.mark.medium
+def test_every_bundled_recipe_has_a_row() -> None:
+    rows = {row.recipe: row for row in page.rows(HostFile())}
+    assert sorted(rows) == recipes.names()
+    assert rows["macos-r1.8-cuda9.2"].patches == 4

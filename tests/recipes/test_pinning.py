@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.documents.recipe import RECIPES
 from tfwright.errors import HostError
 from tfwright.lock import packages
-from tfwright.recipes import pinning
+from tfwright.recipes import writing
 from tfwright.recipes.writing import NewRecipe
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> NewRecipe:
-    path = tmp_path / "mine.toml"
-    path.write_text((RECIPES / "demo.toml").read_text("utf-8"), "utf-8")
+    path = make_file(tmp_path / "mine.toml", (RECIPES / "demo.toml").read_text("utf-8"))
     return NewRecipe(path, ("a question",), ("numpy", "wheel"))
 
 
@@ -22,7 +22,7 @@ def test_packages_that_pip_finds_leave_nothing_to_pin(
     made: NewRecipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packages, "pin", lambda *_: None)
-    assert pinning.pinned(made) == NewRecipe(made.path, made.open)
+    assert writing.pinned(made) == NewRecipe(made.path, made.open)
 
 
 def test_what_keeps_pip_from_it_is_left_to_decide(
@@ -32,7 +32,7 @@ def test_what_keeps_pip_from_it_is_left_to_decide(
         raise HostError("no Python 3.6", remedy="Install it.")
 
     monkeypatch.setattr(packages, "pin", refuse)
-    found = pinning.pinned(made)
+    found = writing.pinned(made)
     assert found.unpinned == made.unpinned
     assert found.open[0] == "a question"
     assert "no Python 3.6" in found.open[1]

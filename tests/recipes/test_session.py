@@ -1,31 +1,20 @@
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.making import make_file
+from tests.results import Notebook
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.pipeline.job import RecipeJob
-from tfwright.progress import Silence
 from tfwright.recipes import session
 from tfwright.tools.git.work_tree import WorkTree
 
 
-@dataclass
-class Heard(Silence):
-    """Remembers which stages ran."""
-
-    stages: list[str] = field(default_factory=list)
-
-    def started(self, stage: str, why: str) -> None:
-        assert why
-        self.stages.append(stage)
-
-
 @pytest.mark.slow
 def test_each_stage_before_configure_runs_once_before_the_questions(tmp_path: Path) -> None:
-    heard = Heard()
+    heard = Notebook()
     path = make_file(tmp_path / "mine.toml", recipes.find("demo").read_bytes())
     job = RecipeJob(
         recipe=recipes.read(str(path)),

@@ -7,17 +7,14 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.cost.test_account import built
 from tests.making import change_text, find_text, make_folder
 from tests.remedies.following import CommandLine, add, commands, enter, write_recipe
 from tests.upstream import commit
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
 from tfwright.lint import recipes as linting
-from tfwright.pipeline import cost, engine
-from tfwright.pipeline.job import RecipeJob
+from tfwright.pipeline import engine
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 
@@ -136,33 +133,3 @@ def test_a_target_that_makes_no_wheel_is_corrected(recipe: Path, way: str) -> No
     else:
         option = find_text(r"--until (\w+)", remedy)
         assert engine.stage_named(option[1])
-
-
-@pytest.mark.parametrize("way", ["previous", "the path of a profile"])
-def test_another_build_is_named_as_is_said(
-    shell: CommandLine, named: str, tmp_path: Path, way: str
-) -> None:
-    job = RecipeJob.of(shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out"))
-    job.places.logs.mkdir(parents=True)
-    for _ in range(2):
-        built(job, kernel=1.0)
-    remedy = shell.remedy(f"invoke cost {named} --against previuos", way)
-    option = find_text(r"--against \w+", remedy)
-    if way != "previous":
-        other = tmp_path / "other.json"
-        shutil.copy(cost.profile(job), other)
-        shell.succeeds(f"invoke cost {named} --against {other}")
-        return
-    shell.succeeds(f"invoke cost {named} {option[0]}")
-
-
-def test_a_build_is_compared_with_the_one_before_it_once_there_is_one(
-    shell: CommandLine, named: str, tmp_path: Path
-) -> None:
-    job = RecipeJob.of(shlex.split(named)[1], HostFile(build_out=tmp_path / "build_out"))
-    job.places.logs.mkdir(parents=True)
-    built(job, kernel=1.0)
-    command = f"invoke cost {named} --against previous"
-    assert shell.remedy(command).startswith("Build it again after a change")
-    built(job, kernel=2.0)
-    shell.succeeds(command)

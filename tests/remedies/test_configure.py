@@ -160,7 +160,7 @@ def test_what_is_not_found_of_cuda_is_answered_or_placed(
 
         def placed(*given: object) -> RecipeJob:
             made = before(*given)  # type: ignore[arg-type]
-            host_file = made.host_file.model_copy(update={"cuda": tmp_path / "new"})
+            host_file = made.host_file.changed(cuda=tmp_path / "new")
             return replace(made, host_file=host_file)
 
         monkeypatch.setattr(bench, "job", placed)

@@ -1,7 +1,6 @@
 """Remedies that are followed: what the message says is done to the letter, and the fault is gone."""
 
 import re
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.making import find_text, make_file, make_folder
 from tests.remedies.following import failing
+from tests.results import facts_of
 from tests.upstream import commit
 
 from tfwright.documents import recipe as recipes
@@ -97,14 +97,6 @@ load("@dep//:defs.bzl", "more")
 http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha256}")
 more()
 """
-FACTS = HostFacts(
-    system="Linux",
-    machine="x86_64",
-    glibc="2.36",
-    interpreter=Path(sys.executable),
-    python="3.11",
-    compiler="",
-)
 
 
 @pytest.fixture
@@ -112,11 +104,11 @@ def job(recipe: Recipe, tmp_path: Path) -> RecipeJob:
     """Return a job whose WORKSPACE loads a file of an archive that no server has."""
     sha256 = files.sha256(dep(tmp_path))
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)})
-    table = recipe.source.model_copy(update={"commit": pinned})
-    foreign = recipe.host.model_copy(update={"system": "Darwin"})
+    table = recipe.source.changed(commit=pinned)
+    foreign = recipe.host.changed(system="Darwin")
     mirrors = {recipe.source.url: str(tmp_path / "upstream")}
     host_file = HostFile(build_out=tmp_path / "build_out", mirrors=mirrors)
-    changed = recipe.model_copy(update={"source": table, "host": foreign})
+    changed = recipe.changed(source=table, host=foreign)
     return RecipeJob(recipe=changed, host_file=host_file)
 
 
@@ -125,7 +117,7 @@ def dep(tmp_path: Path) -> Path:
 
 
 def fetched(job: RecipeJob) -> Inputs:
-    made = Stage(fetch).run(job, {HostFacts: FACTS})
+    made = Stage(fetch).run(job, {HostFacts: facts_of()})
     assert isinstance(made, Inputs)
     return made
 
@@ -136,13 +128,13 @@ def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
 ) -> None:
     drop = make_folder(tmp_path / "drop")
     if already:
-        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+        job = replace(job, host_file=job.host_file.changed(drop=drop))
     fault = failing(lambda: fetched(job), SupplyError)
     named = re.search(r"into (/\S+?);", fault.remedy)
     if named:
         assert named[1] == str(drop)
     else:
         find_text(r'drop = "/path/to/folder"', fault.remedy)
-        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+        job = replace(job, host_file=job.host_file.changed(drop=drop))
     dep(tmp_path).rename(drop / "any name")
     assert [archive.size for archive in fetched(job).archives] == [22]

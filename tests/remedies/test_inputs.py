@@ -3,11 +3,10 @@
 import hashlib
 import re
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import make_folder
+from tests.making import Serve, make_folder
 from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
@@ -40,7 +39,7 @@ def served(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def address(served: Path, serve: Callable[[Path], str]) -> str:
+def address(served: Path, serve: Serve) -> str:
     return serve(served)
 
 

@@ -8,12 +8,11 @@ import shlex
 import sqlite3
 import subprocess
 import textwrap
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text, make_file
+from tests.making import Serve, change_text, find_text, make_file
 from tests.nightly.fake import builder_of, host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
@@ -254,7 +253,7 @@ def test_a_state_that_cannot_be_used_is_moved_away(
 
 
 def test_an_index_is_asked_at_the_address_that_is_described(
-    shell: CommandLine, of_demo: Path, published: str, serve: Callable[[Path], str]
+    shell: CommandLine, of_demo: Path, published: str, serve: Serve
 ) -> None:
     address = serve(of_demo)
     (of_demo / "match.json").write_text("{}", "utf-8")

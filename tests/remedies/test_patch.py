@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.making import change_text
+from tests.making import change_text, make_file
 from tests.remedies.following import CommandLine, add, commands, write_recipe
 from tests.upstream import commit, run_git
 
@@ -19,8 +19,7 @@ HEADER = "--why w --upstream none --drop-when later"
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     """Return a recipe of a tree with a text and a picture; its path is two words of a shell."""
-    (tmp_path / "upstream").mkdir()
-    (tmp_path / "upstream/picture").write_bytes(bytes(99))
+    make_file(tmp_path / "upstream/picture", bytes(99))
     pinned = commit(tmp_path / "upstream", {"WORKSPACE": "", "op.cc": "1\n2\n"})
     path = tmp_path / "my recipes/small.toml"
     return write_recipe(path, tmp_path / "upstream", pinned)

@@ -2,12 +2,11 @@
 
 import hashlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.lock.test_pin import HEAD
-from tests.making import change_text, make_file, make_folder, make_program
+from tests.making import Serve, change_text, make_file, make_folder, make_program
 from tests.remedies.following import CommandLine, add, commands
 from tests.upstream import commit, run_git
 
@@ -116,7 +115,7 @@ BY_URL = f'{SUBSTITUTE}urls = ["https://example.invalid/zlib-1.tar.gz"]\n'
 
 
 @pytest.fixture
-def address(tmp_path: Path, serve: Callable[[Path], str]) -> str:
+def address(tmp_path: Path, serve: Serve) -> str:
     """Return the address of a server that has the file under its name."""
     served = make_folder(tmp_path / "served")
     (served / "zlib-1.tar.gz").write_bytes(b"zlib")

@@ -319,9 +319,9 @@ def test_a_toolkit_is_obtained_where_apt_is_or_named_in_the_host_file(trial: Tri
     gone(trial, "apt-get")
     table = trial.recipe.toolkit.cuda
     assert table
-    only = table.model_copy(update={"archives": {}})
-    toolkit = trial.recipe.toolkit.model_copy(update={"cuda": only})
-    trial.recipe = trial.recipe.model_copy(update={"toolkit": toolkit})
+    only = table.changed(archives={})
+    toolkit = trial.recipe.toolkit.changed(cuda=only)
+    trial.recipe = trial.recipe.changed(toolkit=toolkit)
     text = toolkit_ways.remedy(trial.recipe, "cuda", trial.host())
     line = find_text(r'host file: (cuda = "/path")', text)
     trial.settings(**tomllib.loads(line[1]))
@@ -342,8 +342,8 @@ def test_an_image_that_is_not_here_is_pulled_by_the_command_that_is_shown(
     digest = f"sha256:{'1' * 64}"
     pinned = ImageTable(name="docker.io/library/debian", digest=digest)
     trial.settings(build_out=tmp_path)
-    host = trial.recipe.host.model_copy(update={"image": pinned})
-    trial.recipe = trial.recipe.model_copy(update={"host": host})
+    host = trial.recipe.host.changed(image=pinned)
+    trial.recipe = trial.recipe.changed(host=host)
     monkeypatch.setattr(engine, "installed", lambda _: True)
     monkeypatch.setattr(registry, "presence", lambda *_: ("there", "200"))
     (finding,) = images.findings(trial.recipe, trial.host_file)
@@ -351,4 +351,4 @@ def test_an_image_that_is_not_here_is_pulled_by_the_command_that_is_shown(
     assert command == ["invoke", "image", "--recipe", "small", "--pull"]
     # Where that command puts it.
     image.place(tmp_path / "vault", digest).mkdir(parents=True)
-    assert images.findings(trial.recipe, trial.host_file) == []
+    assert list(images.findings(trial.recipe, trial.host_file)) == []

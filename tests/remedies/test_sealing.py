@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import Maker
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import failing
 from tests.wheel import test_relinking as machs
@@ -16,7 +17,6 @@ from tfwright.wheel import archive, record, relinking
 from tfwright.wheel.relinking import WantedCommands
 from tfwright.wheel.seal import build_record, platform_tag, sealing
 
-Maker = Callable[..., Path]
 Act = Callable[[zipfile.ZipFile], object]
 INFO = "small-1.0.dist-info"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import make_file, make_folder
+from tests.making import Serve, make_file, make_folder
 from tests.remedies.following import failing
 from tests.tools import test_registry
 from tests.tools.test_registry import package
@@ -119,7 +119,7 @@ def debian(tmp_path: Path) -> Path:
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="this host has no apt")
 @pytest.mark.parametrize("way", ["debian = 'http://…'", "'drop'"])
 def test_packages_come_from_a_mirror_of_debian_or_the_drop_folder(
-    debian: Path, serve: Callable[[Path], str], tmp_path: Path, way: str
+    debian: Path, serve: Serve, tmp_path: Path, way: str
 ) -> None:
     pins = {PACKAGE: hashlib.sha256(CONTENT).hexdigest()}
     part = PartTable.model_validate(

@@ -5,19 +5,20 @@ import shlex
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from packaging.tags import platform_tags
-from tests.making import find_text, make_file, make_folder, make_program
+from tests.making import Maker, Serve, find_text, make_file, make_folder, make_program
 from tests.nightly.wheels import write_wheel
 from tests.pipeline.stages import test_check, test_nccl
-from tests.pipeline.stages.test_package import job_of, packaged, script
+from tests.pipeline.stages.test_package import packaged, script
 from tests.pipeline.stages.test_verify import ALONE
 from tests.remedies.following import CommandLine, add, commands, failing, write_recipe
 from tests.remedies.test_inputs import sources_left, zipped
+from tests.results import facts_of, for_target, tree_of
 from tests.upstream import commit
 
 from tfwright.diagnosis import reader
@@ -42,10 +43,9 @@ from tfwright.errors import (
 from tfwright.pipeline import engine
 from tfwright.pipeline.compile import attempts, failure
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, HostFacts, Inputs, Tree, Unpinned
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, Check, Inputs, Unpinned
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import nccl, verify
-from tfwright.progress import Listener
 from tfwright.smoke import run as trials
 from tfwright.smoke.run import WheelVenv
 from tfwright.tools.bazel.client import BazelRun
@@ -100,7 +100,7 @@ http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha
 def test_what_bazel_could_not_download_is_fetched_in_each_way_that_is_named(  # noqa: PLR0913
     shell: CommandLine,
     tmp_path: Path,
-    serve: Callable[[Path], str],
+    serve: Serve,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -170,8 +170,8 @@ def test_the_advice_under_each_finding_is_followed(shell: CommandLine, tmp_path:
 
 
 @pytest.fixture
-def built(job: RecipeJob, listener: Listener) -> RecipeJob:
-    return test_nccl.built.__wrapped__(job, listener)  # type: ignore[attr-defined,no-any-return]
+def built(job: RecipeJob) -> RecipeJob:
+    return test_nccl.built.__wrapped__(job)  # type: ignore[attr-defined,no-any-return]
 
 
 def test_a_compiler_that_is_not_there_is_named_by_its_variable(built: RecipeJob) -> None:
@@ -184,15 +184,8 @@ def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
     place.unlink()
 
     def library(target: str) -> object:
-        tree = Tree(
-            path=built.places.tree,
-            commit="0" * 40,
-            epoch=5,
-            release=built.recipe.source.release,
-            content="",
-        )
         made = Built(target=target, outputs=(), actions=1)
-        return nccl._place(tree, made)
+        return nccl._place(tree_of(built), made)
 
     fault = failing(lambda: library("//tensorflow:other"), RecipeError)
     line = find_text(r"\[compile\] (target = \".*\")", fault.remedy)
@@ -206,19 +199,8 @@ def test_the_target_is_named_that_builds_the_library(built: RecipeJob) -> None:
 # package
 
 
-@pytest.mark.parametrize("flag", ["--gpu", "--nightly_flag"])
-def test_a_name_is_chosen_among_those_of_an_old_release(tmp_path: Path, flag: str) -> None:
-    job = job_of(tmp_path, "1.8")
-    script(job, "small-1.0-py3-none-any.whl")
-    named = PackageTable(project_name="mine")
-    fault = failing(lambda: packaged(job, named), RecipeError, "Take")
-    shown = re.findall(r'\["(--\w+)"\]', fault.remedy)
-    assert flag in shown
-    assert packaged(job, PackageTable(flags=(flag,)))
-
-
-def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+def test_arguments_of_a_program_are_corrected(job: RecipeJob, tmp_path: Path) -> None:
+    job = for_target(job, "//:build_pip_pkg")
     (job.places.tree / "bazel-bin").mkdir(parents=True)
     make_program(job.places.tree / "pack.sh", '#!/bin/sh\ntouch "$1/a.whl"\n')
     job.places.home.mkdir()
@@ -228,8 +210,8 @@ def test_arguments_of_a_program_are_corrected(tmp_path: Path) -> None:
     assert packaged(job, PackageTable(program="pack.sh", arguments=(place[1],)))
 
 
-def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+def test_a_program_that_is_not_there_is_corrected(job: RecipeJob) -> None:
+    job = for_target(job, "//:build_pip_pkg")
     job.places.tree.mkdir(parents=True)
     program = make_program(job.places.tree / "pack.sh", '#!/bin/sh\ntouch "$1/a.whl"\n')
     job.places.home.mkdir()
@@ -240,17 +222,16 @@ def test_a_program_that_is_not_there_is_corrected(tmp_path: Path) -> None:
 
 
 def test_flags_are_corrected_where_the_wheel_target_makes_no_wheel(
-    tmp_path: Path, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
-    job = job_of(tmp_path, "2.20", WHEEL_TARGET)
+    job = for_target(job, WHEEL_TARGET)
     job.places.build_out.mkdir()
     fault = failing(lambda: packaged(job, PackageTable()), ToolError, "patches")
     assert fault.evidence.log is None
     assert packaged(job, PackageTable(), (make_wheel(),))
 
 
-def test_the_log_of_a_failed_packaging_says_why(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.12")
+def test_the_log_of_a_failed_packaging_says_why(job: RecipeJob) -> None:
     script(job, "one.whl")
     program = next(job.places.tree.rglob("build_pip_package"))
     need = "[ -e needed ] || { echo 'create needed first' >&2; exit 1; }\n"
@@ -275,14 +256,7 @@ PLATFORM = next(platform_tags())
 
 def read(job: RecipeJob, wheel: Path, table: VerifyTable) -> Sequence[Check]:
     """Read a wheel as the stage does before it installs it."""
-    host = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=Path(sys.executable),
-        python=".".join(map(str, sys.version_info[:3])),
-        compiler="",
-    )
+    host = facts_of(python=".".join(map(str, sys.version_info[:3])))
     artefact = Artefact.of(wheel)
     return list(verify._read(job, artefact, table, job.recipe.host, host))
 
@@ -331,7 +305,7 @@ def test_a_floor_of_the_recipe_is_set_to_what_the_wheel_needs(
 
 @pytest.mark.parametrize("what", ["RECORD", "tags"])
 def test_what_puts_the_wheel_together_is_corrected(
-    job: RecipeJob, make_wheel: Callable[..., Path], what: str
+    job: RecipeJob, make_wheel: Maker, what: str
 ) -> None:
     right = make_wheel(folder="right")
     wrong = make_wheel()

@@ -1,35 +1,28 @@
 """What is said of trials of a wheel and of builds elsewhere, done to the letter."""
 
 import dataclasses
-import gzip
 import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cost.test_account import built
-from tests.cost.test_account import job as cost_job
-from tests.making import make_program
+from tests.making import Maker, make_program
 from tests.nightly.fake import a_build
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import failing
 
 from tfwright.bisect import bisection as bisecting
-from tfwright.cost import account as costs
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, SupplyError, ToolError, WheelError
 from tfwright.nightly import builds as nightly_builds
 from tfwright.nightly.builds import KeptInputs
-from tfwright.pipeline import cost
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.smoking import Request
 from tfwright.tools import files
 from tfwright.wheel.seal import statement
 from tfwright.workers import dispatch as builds
-
-Maker = Callable[..., Path]
 
 # smoke
 
@@ -96,22 +89,6 @@ def test_a_pip_that_lists_nothing_is_made_again(
     failing(lambda: smoke._installed(request), ToolError, "command")
     (tmp_path / "there").touch()
     assert smoke._installed(request) == ("six==1.16.0",)
-
-
-# cost
-
-
-def test_a_build_without_an_action_is_built_again(tmp_path: Path) -> None:
-    job = cost_job.__wrapped__(tmp_path)  # type: ignore[attr-defined]
-    built(job, kernel=1.0)
-    (kept,) = cost.profiles(job)
-    kept.write_bytes(gzip.compress(b"[\n"))
-    fault = failing(lambda: costs.write(job, "", ""), RecipeError)
-    command = fault.remedy.removeprefix("Build it again: ").split()
-    assert command == ["invoke", "build", "--recipe", "demo", "--fresh"]
-    # Which runs all actions, so that each takes some time.
-    built(job, kernel=1.0)
-    assert costs.write(job, "", "").path.is_file()
 
 
 # bisect

@@ -7,11 +7,10 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import change_text, find_text, make_file
+from tests.making import Maker, Read, change_text, find_text, make_file
 from tests.remedies.following import QUOTED, CommandLine, commands, failing
 
 from tfwright import tasks
@@ -96,13 +95,11 @@ def test_a_host_file_is_corrected(shell: CommandLine, damage: bytes) -> None:
 
 
 @pytest.mark.parametrize("former", sorted(tasks.REPLACED))
-def test_what_replaced_a_command_is_one(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str], former: str
-) -> None:
+def test_what_replaced_a_command_is_one(shell: CommandLine, out: Read, former: str) -> None:
     (command,) = commands(shell.remedy(f"invoke {former}"))
     name, *options = shlex.split(command)[1:]
     shell.succeeds(f"invoke {name} --help")
-    helped = capsys.readouterr().out
+    helped = out()
     for option in options:
         assert not option.startswith("-") or option in helped
 
@@ -152,10 +149,7 @@ def refusal(shell: CommandLine, command: str) -> str:
 
 
 def test_a_file_whose_name_is_like_an_option_is_named_as_is_shown(
-    shell: CommandLine,
-    make_wheel: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    shell: CommandLine, make_wheel: Maker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     odd = "--odd-1.0-py3-none-any.whl"
     shutil.copy(make_wheel(), tmp_path / odd)

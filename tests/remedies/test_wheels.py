@@ -6,11 +6,10 @@ import re
 import shlex
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import find_text
+from tests.making import Maker, find_text
 from tests.remedies.following import CommandLine, add, commands, failing
 
 from tfwright.documents import recipe as recipes
@@ -25,8 +24,6 @@ from tfwright.smoke.smoking import Request
 from tfwright.wheel.seal.build_record import BuildRecord
 
 pytestmark = pytest.mark.medium
-
-Maker = Callable[..., Path]
 
 
 def typed(command: str, *paths: Path) -> str:
@@ -148,7 +145,7 @@ def test_a_requirement_is_written_as_is_shown(shell: CommandLine, make_wheel: Ma
 @pytest.fixture
 def a_record(a_record: BuildRecord) -> BuildRecord:
     """Return the record of a recipe without patches."""
-    return a_record.model_copy(update={"files": ()})
+    return a_record.changed(files=())
 
 
 @pytest.fixture

@@ -13,13 +13,11 @@ from tfwright.tools.git import patching
 
 def of(release: str = "1.8", python: str = "3.6", **answers: bool) -> Recipe:
     recipe = recipes.read("linux-r1.8-cpu")
-    source = recipe.source.model_copy(
-        update={"release": type(recipe.source.release).parse(release)}
-    )
-    host = recipe.host.model_copy(update={"python": python})
+    source = recipe.source.changed(release=type(recipe.source.release).parse(release))
+    host = recipe.host.changed(python=python)
     given = {**recipe.configure.answers, **answers}
-    configure = recipe.configure.model_copy(update={"answers": given})
-    return recipe.model_copy(update={"source": source, "host": host, "configure": configure})
+    configure = recipe.configure.changed(answers=given)
+    return recipe.changed(source=source, host=host, configure=configure)
 
 
 def answer(drop_when: str, recipe: Recipe, **facts: object) -> str:
@@ -75,7 +73,7 @@ def test_an_answer_makes_a_patch_due(drop_when: str) -> None:
 def test_a_substitute_that_is_gone_makes_its_patch_due(name: str) -> None:
     sentence = f"the recipe builds from the pinned archive of {name} again."
     assert answer(sentence, of()) == "not due"
-    without = of().model_copy(update={"fetch": type(of().fetch)()})
+    without = of().changed(fetch=type(of().fetch)())
     assert answer(sentence, without) == "due"
     assert answer(f"no substitute {name}", without) == "due"
 
@@ -100,8 +98,8 @@ def test_an_upstream_commit_in_the_history_makes_a_patch_due(tmp_path: Path) -> 
         run_git("commit", "--quiet", "--allow-empty", "-m", str(number), cwd=tmp_path)
         commits.append(run_git("rev-parse", "HEAD", cwd=tmp_path))
     recipe = of()
-    source = recipe.source.model_copy(update={"commit": commits[1]})
-    recipe = recipe.model_copy(update={"source": source})
+    source = recipe.source.changed(commit=commits[1])
+    recipe = recipe.changed(source=source)
     repository = tmp_path / ".git"
     assert answer(f"upstream {commits[0][:10]}", recipe, repository=repository) == "due"
     assert answer(f"upstream {commits[2]}", recipe, repository=repository) == "not due"
@@ -121,8 +119,8 @@ def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
     )
     run_git("clone", "--quiet", "--bare", "--depth=1", f"file://{whole}", str(cut), cwd=tmp_path)
     recipe = of()
-    source = recipe.source.model_copy(update={"commit": newest})
-    recipe = recipe.model_copy(update={"source": source})
+    source = recipe.source.changed(commit=newest)
+    recipe = recipe.changed(source=source)
     assert answer(f"upstream {first}", recipe, repository=cut) == "unknown"
 
 
@@ -158,7 +156,7 @@ def test_without_the_whole_recipe_nothing_is_claimed(drop_when: str) -> None:
 
 
 def test_a_release_says_nothing_of_a_tree_that_is_not_tensorflows() -> None:
-    source = of().source.model_copy(update={"interface": "own"})
+    source = of().source.changed(interface="own")
     verdict = dropping.judge("release >= 1.0", DropFacts(source))
     assert verdict.answer == "unknown"
 
@@ -172,8 +170,8 @@ def test_the_python_of_a_wheel_makes_a_patch_due(python: str, said: str) -> None
 
 @pytest.mark.parametrize(("system", "said"), [("Darwin", "due"), ("Linux", "not due")])
 def test_the_system_of_a_wheel_makes_a_patch_due(system: str, said: str) -> None:
-    host = of().host.model_copy(update={"system": system})
-    recipe = of().model_copy(update={"host": host})
+    host = of().host.changed(system=system)
+    recipe = of().changed(host=host)
     assert answer("the wheel is for macOS.", recipe) == said
 
 
@@ -184,6 +182,6 @@ def test_a_condition_that_only_the_history_decides_is_named(tmp_path: Path) -> N
     assert dropping.unknown_upstream("release >= 9", facts) == ""
     pinned = commit(tmp_path, {"a": ""})
     recipe = of()
-    source = recipe.source.model_copy(update={"commit": pinned})
+    source = recipe.source.changed(commit=pinned)
     known = DropFacts(source, recipe, repository=tmp_path / ".git")
     assert dropping.unknown_upstream(f"upstream {pinned}", known) == ""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.making import Read
 from tests.remedies.following import CommandLine
 
 from tfwright.develop import schemas
@@ -128,10 +129,7 @@ def test_a_table_is_made_again_between_its_marks() -> None:
 
 
 def test_a_schema_that_the_models_have_left_behind_is_written_again(
-    shell: CommandLine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Read
 ) -> None:
     folder, page = tmp_path / "schema", tmp_path / "recipe.md"
     monkeypatch.setattr(schemas, "FOLDER", folder)
@@ -139,11 +137,11 @@ def test_a_schema_that_the_models_have_left_behind_is_written_again(
     monkeypatch.setattr(schemas, "PAGES", {page: Recipe, absent: Recipe})
     page.write_text("<!-- keys: -->\nold\n<!-- /keys -->\n", "utf-8")
     shell.succeeds("invoke schema")
-    written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    written = [Path(line) for line in out().splitlines()]
     names = [folder / f"{name}.json" for name in schemas.DOCUMENTS]
     assert written == [*names, page]
     assert "| `summary` | required |" in page.read_text("utf-8")
     names[0].write_text("{}", "utf-8")
     shell.succeeds("invoke schema")
-    assert capsys.readouterr().out == f"{names[0]}\n"
+    assert out() == f"{names[0]}\n"
     assert json.loads(names[0].read_text("utf-8"))["$schema"]

@@ -1,12 +1,11 @@
 """Commands that look at wheels and builds, as a user types them."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import Read, make_file
+from tests.making import Maker, Read, make_file
 from tests.remedies.following import CommandLine
 from tests.smoke.test_page import report
 
@@ -24,11 +23,7 @@ def test_a_recipe_that_was_never_built_has_cost_nothing(
 @pytest.mark.medium
 @pytest.mark.parametrize("shown", ["", "--json"])
 def test_a_wheel_that_fails_has_its_report_before_its_error(
-    shell: CommandLine,
-    make_wheel: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-    out: Read,
-    shown: str,
+    shell: CommandLine, make_wheel: Maker, monkeypatch: pytest.MonkeyPatch, out: Read, shown: str
 ) -> None:
     # The venv of a real trial takes longer than all that is shown of it.
     wheel = make_wheel()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Maker
 
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, WheelError
@@ -76,8 +77,8 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(packages, "run_pip", lambda run, *_: seen.append(run.argv[6:]))
     monkeypatch.setattr(venv, "create", lambda *_: None)
-    verify = job.recipe.verify.model_copy(update={"requirements": requirements})
-    recipe = job.recipe.model_copy(update={"verify": verify})
+    verify = job.recipe.verify.changed(requirements=requirements)
+    recipe = job.recipe.changed(verify=verify)
     request = Request.of(
         recipe, job.host_file, tmp_path / "a-1-py3-none-any.whl", job.places.stores
     )
@@ -127,7 +128,7 @@ def statuses(outcomes: tuple[TrialOutcome, ...]) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_wheel_is_installed_and_every_program_run_on_it(
-    request_for: Callable[..., Request], make_wheel: Callable[..., Path]
+    request_for: Callable[..., Request], make_wheel: Maker
 ) -> None:
     heard: list[TrialOutcome] = []
     request = request_for(make_wheel({"small.py": MODULE}), module="small")
@@ -145,7 +146,7 @@ def test_a_wheel_is_installed_and_every_program_run_on_it(
 
 @pytest.mark.slow
 def test_after_a_failed_import_the_rest_is_skipped_and_the_venv_kept(
-    request_for: Callable[..., Request], make_wheel: Callable[..., Path]
+    request_for: Callable[..., Request], make_wheel: Maker
 ) -> None:
     request = request_for(
         make_wheel(
@@ -163,7 +164,7 @@ def test_after_a_failed_import_the_rest_is_skipped_and_the_venv_kept(
 
 @pytest.mark.slow
 def test_a_wheel_for_another_machine_is_refused_by_pip_and_said_so(
-    request_for: Callable[..., Request], make_wheel: Callable[..., Path]
+    request_for: Callable[..., Request], make_wheel: Maker
 ) -> None:
     wheel = shutil.copy(
         make_wheel(), make_wheel().with_name("small-1.0-py3-none-macosx_10_9_arm64.whl")

@@ -71,14 +71,14 @@ def test_each_stage_has_one_line_when_it_is_over(err: Read) -> None:
     terminal = console.Terminal()
     terminal.note("before any stage")
     terminal.kept("check")
-    terminal.started("fetch", "not done yet")
+    terminal.started("fetch", "no earlier result")
     terminal.note("from the vault")
     terminal.finished("fetch", 2.0)
     assert err() == (
         "  - before any stage\n"
         "  check      kept\n"
         "  fetch      - from the vault\n"
-        "  fetch            2.0 s   not done yet\n"
+        "  fetch            2.0 s   no earlier result\n"
     )
 
 
@@ -93,7 +93,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(
     err: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = console.Terminal()
-    terminal.started("compile", "not done yet")
+    terminal.started("compile", "no earlier result")
     terminal.progress(Progress(1, 4024))
     assert err() == ""
     monkeypatch.setattr(console, "LINE_SECONDS", 0.0)

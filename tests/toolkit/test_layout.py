@@ -102,7 +102,7 @@ def test_the_same_packages_give_the_same_tree_under_any_umask(tmp_path: Path) ->
 def test_who_accepted_a_licence_and_when_is_no_part_of_the_trees_digest(tmp_path: Path) -> None:
     made = arranged(tmp_path, WHEEL, "wheels")
     one = part_of(made)
-    other = one.model_copy(update={"licence_accepted_by": "bob", "on": "2027-01-01"})
+    other = one.changed(licence_accepted_by="bob", on="2027-01-01")
     digests = {tree.ToolkitRecord(parts={"cudnn": installed}).tree for installed in (one, other)}
     assert len(digests) == 1
 

@@ -50,13 +50,17 @@ def test_a_compiler_gets_no_absolute_path_of_a_source_that_was_given_relatively(
     assert called(toolkit, name, *given)[-1] == "/proc/self/cwd/op.cu.cc"
 
 
-def test_an_absolute_path_that_the_user_gave_is_left_alone(toolkit: Path) -> None:
-    given = ["--orig_src_file_name", "/src/op.cu", "--orig_src_path_name", "/src/op.cu"]
-    assert called(toolkit, "cicc", *given) == given
-
-
-def test_a_wrapper_keeps_every_other_argument_as_it_is(toolkit: Path) -> None:
-    given = ["-D", 'TEXT="two words"', "", "*"]
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--orig_src_file_name", "/src/op.cu", "--orig_src_path_name", "/src/op.cu"],
+        # The other compilers of a source get the name that was made.
+        ["--module_id_file_name", "x.module_id", "", "a b.cpp1.ii"],
+        ["-D", 'TEXT="two words"', "", "*"],
+    ],
+    ids=["an absolute path", "a name that was made", "anything else"],
+)
+def test_a_wrapper_keeps_every_other_argument_as_it_is(toolkit: Path, given: list[str]) -> None:
     assert called(toolkit, "cicc", *given) == given
 
 
@@ -107,11 +111,6 @@ def test_a_module_is_named_by_its_source_and_not_by_its_temporary_file(
     length, name = first[1:].split("_", 1)
     assert name.startswith("op_cu_cc_")
     assert len(name) == int(length)
-
-
-def test_the_other_compilers_of_a_source_get_the_name_that_was_made(toolkit: Path) -> None:
-    given = ["--module_id_file_name", "x.module_id", "", "a b.cpp1.ii"]
-    assert called(toolkit, "cicc", *given) == given
 
 
 def test_nvcc_makes_its_temporary_files_next_to_the_object_if_it_can(

@@ -25,7 +25,6 @@ from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda, probes
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import RecipeJob
-from tfwright.progress import Listener
 from tfwright.toolkit import nvcc, sources, tree
 from tfwright.toolkit import providing as toolkit
 from tfwright.toolkit.providing import KINDS, Download, Installer
@@ -316,8 +315,7 @@ def dropped(
     job: RecipeJob, folder: Path, name: str, content: bytes
 ) -> tuple[RecipeJob, dict[str, str]]:
     """Put a package into the drop folder; return the job that looks there, and the pin."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_bytes(content)
+    make_file(folder / name, content)
     found = replace(job, host_file=job.host_file.changed(drop=folder), offline=True)
     return found, {name: hashlib.sha256(content).hexdigest()}
 
@@ -513,12 +511,10 @@ def test_files_that_the_recipe_does_not_pin_are_refused(offline: RecipeJob) -> N
     assert wanting.host_file.of(wanting.recipe).cudnn is None
 
 
-def test_a_stated_difference_is_shown_and_accepted(
-    offline: RecipeJob, listener: Listener, notes: list[str]
-) -> None:
+def test_a_stated_difference_is_shown_and_accepted(offline: RecipeJob, notes: list[str]) -> None:
     differs = {"wheels": "no static library"}
     job = pinned(offline, cudnn={"wheels": CUDNN_PIN, "tree": "0" * 64, "differs": differs})
-    (provided,) = installer(replace(job, listener=listener)).provide([])
+    (provided,) = installer(job).provide([])
     assert provided.part.version == "7.6.5"
     assert "cuDNN from wheels: no static library" in notes
 
@@ -529,16 +525,12 @@ def test_a_stated_difference_is_shown_and_accepted(
     reason="pip takes no wheel of another system",
 )
 def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
-    job: RecipeJob,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    listener: Listener,
-    notes: list[str],
+    job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: list[str]
 ) -> None:
     make_file(tmp_path / CUDNN_WHEEL, CUDNNS["wheel"])
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    job = replace(pinned(job, cudnn={"wheels": CUDNN_PIN}), listener=listener)
+    job = pinned(job, cudnn={"wheels": CUDNN_PIN})
     for _ in range(2):
         list(installer(job).provide([]))
     # Nothing the second time, when the part is in place.
@@ -546,11 +538,9 @@ def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
 
 
 @pytest.mark.usefixtures("in_a_hurry")
-def test_of_archives_whose_server_is_gone_it_is_said_why(
-    job: RecipeJob, listener: Listener, notes: list[str]
-) -> None:
+def test_of_archives_whose_server_is_gone_it_is_said_why(job: RecipeJob, notes: list[str]) -> None:
     gone = {f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64 for number in "12"}
-    job = replace(pinned(job, cudnn={"archives": gone}), listener=listener)
+    job = pinned(job, cudnn={"archives": gone})
     with fails(SupplyError, "cuDNN 7.6") as caught:
         list(installer(job).provide([]))
     assert notes == ["Downloading 2 files (archives)"]

@@ -62,8 +62,7 @@ def test_a_record_of_an_older_tfwright_counts_as_none(root: Path) -> None:
 def unpacked(tmp_path: Path) -> Path:
     """Make a toolkit of two files and a link."""
     made = tmp_path / "made"
-    (made / "bin").mkdir(parents=True)
-    (made / "bin/nvcc").write_bytes(b"nvcc")
+    make_file(made / "bin/nvcc", b"nvcc")
     (made / "bin/ptxas").write_bytes(b"ptxas")
     (made / "bin/cc").symlink_to("nvcc")
     part = part_of(made)

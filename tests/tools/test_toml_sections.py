@@ -60,7 +60,7 @@ def test_the_last_table_can_be_left_out() -> None:
 
 def test_a_dotted_key_is_added_to_the_lines_of_its_table(path: Path) -> None:
     toml_editing.put_dotted(path, "c", ("sha256", "linux-x86_64"), "ab", "from x")
-    added = 'z = 2\nsha256.linux-x86_64 = "ab" # from x\n'
+    added = 'z = 2\nsha256.linux-x86_64 = "ab"  # from x\n'
     assert path.read_text("utf-8") == TEXT.replace("z = 2\n", added)
     toml_editing.put_dotted(path, "c", ("sha256", "darwin-arm64"), "cd", "from y")
     both = tomllib.loads(path.read_text("utf-8"))["c"]["sha256"]
@@ -96,11 +96,10 @@ def test_a_table_in_several_pieces_is_replaced_as_a_whole(tmp_path: Path) -> Non
 
 
 def test_a_new_key_stays_in_its_table_and_not_below_the_comment_of_the_next(tmp_path: Path) -> None:
-    path = tmp_path / "r.toml"
-    path.write_text(
+    path = make_file(
+        tmp_path / "r.toml",
         '[[fetch.sources]]\nurl = "a"\n\n# Of the second.\n[[fetch.sources]]\nurl = "b"\n\n'
         "# Of the host.\n[host]\n",
-        "utf-8",
     )
     for number in (0, 1):
         toml_editing.put(path, ("fetch", "sources", number, "sha256"), f"{number}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.making import make_file
 
 from tfwright.tools import trees
 
@@ -17,8 +18,7 @@ from tfwright.tools import trees
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     made = tmp_path / "root"
-    (made / "inner").mkdir(parents=True)
-    (made / "inner/file").write_text("one", "utf-8")
+    make_file(made / "inner/file", "one")
     (made / "program").write_text("two", "utf-8")
     (tmp_path / "outside").write_text("three", "utf-8")
     (made / "link").symlink_to(tmp_path / "outside")

@@ -4,42 +4,34 @@ import json
 import tarfile
 from pathlib import Path
 
-import pytest
+from tests.making import Read
 from tests.remedies.following import CommandLine
 
 
-def test_an_empty_vault_says_what_fills_it(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_vault_says_what_fills_it(shell: CommandLine, out: Read) -> None:
     shell.succeeds("invoke vault")
-    printed = capsys.readouterr().out
+    printed = out()
     assert printed == "The vault is empty: 'invoke fetch' fills it.\n"
 
 
-def test_a_vault_without_leftovers_has_nothing_to_remove(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_vault_without_leftovers_has_nothing_to_remove(shell: CommandLine, out: Read) -> None:
     shell.succeeds("invoke vault --gc")
-    assert capsys.readouterr().out == ("Everything in the vault is needed by a recipe or a lock.\n")
+    assert out() == ("Everything in the vault is needed by a recipe or a lock.\n")
 
 
-def test_a_cache_that_no_build_has_used_is_shown_as_empty(
-    shell: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cache_that_no_build_has_used_is_shown_as_empty(shell: CommandLine, out: Read) -> None:
     shell.succeeds("invoke cache --json")
-    shown = json.loads(capsys.readouterr().out)
+    shown = json.loads(out())
     assert (shown["held"], shown["builds"]) == (0, [])
 
 
-def test_the_images_of_the_vault_are_listed(
-    shell: CommandLine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_images_of_the_vault_are_listed(shell: CommandLine, tmp_path: Path, out: Read) -> None:
     shell.succeeds("invoke image --json")
-    assert json.loads(capsys.readouterr().out) == []
+    assert json.loads(out()) == []
     (tmp_path / "etc").mkdir()
     with tarfile.open(tmp_path / "rootfs.tar", "w") as archive:
         archive.add(tmp_path / "etc", "etc")
     shell.succeeds(f"invoke image --add {tmp_path}/rootfs.tar --json")
-    (added,) = json.loads(capsys.readouterr().out)
+    (added,) = json.loads(out())
     shell.succeeds("invoke image --json")
-    assert json.loads(capsys.readouterr().out) == [added]
+    assert json.loads(out()) == [added]

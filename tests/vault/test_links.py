@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import HostFile
@@ -83,8 +84,7 @@ def test_a_host_that_cannot_be_asked_is_not_said_to_have_lost_the_file(
 
 @pytest.mark.medium
 def test_what_is_on_this_host_is_always_read(address: str, store: Store, tmp_path: Path) -> None:
-    (tmp_path / "drop").mkdir()
-    (tmp_path / "drop/it").write_bytes(CONTENT)
+    make_file(tmp_path / "drop/it", CONTENT)
     host_file = HostFile(drop=tmp_path / "drop", mirrors={})
     assert states(address, store, "missing", deep=False, host_file=host_file) == [GONE, SERVES]
     (tmp_path / "drop/it").unlink()

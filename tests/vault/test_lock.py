@@ -1,7 +1,11 @@
 """The lock file: written the same each time, read with care, compared in sentences."""
 
 import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.failing import fails
@@ -74,10 +78,30 @@ GATHERED = Gathered(
 )
 
 
+Of = Callable[[Rules, Gathered], Lock]
+
+
 @pytest.fixture
-def made(recipe: Recipe) -> Lock:
+def of(recipe: Recipe) -> Of:
+    """Return what makes the lock of a recipe."""
+    return partial(lock.of, recipe.source, recipe.bazel)
+
+
+@pytest.fixture
+def made(of: Of) -> Lock:
     """Return a lock with an entry of each kind."""
-    return lock.of(recipe.source, recipe.bazel, RULES, GATHERED)
+    return of(RULES, GATHERED)
+
+
+def changed_from(sha256: str) -> tuple[Repository, ...]:
+    """Return the repositories with another checksum in the place of one."""
+    return tuple(
+        replace(one, sha256=THREE) if one.sha256 == sha256 else one for one in RULES.repositories
+    )
+
+
+def gathered(**others: Any) -> Gathered:  # noqa: ANN401 the fields of the class
+    return Gathered(**{"tree": "a" * 40, "binaries": {}, "files": {}, **others})
 
 
 def fault(tmp_path: Path, made: Lock, old: str, new: str) -> RecipeError:
@@ -102,17 +126,15 @@ def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> Non
 
 
 def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(
-    recipe: Recipe, made: Lock
+    of: Of, made: Lock
 ) -> None:
     assert [archive.needed for archive in made.archives if archive.sha256 == ONE] == [False]
-    unasked = lock.of(
-        recipe.source, recipe.bazel, RULES, Gathered(tree="a" * 40, binaries={}, files={})
-    )
+    unasked = of(RULES, gathered())
     assert [archive.needed for archive in unasked.archives] == [None, None]
 
 
 def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute_replaces_is_needed(
-    recipe: Recipe,
+    of: Of,
 ) -> None:
     several = Rules(
         tuple(
@@ -121,31 +143,27 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute
         ),
         (),
     )
-    taken = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": TWO})
-    assert {
-        archive.sha256: archive.needed
-        for archive in lock.of(recipe.source, recipe.bazel, several, taken).archives
-    } == {ONE: False, TWO: True}
+    taken = gathered(wanted={"zlib": TWO})
+    assert {archive.sha256: archive.needed for archive in of(several, taken).archives} == {
+        ONE: False,
+        TWO: True,
+    }
     stands_in = LockedSubstitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
-    replaced = Gathered(
-        tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,)
-    )
-    assert {
-        archive.sha256: archive.needed
-        for archive in lock.of(recipe.source, recipe.bazel, several, replaced).archives
-    } == {ONE: True, TWO: False}
+    replaced = gathered(wanted={"zlib": THREE}, substitutes=(stands_in,))
+    assert {archive.sha256: archive.needed for archive in of(several, replaced).archives} == {
+        ONE: True,
+        TWO: False,
+    }
 
 
-def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names(recipe: Recipe) -> None:
+def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names(of: Of) -> None:
     repositories = (
         Repository("zlib", "http_archive", "WORKSPACE", 1, (URL,), ONE),
         Repository("rules", "http_archive", "WORKSPACE", 2, (URL,), TWO),
         Repository("more", "git_repository", "WORKSPACE", 3, (URL,), commit="d" * 40),
     )
     loads = tuple(Load(name, "defs.bzl", "WORKSPACE", 4) for name in ("rules", "more"))
-    gathered = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"a": ""})
-    rules = Rules(repositories, (), (), loads)
-    made = lock.of(recipe.source, recipe.bazel, rules, gathered)
+    made = of(Rules(repositories, (), (), loads), gathered(wanted={"a": ""}))
     assert {entry.names: entry.needed for entry in made.archives} == {
         ("zlib",): False,
         ("rules",): True,
@@ -159,9 +177,7 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
             names=("docker",), remote="https://example.org/d.git", commit="d" * 40, needed=False
         ),
     )
-    moved = made.model_copy(
-        update={"clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)}
-    )
+    moved = made.changed(clones=(made.clones[0].changed(commit="e" * 40),))
     assert lock.differences(made, moved) == [
         "commit dddddddddddd of https://example.org/d.git is in the lock, and not wanted any more",
         "commit eeeeeeeeeeee of https://example.org/d.git is wanted, and not in the lock",
@@ -169,20 +185,16 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
 
 
 def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(made: Lock) -> None:
-    own = made.model_copy(
-        update={
-            "archives": (
-                *made.archives,
-                LockedArchive(
-                    names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True
-                ),
-            )
-        }
+    own = made.changed(
+        archives=(
+            *made.archives,
+            LockedArchive(names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True),
+        )
     )
     assert lock.differences(own, made) == [
         f"archive rules_cc ({THREE[:16]}…) is in the lock, and not wanted any more"
     ]
-    foreign = made.model_copy(update={"bazel": LockedBazel(version=made.bazel.version)})
+    foreign = made.changed(bazel=LockedBazel(version=made.bazel.version))
     assert lock.differences(own, foreign) == []
 
 
@@ -216,29 +228,20 @@ def test_of_a_lock_that_was_cut_the_command_is_named_that_makes_it_anew(
     assert f"delete it and run {again}" in caught.value.remedy
 
 
-def test_the_order_in_which_inputs_were_found_does_not_show(recipe: Recipe, made: Lock) -> None:
+def test_the_order_in_which_inputs_were_found_does_not_show(of: Of, made: Lock) -> None:
     turned = Rules(
         RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested
     )
-    again = lock.of(recipe.source, recipe.bazel, turned, GATHERED)
+    again = of(turned, GATHERED)
     assert [archive.sha256 for archive in again.archives] == [
         archive.sha256 for archive in made.archives
     ]
     assert again.unlockable == made.unlockable
 
 
-def test_one_changed_archive_changes_only_its_own_lines(recipe: Recipe, made: Lock) -> None:
-    changed = tuple(
-        Repository(**{**vars(repository), "sha256": THREE})
-        if repository.sha256 == ONE
-        else repository
-        for repository in RULES.repositories
-    )
-    after = lock.write(
-        lock.of(
-            recipe.source, recipe.bazel, Rules(changed, RULES.unreadable, RULES.nested), GATHERED
-        )
-    ).splitlines()
+def test_one_changed_archive_changes_only_its_own_lines(of: Of, made: Lock) -> None:
+    changed = changed_from(ONE)
+    after = lock.write(of(Rules(changed, RULES.unreadable, RULES.nested), GATHERED)).splitlines()
     before = lock.write(made).splitlines()
     assert len(before) == len(after)
     assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
@@ -304,26 +307,14 @@ def test_locks_that_agree_have_no_differences(made: Lock) -> None:
     assert lock.differences(made, made) == []
 
 
-def test_what_is_not_known_yet_is_no_difference(recipe: Recipe, made: Lock) -> None:
-    now = lock.of(
-        recipe.source,
-        recipe.bazel,
-        RULES,
-        Gathered(**{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}}),
-    )
+def test_what_is_not_known_yet_is_no_difference(of: Of, made: Lock) -> None:
+    now = of(RULES, replace(GATHERED, sizes={}, wanted=None, binaries={}))
     assert lock.differences(made, now) == []
 
 
-def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
-    changed = tuple(
-        Repository(**{**vars(repository), "sha256": THREE})
-        if repository.sha256 == TWO
-        else repository
-        for repository in RULES.repositories
-    )
-    now = lock.of(
-        recipe.source,
-        recipe.bazel,
+def test_each_difference_names_its_entry(of: Of, made: Lock) -> None:
+    changed = changed_from(TWO)
+    now = of(
         Rules(changed, (), RULES.nested),
         Gathered(
             tree="b" * 40,
@@ -332,13 +323,11 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
             requirements=GATHERED.requirements[:1],
             substitutes=GATHERED.substitutes,
         ),
-    ).model_copy(
-        update={
-            "bazel": LockedBazel(
-                version="0.24.1",
-                binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
-            )
-        }
+    ).changed(
+        bazel=LockedBazel(
+            version="0.24.1",
+            binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
+        )
     )
     told = lock.differences(made, now)
     assert told == [

@@ -54,19 +54,17 @@ def test_requirements_get_the_checksums_of_the_lock_and_never_a_second_one(lock:
 
 
 def test_a_lock_of_the_same_pins_is_up_to_date(recipe: Recipe, lock: Lock) -> None:
-    host = recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})
-    assert locking.outdated(recipe.model_copy(update={"host": host}), lock) == []
+    host = recipe.host.changed(requirements=("numpy==1.14.5",))
+    assert locking.outdated(recipe.changed(host=host), lock) == []
 
 
 def test_everything_that_a_recipe_pins_in_another_way_is_named(recipe: Recipe, lock: Lock) -> None:
     image = LockedImage(name="ubuntu:16.04", digest=DIGEST, parts=(DIGEST,), size=1)
-    old = lock.model_copy(
-        update={
-            "tensorflow": Tensorflow(commit="b" * 40, tree="a" * 40),
-            "bazel": LockedBazel(version="0.24.1"),
-            "image": image,
-            "files": (LockedFile(path="r1.8/a.patch", sha256=ONE),),
-        }
+    old = lock.changed(
+        tensorflow=Tensorflow(commit="b" * 40, tree="a" * 40),
+        bazel=LockedBazel(version="0.24.1"),
+        image=image,
+        files=(LockedFile(path="r1.8/a.patch", sha256=ONE),),
     )
     assert locking.outdated(recipe, old) == [
         f"the commit is {recipe.source.commit}, the lock has {'b' * 40}",

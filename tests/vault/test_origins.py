@@ -6,12 +6,12 @@ import subprocess
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Serve, make_file, make_folder
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -51,7 +51,7 @@ def digest(content: bytes) -> str:
 
 
 @pytest.fixture
-def served(tmp_path: Path, serve: Callable[[Path], str]) -> tuple[str, Path]:
+def served(tmp_path: Path, serve: Serve) -> tuple[str, Path]:
     """Serve a folder; return its address and the folder."""
     folder = make_folder(tmp_path / "served")
     return serve(folder), folder
@@ -90,8 +90,7 @@ def test_what_the_vault_holds_is_not_asked_for(store: Store) -> None:
 def test_the_urls_come_first(store: Store, served: tuple[str, Path], tmp_path: Path) -> None:
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
-    (tmp_path / "drop").mkdir()
-    (tmp_path / "drop/a").write_bytes(b"archive")
+    make_file(tmp_path / "drop/a", b"archive")
     wanted = WantedArchive("a", digest(b"archive"), (f"{address}a.tar.gz",))
     assert obtain(wanted, store, HostFile(drop=tmp_path / "drop")).ways == {wanted.sha256: URL}
     assert store.path(wanted.sha256).read_bytes() == b"archive"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.making import make_file, make_folder
+from tests.making import Read, make_file, make_folder
 
 from tfwright.terminal.answer import plain
 from tfwright.vault import page
@@ -47,31 +47,27 @@ def entry(folder: Path, kind: str, name: str, size: int) -> VaultEntry:
 
 def test_a_lock_says_how_many_archives_the_target_needs(capsys: pytest.CaptureFixture[str]) -> None:
     archives = (archive("a", needed=True), archive("b", needed=False))
-    lock = LOCK.model_copy(update={"archives": archives})
+    lock = LOCK.changed(archives=archives)
     page.show_lock(Path("mine.lock"), lock)
     shown = capsys.readouterr()
     assert "2 archives, 1 of them needed by the target; 0 packages" in shown.err
     assert shown.out == "mine.lock\n"
 
 
-def test_a_lock_that_bazel_was_not_asked_for_says_nothing_about_needs(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lock = LOCK.model_copy(update={"archives": (archive("a"),)})
+def test_a_lock_that_bazel_was_not_asked_for_says_nothing_about_needs(err: Read) -> None:
+    lock = LOCK.changed(archives=(archive("a"),))
     page.show_lock(Path("mine.lock"), lock)
-    assert "needed" not in capsys.readouterr().err
+    assert "needed" not in err()
 
 
-def test_a_lock_warns_of_other_bytes_and_of_what_no_checksum_holds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_lock_warns_of_other_bytes_and_of_what_no_checksum_holds(err: Read) -> None:
     used = LockedSubstitute(
         sha256="a" * 64, source="a fork", reason="the server is gone", used="b" * 64
     )
     loose = Unlockable(name="wheel", file="WORKSPACE", line=7, why="no sha256")
-    lock = LOCK.model_copy(update={"substitutes": (used,), "unlockable": (loose,)})
+    lock = LOCK.changed(substitutes=(used,), unlockable=(loose,))
     page.show_lock(Path("mine.lock"), lock)
-    shown = capsys.readouterr().err
+    shown = err()
     assert "not the pinned bytes: a fork: the server is gone" in shown
     assert "1 declaration that no checksum holds: [[unlockable]]" in shown
 
@@ -93,9 +89,7 @@ def test_archives_without_a_source_come_before_those_that_have_one(
     assert "3 archives: 2 without a source, 1 with one source, 0 with more" in (shown.err)
 
 
-def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(out: Read) -> None:
     manifest = Manifest(
         tfwright="0.1.0",
         recipe="mine",
@@ -109,7 +103,7 @@ def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(
         absent=(Absent(name="CUDA 9.2", files={"include/cuda.h": "c" * 64}),),
     )
     page.show_bundle(manifest)
-    shown = capsys.readouterr().out
+    shown = out()
     assert "without CUDA 9.2" in shown
     assert f"{'c' * 64}  include/cuda.h" in shown
     assert "for linux-x86_64, tfwright 0.1.0 on Python 3.11" in shown
@@ -117,13 +111,13 @@ def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(
     assert "archive      2" in shown
 
 
-def test_an_empty_vault_says_how_it_is_filled(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_vault_says_how_it_is_filled(out: Read) -> None:
     page.show_vault(Inventory((), ()))
-    assert "'invoke fetch' fills it" in capsys.readouterr().out
+    assert "'invoke fetch' fills it" in out()
 
 
 def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, out: Read
 ) -> None:
     shared = entry(tmp_path, "archive", "shared", 2000)
     unused = entry(tmp_path, "bazel", "unused", 1000)
@@ -131,7 +125,7 @@ def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
         Needs(recipe, frozenset({"shared"}), complete=True) for recipe in ("first", "second")
     )
     page.show_vault(Inventory((shared, unused), needs))
-    shown = capsys.readouterr().out
+    shown = out()
     (first,) = (line for line in shown.splitlines() if line.startswith("first"))
     assert first.split() == ["first", "2.0", "kB", "2.0", "kB", "second"]
     assert ["total", "2", "3.0", "kB"] in map(str.split, shown.splitlines())
@@ -142,19 +136,15 @@ def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
     assert (second["name"], second["size"], second["unused"]) == ("unused", 1000, True)
 
 
-def test_a_recipe_whose_needs_are_unknown_keeps_the_archives(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recipe_whose_needs_are_unknown_keeps_the_archives(tmp_path: Path, out: Read) -> None:
     idle = entry(tmp_path, "archive", "idle", 1)
     unlocked = Needs("young", frozenset(), complete=False)
     page.show_vault(Inventory((idle,), (unlocked,)))
-    shown = capsys.readouterr().out
+    shown = out()
     assert "1 archive kept: what young needs is unknown; 'invoke lock'" in shown
     assert "Everything in the vault is needed by a recipe or a lock." in shown
 
 
-def test_a_sound_vault_says_how_much_was_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sound_vault_says_how_much_was_compared(tmp_path: Path, out: Read) -> None:
     page.show_sound([entry(tmp_path, "archive", "one", 1000)])
-    assert "ok: 1 file, 1.0 kB; each matches its checksum" in capsys.readouterr().out
+    assert "ok: 1 file, 1.0 kB; each matches its checksum" in out()

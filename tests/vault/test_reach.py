@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from tests.making import make_tar
+from tests.making import make_file, make_tar
 from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
@@ -447,8 +447,9 @@ def test_a_list_of_files_that_was_brought_names_more_which_are_brought_as_well(
 ) -> None:
     cublas = tarred(tmp_path / "cublas.tar.gz")
     entry = {"relative_path": "cublas.tar.gz", "sha256": files.sha256(cublas)}
-    listing = tmp_path / "redistrib.json"
-    listing.write_text(json.dumps({"libcublas": {"linux-x86_64": entry}}))
+    listing = make_file(
+        tmp_path / "redistrib.json", json.dumps({"libcublas": {"linux-x86_64": entry}})
+    )
     pin = f'["https://a.example/redistrib.json", "{files.sha256(listing)}"]'
     rules = read(
         'load("//third_party:cuda.bzl", "cuda")\ncuda()\n',

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.making import make_tar
+from tests.making import Serve, make_file, make_tar
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -45,8 +45,8 @@ class Chain:
     def locked(self) -> RecipeJob:
         """Write the lock with everything at hand, as one that asked Bazel does."""
         found = pinning.write(self.job, self.lock)
-        known = tuple(archive.model_copy(update={"needed": False}) for archive in found.archives)
-        text = lock.write(found.model_copy(update={"archives": known}))
+        known = tuple(archive.changed(needed=False) for archive in found.archives)
+        text = lock.write(found.changed(archives=known))
         files.write(self.lock, text)
         self.job = replace(self.job, locked=self.lock)
         return self.job
@@ -107,20 +107,14 @@ def make(recipe: Recipe, tmp_path: Path) -> Make:
             + "outer()\n"
         )
         upstream = tmp_path / "upstream"
-        source = recipe.source.model_copy(
-            update={
-                "url": upstream.as_uri(),
-                "branch": "main",
-                "commit": commit(upstream, {"WORKSPACE": workspace}),
-            }
+        source = recipe.source.changed(
+            url=upstream.as_uri(), branch="main", commit=commit(upstream, {"WORKSPACE": workspace})
         )
         other = "Darwin" if os.uname().sysname == "Linux" else "Linux"
-        mine = recipe.model_copy(
-            update={
-                "source": source,
-                "host": recipe.host.model_copy(update={"system": other}),
-                "fetch": FetchTable.model_validate({"substitutes": table}),
-            }
+        mine = recipe.changed(
+            source=source,
+            host=recipe.host.changed(system=other),
+            fetch=FetchTable.model_validate({"substitutes": table}),
         )
         host_file = HostFile(build_out=tmp_path / "build_out", drop=drop, mirrors=mirrors)
         job = RecipeJob(recipe=mine, host_file=host_file)
@@ -189,9 +183,9 @@ def test_a_substitute_without_the_file_that_is_loaded_from_it_is_said_to_lack_it
         chain.locked()
     recipe = chain.job.recipe
     table = recipe.fetch.substitutes["outer"]
-    wrong = table.model_copy(update={"strip_prefix": "outer-2.0"})
+    wrong = table.changed(strip_prefix="outer-2.0")
     fetch = FetchTable(substitutes={"outer": wrong})
-    fault = failure(lambda: chain.fetched(recipe=recipe.model_copy(update={"fetch": fetch})))
+    fault = failure(lambda: chain.fetched(recipe=recipe.changed(fetch=fetch)))
     assert isinstance(fault, RecipeError)
     assert fault.what.endswith("no file that Bazel loads from it: outer")
     assert "WORKSPACE:3 loads @outer//outer.bzl" in fault.evidence.lines
@@ -200,15 +194,14 @@ def test_a_substitute_without_the_file_that_is_loaded_from_it_is_said_to_lack_it
 
 
 @pytest.fixture
-def served(tmp_path: Path, serve: Callable[[Path], str]) -> str:
+def served(tmp_path: Path, serve: Serve) -> str:
     """Serve what was lost, below a folder of its own; return the address."""
     return serve(tmp_path)
 
 
 def client(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a registry's client first on PATH that gives what a command makes."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+    make_file(folder / name, f"#!/bin/sh\n{text}\n")
     (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
@@ -242,7 +235,7 @@ def test_a_source_that_the_recipe_adds_gives_what_was_missing(
         source |= {"package": "pkg:deb/debian/deep", "member": "deep_1.orig.tar.gz"}
     recipe = chain.job.recipe
     fetch = FetchTable.model_validate({"sources": [source]})
-    found = chain.fetched(recipe=recipe.model_copy(update={"fetch": fetch}))
+    found = chain.fetched(recipe=recipe.changed(fetch=fetch))
     assert files.sha256(kept) in {archive.sha256 for archive in found.archives}
 
 
@@ -260,7 +253,7 @@ def test_a_place_that_the_host_file_adds_gives_what_was_missing(
         (tmp_path / "other").mkdir()
         kept = kept.rename(tmp_path / "other/x")
         added = {"drop": tmp_path / "other"}
-    host_file = chain.job.host_file.model_copy(update=added)
+    host_file = chain.job.host_file.changed(**added)
     found = chain.fetched(host_file=host_file)
     assert files.sha256(kept) in {archive.sha256 for archive in found.archives}
 
@@ -282,7 +275,7 @@ def test_a_substitute_for_what_was_missing_needs_a_new_lock_and_each_step_is_nam
         "strip_prefix": "b-1",
     }
     fetch = FetchTable.model_validate({"substitutes": {"deep": table}})
-    recipe = chain.job.recipe.model_copy(update={"fetch": fetch})
+    recipe = chain.job.recipe.changed(fetch=fetch)
     chain.job = replace(chain.job, recipe=recipe)
     fault = failure(chain.fetched)
     assert "small.lock does not fit the inputs" in fault.what

@@ -40,8 +40,7 @@ def venv(build_out: Path) -> Path:
     home = build_out / "vault/pythons/3.11.7-0123456789ab"
     site = home / "lib/python3.11/site-packages"
     (site / "wheel-1.0.dist-info").mkdir(parents=True)
-    (site / "wheel").mkdir()
-    (site / "wheel/__init__.py").write_bytes(b"VERSION = 1\n")
+    make_file(site / "wheel/__init__.py", b"VERSION = 1\n")
     entry = recorded(b"VERSION = 1" + bytes([10]))
     lines = f"wheel/__init__.py,{entry},12\nwheel-1.0.dist-info/RECORD,,\n"
     (site / "wheel-1.0.dist-info/RECORD").write_text(lines, "utf-8")

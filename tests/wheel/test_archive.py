@@ -1,12 +1,11 @@
 import stat
 import struct
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import Maker, make_file
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive
@@ -105,13 +104,13 @@ def test_damage_that_shows_while_reading_is_told_as_the_wheels_fault(tmp_path: P
         wheel.read("one")
 
 
-def test_a_good_wheel_is_opened(make_wheel: Callable[..., Path]) -> None:
+def test_a_good_wheel_is_opened(make_wheel: Maker) -> None:
     with archive.opened(make_wheel()) as wheel:
         assert archive.metadata_directory(wheel) == "small-1.0.dist-info"
         assert len(archive.files(wheel)) == 4
 
 
-def test_two_metadata_directories_are_refused(make_wheel: Callable[..., Path]) -> None:
+def test_two_metadata_directories_are_refused(make_wheel: Maker) -> None:
     path = make_wheel({"other-1.0.dist-info/METADATA": ""})
     with archive.opened(path) as wheel, fails(WheelError, "2 .dist-info"):
         archive.metadata_directory(wheel)

@@ -79,9 +79,9 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
 def test_a_path_below_the_home_of_the_other_user_is_found_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "my checkout").mkdir()
-    (tmp_path / "my checkout/tasks.py").write_text(
-        "import os, sys; print(os.environ['TFWRIGHT_HOST_FILE'], sys.argv[1:])", "utf-8"
+    make_file(
+        tmp_path / "my checkout/tasks.py",
+        "import os, sys; print(os.environ['TFWRIGHT_HOST_FILE'], sys.argv[1:])",
     )
     host = HOST.changed(
         directory="~/my checkout", host_file="~/$x/host.toml", python=sys.executable
@@ -367,8 +367,7 @@ def test_tasks_of_a_killed_run_are_cancelled_and_those_of_another_run_go_on(
 ) -> None:
     programs(scancel=f"echo $1 >> {tmp_path}/ended", squeue="true")
     room = tmp_path / "room"
-    killed = room / "tfwright-killed"
-    killed.mkdir(parents=True)
+    killed = make_folder(room / "tfwright-killed")
     (killed / slurm.RUNNING).touch()
     said: list[str] = []
     with slurm.run_folder(room, said.append) as one, slurm.run_folder(room, print) as two:
@@ -382,8 +381,7 @@ def test_a_slurm_that_does_not_answer_is_asked_again_by_the_next_run(
     tmp_path: Path, programs: Programs
 ) -> None:
     programs(scancel="exit 1", squeue="exit 1")
-    killed = tmp_path / "room/tfwright-killed"
-    killed.mkdir(parents=True)
+    killed = make_folder(tmp_path / "room/tfwright-killed")
     (killed / slurm.RUNNING).touch()
     said: list[str] = []
     with slurm.run_folder(tmp_path / "room", said.append):

@@ -137,7 +137,7 @@ def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
     sent(offered, folder)
     assert kinds(supply.lacking(folder, worker)) == ALL
     # Its own CUDA serves: nothing is unpacked.
-    worker = worker.model_copy(update={"cuda": worker.build_out})
+    worker = worker.changed(cuda=worker.build_out)
     supply.take(folder, worker, SILENCE)
     assert not folder.exists()
     sent(offered, folder)
@@ -153,7 +153,7 @@ def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
 
 @pytest.mark.medium
 def test_what_a_worker_lost_it_lacks_again(offered: Path, worker: HostFile, folder: Path) -> None:
-    worker = worker.model_copy(update={"cuda": worker.build_out})
+    worker = worker.changed(cuda=worker.build_out)
     supply.take(sent(offered, folder), worker, SILENCE)
     sent(offered, folder)
     shutil.rmtree(worker.build_out / "vault/packages")
@@ -194,7 +194,7 @@ def test_a_worker_is_sent_what_it_lacks_of_what_was_offered(
     files = answer[:1]
     manifest = bundle.read_folder(offered)
     without = [each for each in manifest.members if each.kind != "toolkit"]
-    manifest = manifest.model_copy(update={"members": tuple(without)})
+    manifest = manifest.changed(members=tuple(without))
     monkeypatch.setattr(supply, "gather", lambda *_, **__: manifest)
     monkeypatch.setattr(ssh, "lacks_packages", lambda *_: False)
     lists: list[list[str]] = []
@@ -299,8 +299,7 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
     ready: bool,
 ) -> None:
     def own(_: RecipeJob, folder: Path) -> list[Path]:
-        folder.mkdir()
-        (folder / "small-1.0-py3-none-any.whl").write_bytes(b"a wheel")
+        make_file(folder / "small-1.0-py3-none-any.whl", b"a wheel")
         return list(folder.iterdir())
 
     checkout, requirements = tmp_path / "checkout", ROOT / "requirements.txt"

@@ -67,12 +67,12 @@ def steps_between(
 def _sources(now: SourceTable, bad: SourceTable, folder: Path) -> Iterator[tuple[str, SourceTable]]:
     """Yield the changes of [source], except for the commit."""
     kept = {name: getattr(now, name) for name in OWN_STEPS}
-    others = bad.model_copy(update=kept)
+    others = bad.changed(**kept)
     # Compared without the folders in which the two look for their patches.
     if others.model_dump() != now.model_dump():
         # It looks for its patches where the good one does.
         values = {name: getattr(others, name) for name in SourceTable.model_fields}
-        now = now.model_copy(update=values)
+        now = now.changed(**values)
         yield "the recipe's [source]", now
     paths = {name: now.file(name) for name in now.named_files}
     for number, (said, source) in enumerate(_patched(now, bad)):

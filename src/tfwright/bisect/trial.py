@@ -1,7 +1,5 @@
 """One trial of a bisection: a build that ends with the stage that failed."""
 
-import hashlib
-import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.wheel.inspect import inspection
 
 FOLDER = "bisect"
@@ -102,7 +100,7 @@ class Trials:
         )
         # A result holds for the inputs, this host's toolchain, and the symptom.
         decides = [targets.fingerprint(request), asdict(self._symptom)]
-        key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+        key = json_text.digest(decides)
         if key in self._known:
             self.remembered += 1
             return self._known[key]

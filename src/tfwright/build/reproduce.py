@@ -219,7 +219,7 @@ def _elsewhere(job: RecipeJob, *, cached: bool) -> RecipeJob:
     host_file = job.host_file
     # Both default to places in build_out, which is another one there.
     shared = {"directory": host_file.cache_directory, "secret": host_file.cache_secret}
-    cache = host_file.cache.model_copy(update={"enabled": cached, **shared})
+    cache = host_file.cache.changed(enabled=cached, **shared)
     own = host_file.changed(build_out=place, cache=cache)
     # Up to the seal: publishing would put the second wheel in the place of the original.
     elsewhere = replace(job, host_file=own, offline=True, until="seal")

@@ -161,7 +161,7 @@ class Arrival:
         self._verify_commits()
         # What has a digest for a name.
         vault, pinned = self.places.vault, self.recipe.host.image
-        archives, toolkits = Store(vault / "repository_cache"), sources.store(vault)
+        archives, toolkits = Store(self.places.archives), sources.store(vault)
         for kind, kept in (("archive", archives), ("toolkit", toolkits)):
             for member, path in self.members.items():
                 if member.kind == kind:

@@ -94,7 +94,7 @@ def _known(version: ExactRelease, system: str, script: str | None) -> list[Promp
             continue
         # A recipe need not answer what this script never names.
         unnamed = prompt.asked and prompt.variable not in named
-        found.append(prompt.model_copy(update={"optional": True}) if unnamed else prompt)
+        found.append(prompt.changed(optional=True) if unnamed else prompt)
         variables.add(prompt.variable)
     # With the prompts of other versions that the script has as well.
     for prompt in catalogue.everything():
@@ -104,7 +104,7 @@ def _known(version: ExactRelease, system: str, script: str | None) -> list[Promp
             # Another wording of a question that the version has decides nothing more.
             if prompt.variable in variables:
                 changes["feature"] = ""
-            found.append(prompt.model_copy(update=changes))
+            found.append(prompt.changed(**changes))
     return found
 
 

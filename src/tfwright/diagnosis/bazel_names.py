@@ -4,11 +4,12 @@ The table next to this file holds what released versions say of themselves;
 ``benchmarks/bazel_names.py`` writes it.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from tfwright import facts
 
 FILE = Path(__file__).with_name("bazel_names.toml")
 
@@ -39,15 +40,15 @@ class BazelNames:
 
 @cache
 def _table() -> BazelNames:
-    document = tomllib.loads(FILE.read_text("utf-8"))
-    versions = tuple(document.pop("versions").split())
-    spans: dict[str, dict[str, Spans]] = {kind: {} for kind in document}
-    for kind, texts in document.items():
+    document = facts.read(FILE)
+    kinds = {name: texts for name, texts in document.items() if name != "versions"}
+    spans: dict[str, dict[str, Spans]] = {kind: {} for kind in kinds}
+    for kind, texts in kinds.items():
         for span, names in texts.items():
             first, _, last = span.partition(" ")
             for name in names.split():
                 spans[kind][name] = (*spans[kind].get(name, ()), (first, last))
-    return BazelNames(versions, spans)
+    return BazelNames(tuple(document["versions"].split()), spans)
 
 
 def option(text: str) -> str:

@@ -7,14 +7,14 @@ below ``grammars/`` and in ``catalogue.toml``.
 """
 
 import re
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
+from tfwright import facts
 from tfwright.documents.names import Line
 from tfwright.documents.toml import Table, load
 
@@ -229,14 +229,9 @@ def named(name: str) -> Family:
 
 
 @cache
-def _rules() -> Mapping[str, list[str]]:
-    return tomllib.loads(RULES.read_text("utf-8"))
-
-
-@cache
 def rule(name: str) -> re.Pattern[str]:
     """Return the expression of ``rules.toml`` with a name."""
-    return re.compile("|".join(f"(?:{row})" for row in _rules()[name]))
+    return re.compile("|".join(f"(?:{row})" for row in facts.read(RULES)[name]))
 
 
 _TOKEN = re.compile(

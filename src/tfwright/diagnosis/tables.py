@@ -7,7 +7,6 @@ another command.
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
+from tfwright import facts
 from tfwright.diagnosis import bazel_names
 from tfwright.diagnosis.families import Family
 from tfwright.facts import compatibility
@@ -55,10 +55,9 @@ _LONGEST = 300
 @cache
 def _tables() -> Mapping[str, tuple[tuple[re.Pattern[str], str], ...]]:
     """Return every table with its patterns compiled."""
-    document = tomllib.loads(FILE.read_text("utf-8"))
     return {
         name: tuple((re.compile(pattern), text) for pattern, text in rows)
-        for name, rows in document.items()
+        for name, rows in facts.read(FILE).items()
     }
 
 

@@ -52,7 +52,7 @@ def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     from tfwright.pipeline import containers
     from tfwright.tools.container import image
 
-    found = images.findings(job.recipe, job.host_file)
+    found = [*images.findings(job.recipe, job.host_file)]
     if any(finding.blocks for finding in found):
         return (), found
     pinned = job.recipe.host.image

@@ -7,15 +7,6 @@ from tfwright.doctor.inventory import Finding
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
 
-ASKED = "asked just now"
-WANTED = "podman or Docker, to run the recipe's container image"
-
-
-def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
-    """Return what is wrong with the image of a recipe; its registry is asked."""
-    pinned = recipe.host.image
-    return list(_findings(recipe, host_file, pinned)) if pinned else []
-
 
 def without_engine(host_file: HostFile) -> Iterator[Finding]:
     """Yield the finding for a host that cannot run any image."""
@@ -24,11 +15,19 @@ def without_engine(host_file: HostFile) -> Iterator[Finding]:
 
     program = engine.chosen(host_file.container.engine)
     if not engine.installed(program):
-        install = f"apt install {engine.PACKAGES[program]}"
-        yield Finding(f"no {program}", WANTED, install, "check")
+        yield Finding(
+            f"no {program}",
+            "podman or Docker, to run the recipe's container image",
+            f"apt install {engine.PACKAGES[program]}",
+            "check",
+        )
 
 
-def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterator[Finding]:
+def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
+    """Yield what is wrong with the image of a recipe; its registry is asked."""
+    pinned = recipe.host.image
+    if pinned is None:
+        return
     from tfwright.tools.container import image, registry
 
     yield from without_engine(host_file)
@@ -40,7 +39,7 @@ def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterat
         return
     named = f"{pinned.name}@{pinned.digest[:19]}…"
     presence, said = registry.presence(pinned.name, pinned.digest)
-    why = f"{pinned.name}@{pinned.digest} ({said}, {ASKED})"
+    why = f"{pinned.name}@{pinned.digest} ({said}, asked just now)"
     if presence == "gone" and here:
         yield Finding(
             "the image is gone from its registry",

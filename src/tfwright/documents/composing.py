@@ -6,7 +6,7 @@ A recipe names its toolkit and its archives; the packages that pip resolved lie 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -155,6 +155,8 @@ class Composing:
 
     path: Path
     archives_table: type[Table]
+    fill_in: Callable[[dict[str, Any]], None] | None = None
+    """Puts values in the place of what a document leaves open; None for one that must not."""
     documents: list[Path] = field(default_factory=list)
     """The other files that the recipe is made of."""
 
@@ -191,8 +193,9 @@ class Composing:
     ) -> dict[str, Any]:
         path = self.find(folder, name, key)
         self.documents.append(path)
+        fill_in = self.fill_in
         # Checked by itself, so that a fault is shown with its own file and line.
-        load(path, model)
+        load(path, model, complete=fill_in and (lambda values: fill_in({key[0]: values})))
         return values_of(path)
 
     def find(self, folder: str, name: str, key: tuple[str, ...]) -> Path:

@@ -124,6 +124,11 @@ def _described(text: str, place: Location, model: Model, finding: "ErrorDetails"
         own = table.REMEDIES.get(last) if table else None
         remedy = own or f"Add {last!r}; tfwright does not guess pins."
         return DocumentFault(line, f"{key} is missing", remedy)
+    # A checksum of what can be downloaded, which its author left open.
+    if finding["input"] == "" and (
+        place[-1:] == ("sha256",) or {*place[-2:]} & {"files", "wheels", "archives"}
+    ):
+        return DocumentFault(line, f"{key} is empty", f"Let '{invoke('pin')}' write it.")
     what, remedy = _of_value(finding, _source_line(text, line), place)
     # A rule about several keys names the one to change, and pydantic only their table.
     named = re.match(r"([a-z_]+(?:\.[a-z_]+)+): ", what)

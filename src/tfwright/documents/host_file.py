@@ -287,7 +287,7 @@ class HostFile(Table):
             "cudnn": self.cudnn or cudnn,
             "compiler": self.compiler or compiler,
         }
-        return self.model_copy(update=places)
+        return self.changed(**places)
 
     def mirror_of(self, url: str) -> str | None:
         """Return the mirror of a repository, if this host names one.

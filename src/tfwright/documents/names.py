@@ -6,6 +6,7 @@ another format, or change what a terminal shows.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
@@ -73,7 +74,6 @@ FORMS = {
 _GIT_URL = r"(https://|ssh://|file:///|bundled:)(?!-)\S+"
 _GIT_DIRECTORY = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
 """Names under which some file system opens ``.git``: Windows shortens it to ``git~1``."""
-_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]*")
 
 
 def one_line(text: str) -> str:
@@ -90,17 +90,26 @@ def statement(text: str) -> str:
     return one_line(text)
 
 
-def no_option(text: str) -> str:
-    """Accept a name that no program takes for an option or a range of commits.
+def _matching(pattern: str | re.Pattern[str], message: str, most: int = 0) -> Callable[[str], str]:
+    """Return what accepts a text of a form, on one line. It raises ValueError with the message."""
 
-    Raises ValueError.
-    """
-    # git reads a..b as a range of commits.
-    if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
-        raise ValueError(
-            "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
-        )
-    return text
+    def accept(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(message)
+        if most and len(text) > most:
+            raise ValueError(f"must not be longer than {most:,} characters")
+        return one_line(text)
+
+    return accept
+
+
+# git reads a..b as a range of commits.
+_PLAIN_NAME = r"(?!-)(?!.*\.\.)[\w./+-]+"
+no_option = _matching(
+    _PLAIN_NAME,
+    "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'",
+)
+"""Accepts a name that no program takes for an option or a range of commits."""
 
 
 def inner_path(text: str) -> str:
@@ -138,15 +147,12 @@ def is_git_directory(component: str) -> bool:
     return bool(_GIT_DIRECTORY.fullmatch(plain))
 
 
-def file_name(text: str) -> str:
-    """Accept the name of a file, without a directory. Raises ValueError."""
-    if not _FILE_NAME.fullmatch(text) or len(text) > LONGEST_COMPONENT:
-        message = (
-            "must be a file's name: letters, digits and _.+!- , not starting with '.' or '-', "
-            f"of {LONGEST_COMPONENT} characters at most"
-        )
-        raise ValueError(message)
-    return text
+file_name = _matching(
+    rf"[A-Za-z0-9_][A-Za-z0-9_.+!-]{{0,{LONGEST_COMPONENT - 1}}}",
+    "must be a file's name: letters, digits and _.+!- , not starting with '.' or '-', "
+    f"of {LONGEST_COMPONENT} characters at most",
+)
+"""Accepts the name of a file, without a directory."""
 
 
 def recipe_name(text: str) -> str:
@@ -164,28 +170,18 @@ def recipe_name(text: str) -> str:
     return file_name(text)
 
 
-def git_url(text: str) -> str:
-    """Accept a url whose transport runs no command. Raises ValueError."""
-    # ext:: runs any command, and a host that begins with "-" becomes an option of ssh.
-    if not re.fullmatch(_GIT_URL, text):
-        raise ValueError(
-            "must start with https://, ssh://, file:/// or bundled:, and have no blank or leading "
-            "'-' (git's other transports can run commands)"
-        )
-    return _short(one_line(text))
-
-
-def _short(url: str) -> str:
-    if len(url) > LONGEST_URL:
-        raise ValueError(f"must not be longer than {LONGEST_URL:,} characters")
-    return url
-
-
-def download_url(text: str) -> str:
-    """Accept a url that a file can be downloaded from. Raises ValueError."""
-    if not re.fullmatch(URL, text):
-        raise ValueError("must be one http, https, ftp or file url without blanks")
-    return _short(one_line(text))
+# ext:: runs any command, and a host that begins with "-" becomes an option of ssh.
+git_url = _matching(
+    _GIT_URL,
+    "must start with https://, ssh://, file:/// or bundled:, and have no blank or leading '-' "
+    "(git's other transports can run commands)",
+    LONGEST_URL,
+)
+"""Accepts a url whose transport runs no command."""
+download_url = _matching(
+    URL, "must be one http, https, ftp or file url without blanks", LONGEST_URL
+)
+"""Accepts a url that a file can be downloaded from."""
 
 
 def replaced(text: str) -> str:
@@ -200,27 +196,18 @@ def replaced(text: str) -> str:
     return text
 
 
-def exact_pin(text: str) -> str:
-    """Accept a requirement that pins one version. Raises ValueError."""
-    # pip obeys an option on a line of a requirements file: --index-url, -e, -r.
-    if not EXACT_PIN.fullmatch(text):
-        raise ValueError(
-            'must be an exact pin: "name==version", with --hash=sha256:… behind it where you like'
-        )
-    return text
-
-
-def package_url(text: str) -> str:
-    """Accept a package URL (ECMA-427) of npm, the Python index, Debian or Ubuntu.
-
-    Raises ValueError.
-    """
-    if not PACKAGE_URL.fullmatch(text):
-        raise ValueError(
-            'must be a package URL: "pkg:npm/NAME@VERSION", "pkg:pypi/NAME@VERSION" or '
-            '"pkg:deb/debian/NAME@VERSION" (the version of a deb may be left out)'
-        )
-    return text
+# pip obeys an option on a line of a requirements file: --index-url, -e, -r.
+exact_pin = _matching(
+    EXACT_PIN,
+    'must be an exact pin: "name==version", with --hash=sha256:… behind it where you like',
+)
+"""Accepts a requirement that pins one version."""
+package_url = _matching(
+    PACKAGE_URL,
+    'must be a package URL: "pkg:npm/NAME@VERSION", "pkg:pypi/NAME@VERSION" or '
+    '"pkg:deb/debian/NAME@VERSION" (the version of a deb may be left out)',
+)
+"""Accepts a package URL (ECMA-427) of npm, the Python index, Debian or Ubuntu."""
 
 
 def _in_editors(pattern: str) -> WithJsonSchema:
@@ -236,7 +223,7 @@ Line = Annotated[str, AfterValidator(one_line), _in_editors(r"^[^\x00-\x1f\x7f]*
 """Text on one line, without control characters."""
 Statement = Annotated[str, AfterValidator(statement), _in_editors(r"^(?=.*\S)[^\x00-\x1f\x7f]*$")]
 """Prose on one line for people, who would learn nothing from blanks."""
-Name = Annotated[str, AfterValidator(no_option), _in_editors(r"^(?!-)(?!.*\.\.)[\w./+-]+$")]
+Name = Annotated[str, AfterValidator(no_option), _in_editors(f"^{_PLAIN_NAME}$")]
 """A branch, tag or the like that no program can take for an option."""
 InnerPath = Annotated[
     str,

@@ -115,7 +115,7 @@ LibraryFolder = Annotated[
 
 
 class AxesTable(Table):
-    """Values for which the recipe stands several times, under names of their own."""
+    """Values that make several recipes of one file, each with a name of its own."""
 
     python: tuple[PythonVersion, ...] = ()
     """Pythons in addition to that of ``[host]``: with ``3.13`` the recipe ``r`` has another one,
@@ -494,7 +494,8 @@ class ConfigureTable(Table):
     program: InnerPath = "configure"
     """The program in the tree that asks the questions."""
     writes: InnerPath | None = None
-    """The file that the program writes for Bazel; needed only with ``interface = "own"``."""
+    """The file that the program writes for Bazel; ``.bazelrc`` by default with ``interface =
+    "own"``."""
     prompts: tuple[PromptTable, ...] = ()
     """Questions that tfwright's catalogue does not have, in the order in which they are asked."""
     bazelrc: BazelrcTable = BazelrcTable.defaults()
@@ -549,8 +550,8 @@ class PackageTable(Table):
     ) = None
     """The wheel's name, if it is not TensorFlow's own."""
     program: InnerPath | None = None
-    """The program in the tree that makes the wheel, if it is not TensorFlow's
-    build_pip_package."""
+    """The program in the tree that makes the wheel, if it is not TensorFlow's build_pip_package;
+    by default, with ``interface = "own"``, what ``compile.target`` builds."""
     arguments: tuple[Line, ...] = (DESTINATION,)
     """The program's arguments; ``@DESTINATION@`` becomes the directory for the wheel."""
     flags: tuple[Line, ...] = ()
@@ -609,8 +610,9 @@ class VerifyTable(Table):
     """Packages that are installed together with the wheel for the tests only, such as
     tensorflow-metal."""
     smoke: tuple[InnerPath, ...] = SMOKE
-    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. On a
-    machine without a GPU, the report names the parts that were skipped."""
+    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`; by
+    default, with ``interface = "own"``, none. On a machine without a GPU, the report names the
+    parts that were skipped."""
     tests: tuple[InnerPath, ...] = ()
     """Tests of the source tree itself that must pass with the installed wheel; ``kernels`` stands
     for one test of each family of kernels."""
@@ -651,6 +653,11 @@ class VerifiedTable(Table):
     run."""
 
 
+BESIDE_THE_BUILD = frozenset({"axes", "verified"})
+"""Tables that decide nothing of what the recipe builds: the former makes further recipes, the
+latter tells of a build that ended."""
+
+
 class Recipe(Table):
     """Everything that decides the bytes of one wheel."""
 
@@ -664,7 +671,7 @@ class Recipe(Table):
     host: HostTable
     """What the machine that builds must have."""
     axes: AxesTable = AxesTable.defaults()
-    """Values for which the recipe stands several times."""
+    """Values that make several recipes of one file."""
     bazel: BazelTable
     """The Bazel that builds."""
     fetch: FetchTable = FetchTable.defaults()
@@ -678,7 +685,7 @@ class Recipe(Table):
     """What Bazel builds, and how."""
     nccl: NcclTable = NcclTable.defaults()
     """The separate rebuild of ``_nccl_ops.so``."""
-    package: PackageTable = PackageTable.defaults()
+    package: Annotated[PackageTable, Field(validate_default=True)] = PackageTable.defaults()
     """How the wheel is made from what was built."""
     verify: VerifyTable = VerifyTable.defaults()
     """The checks that the wheel must pass."""
@@ -707,6 +714,24 @@ class Recipe(Table):
         host, package = self.host, self.package
         own = (host.python, host.system, host.machine, package.project_name or "", *package.flags)
         return (self.source.commit, *own)
+
+    @field_validator("configure", "package", "verify")
+    @classmethod
+    def _of_another_repository(cls, table: Table, info: ValidationInfo) -> Table:
+        """Fill in what most repositories with an interface of their own have."""
+        source, compiling = info.data.get("source"), info.data.get("compile")
+        if not source or source.interface != "own":
+            return table
+        usual: dict[str, object] = {}
+        match table:
+            case ConfigureTable():
+                usual["writes"] = ".bazelrc"
+            case PackageTable() if compiling and compiling.target != WHEEL_TARGET:
+                # //:build_pip_pkg is built as bazel-bin/build_pip_pkg.
+                usual["program"] = f"bazel-bin/{compiling.target.replace(':', '/').lstrip('/')}"
+            case VerifyTable():
+                usual["smoke"] = ()
+        return table.changed(**{key: usual[key] for key in usual.keys() - table.model_fields_set})
 
     @field_validator("verify")
     @classmethod
@@ -779,31 +804,24 @@ def hermetic_python(release: Release) -> tuple[str, ...]:
     return HERMETIC_PYTHON_NAMES[release < renamed :] if release >= first else ()
 
 
-def _has_target(target: str, release: Release) -> bool:
-    if release == NO_RELEASE:
-        return True
-    if target == WHEEL_TARGET:
-        return release >= FIRST_BY_BAZEL
-    return release <= LAST_BY_PROGRAM
-
-
 def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELEASE) -> None:
     """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
     if table.program:
         return
     other = {TENSORFLOW_TARGET: WHEEL_TARGET, WHEEL_TARGET: TENSORFLOW_TARGET}
-    if target in other:
-        if _has_target(target, release):
-            return
+    if target not in other:
+        raise RecipeError(
+            f"{target} makes no wheel",
+            remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
+            "that makes the wheel in package.program, or build with --until compile.",
+        )
+    by_bazel = target == WHEEL_TARGET
+    has_it = release >= FIRST_BY_BAZEL if by_bazel else release <= LAST_BY_PROGRAM
+    if release != NO_RELEASE and not has_it:
         raise RecipeError(
             f"{target} makes no wheel of TensorFlow {release}",
             remedy=f'Write target = "{other[target]}" into [compile].',
         )
-    raise RecipeError(
-        f"{target} makes no wheel",
-        remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
-        "that makes the wheel in package.program, or build with --until compile.",
-    )
 
 
 def find(name: str, *, to_write: bool = False) -> Path:
@@ -873,7 +891,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
     own = "" if folder in map(_resolved, _folders()) else shell_word(str(path))
-    parts = Composing(path, FetchTable)
+    parts = Composing(path, FetchTable, complete)
 
     def completed(values: dict[str, Any]) -> None:
         parts.complete(values)

@@ -161,7 +161,8 @@ def _of(kind: str, release: Release, fork: str = "") -> dict[str, Any] | None:
     for row in facts.read(TABLE)[kind]:
         first, last = map(Release.parse, row["releases"])
         if first <= release <= last and row.get("fork", "") == fork:
-            return {key: row[key] for key in row if key not in {"releases", "fork"}}
+            found = {key: row[key] for key in row if key not in {"releases", "fork"}}
+            return found | {"source": row["source"].format(release=release)}
     return None
 
 

@@ -1,11 +1,11 @@
 """What is here: read off a host when it is first asked for, whatever the recipe."""
 
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from tfwright import facts
 from tfwright.host import machine, nvidia, toolchain
 from tfwright.host.machine import Disk
 from tfwright.host.place import HERE, Place
@@ -95,11 +95,6 @@ REMEDIES = Path(__file__).with_name("remedies.toml")
 def remedy_of(trouble: str, systems: Sequence[str], **fields: str) -> str:
     """Return the remedy for a trouble, with its fields filled in, by the first way that it has."""
     # Every trouble has "other": the words for a system whose installer is unknown.
-    known = _remedies()[trouble]
+    known: dict[str, str] = facts.read(REMEDIES)[trouble]
     way = next((way for way in systems if way in known), "other")
     return known[way].strip().format(**fields)
-
-
-@cache
-def _remedies() -> dict[str, dict[str, str]]:
-    return tomllib.loads(REMEDIES.read_text("utf-8"))

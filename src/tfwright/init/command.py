@@ -1,9 +1,35 @@
-"""The command init."""
+"""The command init: a directory for recipes of one's own, as an installed tfwright needs it."""
+
+from dataclasses import dataclass
+from pathlib import Path
 
 from invoke import Context
 
+from tfwright.documents.filesystem import HOST_FILE
 from tfwright.options import JSON, task
+from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
+
+HOST = """\
+# The settings of this host; every key is optional, and docs/host.md describes all of them.
+# build_out = "/scratch/tfwright"  # for builds and wheels; by default build_out/ in this directory
+# jobs = 8                         # actions that Bazel runs at once
+# drop = "/home/me/Downloads"      # files that you downloaded by hand; found by checksum
+#
+# [mirrors]  # git repositories
+# "https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"
+#
+# [pythons]  # target Pythons that tfwright does not find itself
+# "3.6" = "/opt/python3.6/bin/python3.6"
+"""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The directory, and what in it did not exist before."""
+
+    directory: Path
+    written: tuple[Path, ...]
 
 
 @task(positional=["directory"], help={"directory": "path; by default the working directory"} | JSON)
@@ -13,6 +39,26 @@ def init(_: Context, directory: str = ".") -> Shown:
     What exists already stays as it is. In this directory and below it, tfwright uses these recipes
     and this host file, and builds into its build_out/.
     """
-    from tfwright.init import making, page
+    return Answer(make(directory), show)
 
-    return Answer(making.make(directory), page.show)
+
+def make(directory: str) -> Made:
+    """Make recipes/, patches/ and a host file in a directory; leave alone what exists."""
+    from tfwright.tools import files
+
+    place = Path(directory).absolute()
+    wanted = [place / name for name in ("recipes", "patches", HOST_FILE)]
+    absent = tuple(path for path in wanted if not path.exists())
+    for folder in wanted[:2]:
+        folder.mkdir(parents=True, exist_ok=True)
+    if wanted[2] in absent:
+        files.write(wanted[2], HOST)
+    return Made(place, absent)
+
+
+def show(made: Made) -> None:
+    """Show what was made, and what comes next."""
+    text.line(f"{made.directory} is ready")
+    for path in made.written:
+        text.line(f"  {path.relative_to(made.directory)}", text.detail("  made"))
+    text.then("invoke recipes", "invoke new --like demo --name mine", "invoke build --recipe mine")

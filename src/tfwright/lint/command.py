@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 from invoke import Context
 
 from tfwright.options import job_of, one_of, task
+from tfwright.pipeline.job import RecipeJob
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -21,7 +23,7 @@ from tfwright.terminal.answer import Answer, Shown
 def lint(
     _: Context, recipe: str = "", changed: str = "", fix: bool = False, json: bool = False
 ) -> Iterator[Shown]:
-    """Check the recipes with their patches and lock files, then the code's style and imports.
+    """Check recipes with their patches and lock files; in a checkout also style and imports.
 
     The exit status is 2 if a recipe has findings, 5 if the code has.
     """
@@ -29,6 +31,7 @@ def lint(
     from tfwright.develop import checks as develop
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
+    from tfwright.documents.filesystem import INSTALLED
     from tfwright.lint import page, rewriting
     from tfwright.lint import recipes as linting
 
@@ -45,7 +48,12 @@ def lint(
     serious = any(not finding.harmless for finding in findings)
     status = errors.RecipeError.exit_status if serious else 0
     if change:
-        plans = [linting.planned(job_of(name)) for name in linting.loadable(names, findings)]
+        jobs = list[RecipeJob]()
+        for name in names:
+            # The findings say why another one does not load.
+            with suppress(errors.RecipeError):
+                jobs.append(job_of(name))
+        plans = [linting.planned(job) for job in jobs]
         show = partial(page.show_review, plans=plans, findings=findings)
         more = {"plans": plans, "findings": findings}
         yield Answer(change, show, lambda change: {**vars(change), **more}, status)
@@ -53,5 +61,5 @@ def lint(
         yield Answer(findings, partial(page.show_findings, names), status=status)
     # The code only with everything: a maintainer of
     # recipes needs no developers' tools. What they print is no JSON.
-    if not (serious or recipe or changed or json):
+    if not (INSTALLED or serious or recipe or changed or json):
         develop.check_code()

@@ -119,14 +119,11 @@ def lint_all(names: Sequence[str], host_file: HostFile) -> list[LintFinding]:
     return [*found, *among(names)]
 
 
-def loadable(names: Sequence[str], findings: Sequence[LintFinding]) -> list[str]:
-    """Leave out the recipes that do not load: the findings say why, and they have no plan."""
-    broken = {finding.file.stem for finding in findings if finding.rule == "schema"}
-    return [name for name in names if name not in broken]
-
-
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
+    # A document that the recipe names has its own file and line.
+    place = re.fullmatch(r"(.+):(\d+)", fault.evidence.where)
+    file, line = (Path(place[1]), int(place[2])) if place else (path, 1)
     if isinstance(fault, DocumentError):
         # The packages of one list that lack a version are one finding, with one remedy.
         alike: dict[tuple[int, str], list[str]] = {}
@@ -134,11 +131,9 @@ def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
             alike.setdefault((found.line, found.remedy), []).append(found.what)
         for (line, remedy), (what, *others) in alike.items():
             more = ", as others of this list" if others else ""
-            yield LintFinding(path, line, what + more, remedy, "schema")
+            yield LintFinding(file, line, what + more, remedy, "schema")
         return
-    place = re.match(rf"{re.escape(str(path))}:(\d+): ", fault.what)
-    what = _without_place(path, fault.what)
-    yield LintFinding(path, int(place[1]) if place else 1, what, fault.remedy, "schema")
+    yield LintFinding(file, line, _without_place(file, fault.what), fault.remedy, "schema")
 
 
 def _without_place(path: Path, what: str) -> str:
@@ -249,7 +244,7 @@ def pins_no_nightly_package(subject: Subject) -> Iterator[LintFinding]:
 
 
 def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
-    """Find another repository that would be packaged or verified as if it were TensorFlow."""
+    """Find another repository that would be configured or verified as if it were TensorFlow."""
     recipe = subject.recipe
     if recipe.source.interface != "own" or recipe.source.bundled:
         return
@@ -260,19 +255,13 @@ def leaves_no_default_of_tensorflow(subject: Subject) -> Iterator[LintFinding]:
             "configure.bazelrc.lines is not stated, so that no build compares what is written",
             f"Run 'invoke record --recipe {recipe.argument}', which writes them.",
         )
-    for table, key, remedy in (
-        (recipe.package, "program", "Name what makes the wheel, such as bazel-bin/build_pip_pkg."),
-        (recipe.verify, "imports", "Name the modules that the wheel brings."),
-        (recipe.verify, "smoke", "Write smoke = [], and tests of the repository as tests = [...]."),
-    ):
-        if key not in table.model_fields_set:
-            name = "package" if key == "program" else "verify"
-            yield subject.finding(
-                "own",
-                name,
-                f"{name}.{key} is not stated, and the default is for TensorFlow",
-                remedy,
-            )
+    if "imports" not in recipe.verify.model_fields_set:
+        yield subject.finding(
+            "own",
+            "verify",
+            "verify.imports is not stated, and the default is for TensorFlow",
+            "Name the modules that the wheel brings.",
+        )
     names = {pin.partition("==")[0] for pin in recipe.verify.requirements}
     for pin in recipe.host.requirements:
         name = pin.partition("==")[0]
@@ -356,9 +345,6 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
 def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
     """Find a target from which no wheel is made; a build would say so after hours."""
     recipe = subject.recipe
-    # Without the program of another repository nothing is known.
-    if recipe.source.interface == "own" and not recipe.package.program:
-        return
     try:
         recipes.insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     except RecipeError as fault:

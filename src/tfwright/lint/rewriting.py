@@ -56,14 +56,15 @@ def sections(text: str) -> list[_Section]:
 def rewrite(name: str) -> list[Path]:
     """Move toolkit, archives and packages of a recipe out of its file; return what was written.
 
-    One that another recipe makes with its axes has no file.
-
-    Raises RecipeError if the recipe does not load.
+    One that another recipe makes with its axes has no file, and `lint` says why one does not load.
     """
     path = recipes.find(name, to_write=True)
     if not path.is_file():
         return []
-    old, text = recipes.read(name), path.read_text("utf-8")
+    try:
+        old, text = recipes.read(name), path.read_text("utf-8")
+    except RecipeError:
+        return []
     rewriting = _Rewriting(path, old, sections(text))
     rewriting.move_packages()
     rewriting.move_archives()

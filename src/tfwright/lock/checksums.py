@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents import toml
+from tfwright.documents.composing import ARCHIVES, TOOLKITS, Composing
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, SubstituteTable
 from tfwright.documents.toolkit import PartName, Way
@@ -48,7 +49,9 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
     What was learned before a failure stays written. Raises RecipeError for other faults of the
     recipe, and SupplyError if no source gives a file.
     """
-    keys = list(_open(toml.values_of(path)))
+    values = toml.values_of(path)
+    Composing(path, FetchTable, _completed).complete(values)
+    keys = list(_open(values))
     if not keys:
         # Its other faults are found when it is read for building.
         return []
@@ -60,7 +63,7 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
         if key not in learned:
             learned |= _learned(job, key, keys)
         checksum = PinnedChecksum(key, learned[key])
-        toml_editing.put(path, key, checksum.learned.sha256)
+        toml_editing.put(*_place(path, key), checksum.learned.sha256)
         listener.note(f"Pinned {checksum}")
         found.append(checksum)
     return found
@@ -89,6 +92,27 @@ def _open(values: Mapping[str, Any]) -> Iterator[Key]:
             for name, sha256 in _table(pins).items():
                 if sha256 == "":
                     yield "toolkit", part, *way, name
+
+
+def _place(path: Path, key: Key) -> tuple[Path, Key]:
+    """Return the document of a recipe in which a checksum is open, and the key in it."""
+    values, parts = toml.values_of(path), Composing(path, FetchTable)
+    first, *inner = key
+    if first == "toolkit":
+        own = not isinstance(named := values["toolkit"], str)
+        return (path, key) if own else (parts.find(TOOLKITS, named, ("toolkit",)), tuple(inner))
+    table = values["fetch"]
+    if "archives" not in table:
+        return path, key
+    shared = parts.find(ARCHIVES, table["archives"], ("fetch", "archives"))
+    kind, name, last = inner
+    before = toml.values_of(shared).get(str(kind), ())
+    # The recipe's sources follow those of the document; of two substitutes its own counts.
+    if isinstance(name, int):
+        own, name = name >= len(before), name - len(before) if name >= len(before) else name
+    else:
+        own = name in table.get(kind, ())
+    return (path, ("fetch", kind, name, last)) if own else (shared, (kind, name, last))
 
 
 def _table(value: object) -> Mapping[str, Any]:

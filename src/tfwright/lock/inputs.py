@@ -129,7 +129,7 @@ def write(job: RecipeJob, path: Path) -> Lock:
         "toolkit": locking.toolkit(free.recipe.toolkit),
         "image": locking.image(free.recipe, free.places.vault),
     }
-    locked = found.model_copy(update=added)
+    locked = found.changed(**added)
     # Refused before anything is written: the better lock is what builds depend on.
     if wanted is None and path.is_file() and lock.read(path).knows_needs:
         system = job.recipe.host.system

@@ -84,9 +84,9 @@ def _cuda_refusal(
         yield f"TensorFlow {release} was tested with no CUDA that is known"
     elif wanted.cuda and not is_of_line(wanted.cuda, major):
         yield f"TensorFlow {release} is made for CUDA {major}, and not {wanted.cuda}"
-        if wanted.gpu:
-            # Its own CUDA may not serve the GPU either.
-            yield from _cuda_refusal(release, tested, replace(wanted, cuda=""))
+        own = replace(wanted, cuda="")
+        if wanted.gpu and not toolkit_for(own, tested):
+            yield from _cuda_refusal(release, tested, own)
     elif wanted.gpu and is_older(wanted.gpu, OLDEST_CAPABILITY):
         yield f"TensorFlow has code for compute capability {OLDEST_CAPABILITY} and later"
     elif rows and wanted.gpu and not any(row.compiles_for(wanted.gpu) for row in rows):
@@ -149,7 +149,7 @@ def exclusions(wanted: Wish) -> list[str]:
         found = [f"there is no TensorFlow {release} that recipes can be written for"]
     else:
         found = _apart(wanted)
-    return [*found, *_nearest(wanted)]
+    return list(dict.fromkeys((*found, *_nearest(wanted))))
 
 
 def _apart(wanted: Wish) -> list[str]:

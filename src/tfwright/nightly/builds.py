@@ -291,6 +291,17 @@ def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]
     return f"{started:%Y-%m-%d}-{target}-{short}"
 
 
+def clear(work: Path, home: Path) -> None:
+    """Remove unfinished builds; raise OSError if a finished one could not be moved below `home`.
+
+    Better now than after hours: one of them may be a mount point.
+    """
+    files.remove(work)
+    work.mkdir(parents=True)
+    home.mkdir(parents=True, exist_ok=True)
+    work.rename(home / ".work").rmdir()
+
+
 def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     """Complete a build's directory and put it in its place below `home`; return that place.
 

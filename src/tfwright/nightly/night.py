@@ -236,8 +236,8 @@ def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.
     Builds nothing; returns how many notices went out.
     """
     with states.opened(nightly.directory) as state:
-        book, cut_off = notices.Book(state, moment, channels), False
-        book.raise_all(nightly)
+        book, cut_off = notices.Book(nightly, state, moment, channels), False
+        book.raise_all()
         last = state.last_night()
         if last and not last.ended:
             # A night that still runs has not ended in the middle.
@@ -308,7 +308,7 @@ class Night:
         self.state = state
         self._shown = 0.0
         """Until when the page of the queue is not made again."""
-        files.remove(host.directory / builds.WORK)
+        builds.clear(host.directory / builds.WORK, host.builds)
         moment = host.clock()
         last = state.last_night()
         cut_off = last is not None and last.ended is None
@@ -603,9 +603,9 @@ class Night:
         nightly, state, moment = self.host.nightly, self.state, self.host.clock()
         hidden = retention.hide(nightly, state, moment.date())
         deleted = retention.expire(nightly, state, moment.date())
-        book = notices.Book(state, moment, self.host.channels)
+        book = notices.Book(nightly, state, moment, self.host.channels)
         # Before the pages, which show what is raised; what cannot be sent now waits.
-        book.raise_all(nightly)
+        book.raise_all()
         book.close_cut_off()
         self._publish(ended=True)
         # A night whose site is not complete is resumed.

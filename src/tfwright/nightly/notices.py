@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from email import policy
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from functools import partial
@@ -28,10 +29,11 @@ from tfwright.documents.nightly import (
 )
 from tfwright.errors import HostError, RecipeError, said
 from tfwright.nightly import builds
-from tfwright.nightly.pages.views import TargetView, views
-from tfwright.nightly.state import CheckedOn, PastNight, State, sound_rows
-from tfwright.nightly.status import GOOD, Status
-from tfwright.printable import shell_word
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.pages.views import TargetView, install, views
+from tfwright.nightly.state import CheckedOn, KeptBuild, PastNight, State, sound_rows
+from tfwright.nightly.status import Status
+from tfwright.printable import CUT, first_few, first_of, shell_word
 from tfwright.tools import json_text, mail
 from tfwright.tools.http.client import post_json
 from tfwright.tools.process import pipes
@@ -47,8 +49,13 @@ CUT_OFF = "build-host cut-off"
 """The thread of nights that do not come to their end."""
 LINKS = "links"
 """The kind of notice about archives that no server has any more."""
+LINKED = "Open the page"
 KNOWN = "known"
 """The kind of check that notes when a target was first seen."""
+LONGEST, LONGEST_LINE = 4000, 160
+"""Characters of a text, and of a line where many notices are one; Slack advises at most 4,000."""
+MOST_SINGLY = 8
+"""So many notices reach people one by one; more are one message. Slack takes one a second."""
 LONGEST_SECRET = 64 * 1024
 """Bytes that are read of a secret: a path to the wrong file costs no memory."""
 
@@ -76,29 +83,32 @@ class Channel:
     """Without secrets, unique and lasting: the queue stores notices by it."""
     send: Callable[[Notice], None]
     """Sends one notice; raises TfwrightError if that failed."""
+    gathers: bool = False
+    """Whether people read it, so that many notices are sent as one."""
 
 
 @dataclass(frozen=True)
 class Book:
     """The notices of a build host, now."""
 
+    nightly: NightlyFile
     state: State
     now: dt.datetime
     channels: Sequence[Channel]
 
-    def raise_all(self, nightly: NightlyFile) -> None:
+    def raise_all(self) -> None:
         """Write a notice for every transition since the last call."""
-        changes: list[Notice] = []
+        nightly, changes = self.nightly, list[Notice]()
         # Whether a wheel is withdrawn, the pages say: whoever yanked it knows.
         for view in views(nightly, self.state, {}, self.now):
             if view.listed:
-                changes += self._of_wheel(nightly, view) if nightly.notices.wheels else ()
-                changes += self._of_status(nightly, view)
+                changes += self._of_wheel(view) if nightly.notices.wheels else ()
+                changes += self._of_status(view)
         self._record(changes)
 
-    def _of_status(self, nightly: NightlyFile, view: TargetView) -> Iterator[Notice]:
+    def _of_status(self, view: TargetView) -> Iterator[Notice]:
         """Yield what changed of a target: it broke, was fixed, or lost archives."""
-        name, status = view.target.name, view.status
+        nightly, name, status = self.nightly, view.target.name, view.status
         if not view.nights:
             status = self._waiting(name, nightly.notices.stale_nights)
         known, page = self._open_threads(name), _page(nightly, f"recipes/{name}.html")
@@ -107,7 +117,8 @@ class Book:
             known = [thread for thread in known if thread != f"{name} {LINKS}"]
         if status.fine:
             for thread in known:
-                text = "The last night was good.\n"
+                before = self._said_first(thread)
+                text = f"It was {before}\nThe night of {view.nights[-1].at:%Y-%m-%d} was good.\n"
                 yield Notice(thread, name, "fixed", f"{name}: fixed", text, page)
             return
         late = status.word == "stale" or status.nights_bad >= nightly.notices.stale_nights
@@ -121,29 +132,30 @@ class Book:
         # An open thread was announced: one notice for each cause, and one for its culprit.
         if not kind or (thread in known and not culprit):
             return
+        subject = f"{name}: {status.said}"
+        if thread in known:
+            subject += ", bisected"
+        elif kind == "failing" and any(one.startswith(f"{name} failing") for one in known):
+            subject += ", now for another reason"
         good = f"{status.last_good:%Y-%m-%d}" if status.last_good else "never"
-        text = f"{status.detail or status.word}\nLast good: {good}.\n"
+        text = f"{status.detail or status.word}\n"
+        text += _explained(view.failed) if view.failed else ""
         if culprit:
             text += f"{culprit.said}.\n"
             self.state.keep_culprit(name, replace(culprit, told=True), self.now)
-        if view.failed and (broken := view.failed.broken):
-            text += f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
-            text += f"What helps: {broken.remedy}\n" if broken.remedy else ""
+        text += f"Last good: {good}.\n"
         page = _page(nightly, view.failed_page)
-        yield Notice(thread, name, kind, f"{name}: {status.said}", text, page)
+        yield Notice(thread, name, kind, subject, text, page)
 
-    def _of_wheel(self, nightly: NightlyFile, view: TargetView) -> Iterator[Notice]:
+    def _of_wheel(self, view: TargetView) -> Iterator[Notice]:
         """Yield a notice of the wheel that the last night gave."""
         name = view.target.name
         last = view.nights[-1] if view.nights else None
-        build = self.state.build(last.build) if last and last.verdict in GOOD else None
+        made = [build for build in view.builds if last and build.id == last.build and build.good]
         told = self.state.checks("wheel").get(name)
-        if build and not (told and told.detail == build.id):
-            self.state.check(name, "wheel", self.now, passed=True, detail=build.id)
-            text = f"{build.wheel}\nsha256 {build.sha256}\n"
-            page = _page(nightly, f"builds/{build.id}/")
-            subject = f"{name}: new wheel {build.version}"
-            yield Notice(f"{name} wheel", name, "wheel", subject, text, page)
+        if made and not (told and told.detail == made[0].id):
+            self.state.check(name, "wheel", self.now, passed=True, detail=made[0].id)
+            yield of_wheel(self.nightly, made[0])
 
     def raise_cut_off(self, last: PastNight) -> None:
         """Write a notice that the last night was cut off, once.
@@ -180,6 +192,14 @@ class Book:
         query = "select thread from thread where target = ? and closed is null"
         return [row[0] for row in self.state.database.execute(query, (target,))]
 
+    def _said_first(self, thread: str) -> str:
+        """Return the first line of what opened a thread the last time."""
+        query = """
+            select body from notice where thread = ? and json_extract(body, '$.kind') != 'fixed'
+            order by number desc limit 1"""
+        opened = self.state.database.execute(query, (thread,)).fetchone()
+        return read(opened[0]).text.partition("\n")[0] if opened else "unknown"
+
     def _record(self, changes: Sequence[Notice]) -> None:
         """Open and close threads and queue their notices, in one transaction: none is lost."""
         now = self.now.isoformat()
@@ -193,6 +213,7 @@ class Book:
                     (notice.thread, notice.target, now, closed),
                 )
                 subject, text = redacted(notice.subject), redacted(notice.text)
+                text = text if len(text) <= LONGEST else f"{text[: LONGEST - 2]}{CUT}\n"
                 body = json.dumps(asdict(replace(notice, subject=subject, text=text)))
                 for name in (FEED, *(channel.name for channel in self.channels)):
                     transaction.execute(
@@ -214,20 +235,25 @@ class Book:
                 (channel.name, MOST_ATTEMPTS),
             ).fetchall()
             failures = 0
-            for number, body in rows:
-                notice, problem = read(body), ""
+            waiting = [([number], read(body)) for number, body in rows]
+            if channel.gathers and len(rows) > MOST_SINGLY:
+                site = _page(self.nightly, "")
+                notice = together([notice for _, notice in waiting], site)
+                waiting = [([number for number, _ in rows], notice)]
+            for numbers, notice in waiting:
+                problem = ""
                 try:
                     channel.send(notice)
                 except Exception as fault:  # noqa: BLE001 a flaw in a channel must not cost the night
                     problem = said(fault)
-                self.state.write(
-                    "update notice set sent = ?, attempts = attempts + 1, problem = ?"
-                    " where number = ?",
-                    None if problem else self.now.isoformat(),
-                    problem,
-                    number,
-                )
-                sent += not problem
+                with self.state.database as transaction:
+                    at = None if problem else self.now.isoformat()
+                    transaction.executemany(
+                        "update notice set sent = ?, attempts = attempts + 1, problem = ?"
+                        " where number = ?",
+                        [(at, problem, number) for number in numbers],
+                    )
+                sent += 0 if problem else len(numbers)
                 # One notice that a channel refuses must not hold up the others. But a mail server
                 # that is down would cost a timeout for each of them.
                 failures = failures + 1 if problem else 0
@@ -250,9 +276,35 @@ def newest(state: State, count: int) -> list[tuple[str, Notice]]:
     return [(at, read(body)) for at, body in state.database.execute(query, (count,))]
 
 
+def of_wheel(nightly: NightlyFile, build: KeptBuild) -> Notice:
+    """Return the notice of a new wheel."""
+    target, text = build.target, f"{build.wheel}\n{install(nightly.url, build)}\n"
+    page = _page(nightly, f"builds/{build.id}/")
+    subject = f"{target}: new wheel {build.version}"
+    return Notice(f"{target} wheel", target, "wheel", subject, text, page)
+
+
+def together(waiting: Sequence[Notice], page: str) -> Notice:
+    """Return many notices as one, with a line for each."""
+    lines = [f"{notice.subject}: {notice.text.partition(chr(10))[0]}" for notice in waiting]
+    cut = [line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + CUT for line in lines]
+    text = "\n".join(first_few(cut, LONGEST // LONGEST_LINE)) + "\n"
+    subject = first_of([notice.subject for notice in waiting])
+    return Notice("together", "", "several", subject, text, page)
+
+
 def _page(nightly: NightlyFile, path: str) -> str:
     """Return the address of a page; empty if the site has none."""
     return f"{nightly.url}{path}" if nightly.url else ""
+
+
+def _explained(failed: NightlyBuild) -> str:
+    """Return lines that say why a build failed, and what helps."""
+    if broken := failed.broken:
+        cause = f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
+        return cause + (f"What helps: {broken.remedy}\n" if broken.remedy else "")
+    ran = [line for line in failed.smoke if line.status == "failed"]
+    return "".join(f"{line.program}: {line.detail}\n" for line in ran)
 
 
 def _of_links(target: Target, found: CheckedOn, known: Sequence[str], page: str) -> list[Notice]:
@@ -265,8 +317,8 @@ def _of_links(target: Target, found: CheckedOn, known: Sequence[str], page: str)
         text = "A server has each archive again.\n"
         return [Notice(thread, name, "fixed", f"{name}: archives are back", text, page)]
     text = (
-        f"{found.detail}.\nAnother host cannot fetch them. 'invoke vault --links --recipe "
-        f"{target.recipe}' asks each server again.\n"
+        f"{found.detail}.\nAnother host cannot fetch them. What helps: another address for them in "
+        f"the recipe. 'invoke vault --links --recipe {target.recipe}' asks each server again.\n"
     )
     subject = f"{name}: archives lost since {found.at:%Y-%m-%d}"
     return [Notice(thread, name, LINKS, subject, text, page)]
@@ -275,10 +327,13 @@ def _of_links(target: Target, found: CheckedOn, known: Sequence[str], page: str)
 def channels_of(notices: NoticesTable) -> tuple[Channel, ...]:
     """Return the channels that ``nightly.toml`` names."""
     return (
-        *(Channel(f"mail to {', '.join(own.to)}", partial(_mail, own)) for own in notices.mail),
+        *(
+            Channel(f"mail to {', '.join(own.to)}", partial(_mail, own), gathers=True)
+            for own in notices.mail
+        ),
         # By their places in the file: an address may be a secret.
         *(
-            Channel(f"webhook {number}", partial(_post, own))
+            Channel(f"webhook {number}", partial(_post, own), gathers=own.format != "plain")
             for number, own in enumerate(notices.webhook, 1)
         ),
         *(
@@ -296,7 +351,8 @@ def _mail(table: MailTable, notice: Notice) -> None:
 
 def letter(table: MailTable, notice: Notice) -> EmailMessage:
     """Return a notice as mail; the library refuses a header with a line break."""
-    message = EmailMessage()
+    # Longer subjects than 78 characters would begin with a line break.
+    message = EmailMessage(policy.default.clone(max_line_length=200))
     message["From"] = table.sender
     message["To"] = ", ".join(table.to)
     message["Subject"] = " ".join(f"[tfwright] {notice.subject}".split())
@@ -328,25 +384,26 @@ def body(service: str, notice: Notice) -> dict[str, object]:
     """Return what a webhook is sent, in the format of what receives it."""
     text = f"{notice.subject}\n{notice.text}{notice.url}"
     if service == "slack":
-        # Its own documentation asks for three characters only, which are markup there.
-        lines = [html.escape(line, quote=False) for line in (notice.subject, notice.text)]
-        link = f"<{notice.url}|The build's page>" if notice.url else ""
-        return {"text": f"*{lines[0]}*\n{lines[1]}{link}"}
+        # A block of code has no other markup, so that *.cc and __init__ stay as they are.
+        shown = notice.text.strip().replace("```", "\N{PRIME}" * 3)
+        subject, shown = (html.escape(part, quote=False) for part in (notice.subject, shown))
+        link = f"\n<{notice.url}|{LINKED}>" if notice.url else ""
+        return {"text": f"*{subject}*\n```\n{shown}\n```{link}"}
     if service == "matrix":
-        return {"text": text, "html": as_html(notice)}
+        return {"text": text, "html": f"<h4>{html.escape(notice.subject)}</h4>{as_html(notice)}"}
     if service == "plain":
         # With the key that most chat services show.
         return {**asdict(notice), "text": text}
-    # An adaptive card, which a workflow of Teams posts.
-    blocks = [
-        {"type": "TextBlock", "text": notice.subject, "weight": "Bolder", "wrap": True},
-        {"type": "TextBlock", "text": notice.text.replace("\n", "\n\n"), "wrap": True},
-    ]
-    opens = [{"type": "Action.OpenUrl", "title": "The build's page", "url": notice.url}]
+    # An adaptive card, which a workflow of Teams posts. A TextBlock would read Markdown.
+    lines = [{"text": notice.subject, "weight": "Bolder"}]
+    lines += [{"text": line} for line in notice.text.strip().splitlines()]
+    blocks = [{"type": "RichTextBlock", "inlines": [{"type": "TextRun", **line}]} for line in lines]
+    opens = [{"type": "Action.OpenUrl", "title": LINKED, "url": notice.url}]
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
+        "msteams": {"width": "Full"},
         "body": blocks,
         "actions": opens if notice.url else [],
     }
@@ -355,11 +412,11 @@ def body(service: str, notice: Notice) -> dict[str, object]:
 
 
 def as_html(notice: Notice) -> str:
-    """Return a notice as HTML for mail and chat, where it is the same text with a link."""
+    """Return the text of a notice as HTML, with a link."""
     lines = "<br>".join(html.escape(line) for line in notice.text.strip().splitlines())
-    page = html.escape(notice.url)
-    link = f'<p><a href="{page}">The build\'s page</a></p>' if page else ""
-    return f"<h3>{html.escape(notice.subject)}</h3><p>{lines}</p>{link}"
+    link = f'<p><a href="{html.escape(notice.url)}">{LINKED}</a></p>' if notice.url else ""
+    # The word that does not fit a telephone is most often a path.
+    return f'<p style="overflow-wrap: anywhere">{lines}</p>{link}'
 
 
 def secret(path: Path) -> str:

@@ -22,7 +22,7 @@ from tfwright.tools.git.patching import PatchHeader
 from tfwright.tools.git.work_tree import WorkTree
 
 _PAIR = re.compile(r"(?m)^--- ([^\t\r\n]+).*\n\+\+\+ ([^\t\r\n]+).*\n@@ -(0,0 )?")
-_PREFIX = re.compile(r"(?m)^(?:diff --git|---) [abciow]/")
+_PREFIX = re.compile(r'(?m)^(?:diff --git|---) "?[abciow]/')
 """git's own first directory: of `git diff`, or with diff.mnemonicPrefix."""
 _DEEPEST = 12
 """Leading directories that a patch may have before the tree's paths: it may name whole paths."""
@@ -156,7 +156,7 @@ def _leading(tree: Path, text: str) -> int:
     """
     # The files of the patch, and whether they are new.
     names = [
-        (after if new or before == "/dev/null" else before, bool(new))
+        (_unquoted(after if new or before == "/dev/null" else before), bool(new))
         for before, after, new in _PAIR.findall(text)
     ]
     usual = 1 if _PREFIX.search(text) else 0
@@ -168,6 +168,15 @@ def _leading(tree: Path, text: str) -> int:
 
     depths = sorted(range(_DEEPEST), key=lambda depth: depth != usual)
     return max(depths, key=found) if any(map(found, depths)) else usual
+
+
+def _unquoted(path: str) -> str:
+    """Return a path as the file system has it: git writes other bytes than ASCII in octal."""
+    if not path.startswith('"'):
+        return path
+    content = path.strip('"').encode("utf-8", "surrogateescape")
+    plain = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), content)
+    return plain.decode("utf-8", "surrogateescape")
 
 
 def _is_of(tree: Path, name: str, depth: int, *, new: bool) -> bool:

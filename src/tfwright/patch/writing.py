@@ -4,8 +4,6 @@ The edits are made in the recipe's own tree (``build_out/RECIPE/tree``), or, to 
 longer fits, in a tree of their own where every patch before it is applied.
 """
 
-import hashlib
-import json
 import re
 import textwrap
 import unicodedata
@@ -106,7 +104,7 @@ def prepare(job: RecipeJob, which: str) -> Path:
     begun = tree.begun()
     if begun and tree.exists() and tree.edits() != begun.content:
         # They would be lost.
-        shown = reference(job.recipe, begun.patch)
+        shown = shell_word(begun.patch)
         own = f"invoke patch --recipe {job.recipe.argument} --refresh {shown} --write"
         raise RecipeError(
             f"{tree.place} holds edits of {begun.patch} that are not written yet",
@@ -119,7 +117,7 @@ def prepare(job: RecipeJob, which: str) -> Path:
     except RecipeError as fault:
         for each in before.patches:
             if str(source.file(each)) in fault.what:
-                shown = reference(job.recipe, each)
+                shown = shell_word(each)
                 first = f"invoke patch --recipe {job.recipe.argument} --refresh {shown}"
                 raise RecipeError(
                     f"{patch} comes after one that does not fit: {fault.what}",
@@ -164,7 +162,7 @@ class RefreshTree(WorkTree):
         names = sorted({*self.changed(), *self.strangers()})
         places = {name: self.place / name for name in names}
         found = {name: files.sha256(place) for name, place in places.items() if place.is_file()}
-        return hashlib.sha256(json.dumps([names, found]).encode()).hexdigest()
+        return json_text.digest([names, found])
 
 
 def waiting(place: Path) -> list[str]:
@@ -189,7 +187,7 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
         )
     begun = tree.begun()
     if begun and begun.patch != patch:
-        shown = reference(job.recipe, begun.patch)
+        shown = shell_word(begun.patch)
         raise RecipeError(
             f"The tree in {tree.place} is for {begun.patch}, not for {patch}",
             remedy=f"Write that one: 'invoke patch --recipe {job.recipe.argument} "
@@ -324,13 +322,6 @@ def _chosen(recipe: Recipe, which: str) -> str:
         f"{recipe.name} has no patch {which}",
         remedy=f"Its patches: {', '.join(patches) or 'none'}.",
     )
-
-
-def reference(recipe: Recipe, patch: str) -> str:
-    """Return how --refresh names a patch: by its number, or by its name where another has that."""
-    numbers = [_number_of(each) for each in recipe.source.patches]
-    number = _number_of(patch)
-    return str(number) if number is not None and numbers.count(number) == 1 else shell_word(patch)
 
 
 def _number_of(patch: str) -> int | None:

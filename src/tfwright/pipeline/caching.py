@@ -230,7 +230,7 @@ def publish(job: Job, built: Built) -> None:
 
 
 def summary(built: Built) -> str:
-    """Say in a few words how the cache, or other machines, took part in a build."""
+    """Say in a few words how the cache took part in a build."""
     use = built.cache
     if use is None:
         return "cache off"

@@ -1,11 +1,8 @@
 """What a build took: time, processors, memory, disk; over all runs of Bazel that it needed."""
 
-import gzip
 import json
 import os
-import shutil
 import stat
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -21,8 +18,6 @@ from tfwright.tools.bazel.client import Spent
 
 SLOWEST = 20
 """Actions that are named."""
-PROFILES = 10
-"""Profiles of earlier runs that a recipe keeps, so that two builds can be compared."""
 BLOCK = 512
 """Bytes; what st_blocks counts in."""
 
@@ -49,7 +44,7 @@ class StageCost:
 
     name: str
     seconds: float
-    cpu: float | None
+    cpu: float
     """Seconds of processor time of tfwright and the programs that it ran; not of Bazel, whose
     server outlives its clients."""
 
@@ -75,31 +70,12 @@ def profile(job: Job) -> Path:
     return job.places.logs / "compile.profile.json"
 
 
-def profiles(job: Job) -> list[Path]:
-    """Return the profiles of the last runs that ran an action, oldest first, packed with gzip."""
-    return sorted((job.places.own / "profiles").glob("*.json.gz"))
-
-
 def note(job: Job, spent: Spent) -> None:
-    """Keep what a run of Bazel took, with its slowest actions and its profile."""
+    """Keep what a run of Bazel took, with its slowest actions."""
     run = Run(spent, _slowest(_actions(profile(job))))
     # A line for each run: a killed Bazel must not take the runs before it along.
     with _kept(job).open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(run)) + "\n")
-    # A run with nothing to do would push out the profiles that have something to compare.
-    if not run.slowest:
-        return
-    # To where a fresh build leaves them.
-    folder = job.places.own / "profiles"
-    folder.mkdir(parents=True, exist_ok=True)
-    # UTC, to a microsecond: names sort by age, and retries follow each other within a second.
-    seconds, fraction = divmod(time.time_ns(), 10**9)
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
-    target = folder / f"{stamp}.{fraction // 1000:06}.json.gz"
-    with profile(job).open("rb") as plain, gzip.open(target, "wb", compresslevel=6) as packed:
-        shutil.copyfileobj(plain, packed)
-    for old in profiles(job)[:-PROFILES]:
-        old.unlink(missing_ok=True)
 
 
 def of(job: Job, pipeline: Sequence[Stage]) -> Cost:

@@ -181,7 +181,7 @@ def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) 
         return Decision(stage, "asked for again" if stage.name == job.again else "runs every time")
     stamp = stamps.read(job, stage)
     if stamp is None:
-        return Decision(stage, "not done yet")
+        return Decision(stage, "no earlier result")
     # A stamp keeps its result as plain JSON, whose fields another version may not know.
     try:
         result = stage.makes.model_validate(stamp.result)

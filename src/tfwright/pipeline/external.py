@@ -52,7 +52,7 @@ class RecipePins:
 
 def store(job: Job) -> Store:
     """Return where the compile stage lets Bazel look before it downloads."""
-    return Store(job.places.vault / "repository_cache")
+    return Store(job.places.archives)
 
 
 def origin(job: Job, url: str) -> Origin:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe, find, read
-from tfwright.progress import SILENCE, Listener
+from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.tools import files
 
 
@@ -25,6 +25,11 @@ class Places:
         """Inputs by digest, shared by all recipes."""
         # Outside of any recipe's directory, so --fresh and clean leave it alone.
         return self.build_out / "vault"
+
+    @property
+    def archives(self) -> Path:
+        """What Bazel downloads, by digest: the repository cache of all recipes."""
+        return self.vault / "repository_cache"
 
     @property
     def bundled(self) -> Path:
@@ -163,6 +168,10 @@ class Job:
         # Several build_out may share a cache, and have recipes of the same name.
         place = hashlib.sha256(str(self.places.own.resolve()).encode()).hexdigest()[:8]
         return self.host_file.cache_directory / "private" / f"{self.name}-{place}"
+
+    def reaches(self, stage: str) -> bool:
+        """Say whether a build goes as far as a stage."""
+        return STAGES.index(stage) <= STAGES.index(self.until)
 
     def log(self, name: str) -> Path:
         """Return the log file of a stage, or of one program within it."""

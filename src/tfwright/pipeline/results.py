@@ -40,8 +40,6 @@ class Programs(Result):
     """The programs that a build runs, for this host."""
 
     bazel: Artefact
-    bazel_origin: str
-    """Where the binary came from: release, npm, host file or PATH."""
     python: Path
     """Interpreter of a venv of the target Python with the recipe's requirements."""
     venv: Folder | None = None
@@ -174,7 +172,7 @@ class Configured(Result):
 class Built(Result):
     """What Bazel built."""
 
-    incidental = frozenset({"actions", "cache", "remote"})
+    incidental = frozenset({"actions", "cache"})
     target: str
     outputs: tuple[Artefact, ...]
     """The target's own output files."""
@@ -184,8 +182,6 @@ class Built(Result):
     """Actions that Bazel counted in this run, cached ones included."""
     cache: CacheUse | None = None
     """What the build cache did; None where it was off."""
-    remote: bool = False
-    """Never, by now: earlier versions could let Bazel run actions on other machines."""
 
 
 class NcclOps(Result):

@@ -1,7 +1,5 @@
 """What was done: one stamp per stage, believed only while everything it speaks of is unchanged."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import BESIDE_THE_BUILD, Recipe
 from tfwright.documents.toml import Table
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.stage import Artefact, Folder, Known, Made, Result, Stage
@@ -37,15 +35,7 @@ class Stamp(Table):
     seen: dict[str, Seen] = {}
     """State of each artefact's file or directory when it was last hashed."""
     seconds: float
-    cpu: float | None = None
-    """None in stamps of earlier versions."""
-
-
-def digest(content: object) -> str:
-    """Return a digest of anything that JSON can say."""
-    # Sorted keys: the order in which a recipe states its answers changes nothing.
-    text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    cpu: float
 
 
 def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
@@ -56,16 +46,16 @@ def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
         # Of the whole recipe one digest per key, so that a plan can name the key that changed; in
         # the order of the recipe.
         own = kind.__name__.removesuffix("Table").lower()
-        # The axes name further recipes, and decide nothing of this one.
-        keys = tuple(key for key in vars(recipe) if key != "axes") if kind is Recipe else (own,)
+        whole = [key for key in vars(recipe) if key not in BESIDE_THE_BUILD]
+        keys = whole if kind is Recipe else [own]
         content = recipe.model_dump(mode="json", include=set(keys))
         for key in keys:
             title = f"[{key}]" if isinstance(getattr(recipe, key), Table) else key
-            found[f"the recipe's {title}"] = digest(content[key])
+            found[f"the recipe's {title}"] = json_text.digest(content[key])
     found |= stage.inputs(job)
     # By content: a stage that ran again and made the same lets the later ones be kept.
     for made in stage.needs:
-        found[f"what {made.__name__} holds"] = digest(results[made].essence())
+        found[f"what {made.__name__} holds"] = json_text.digest(results[made].essence())
     return found
 
 
@@ -119,7 +109,7 @@ def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> Non
     Otherwise, every later build would hash them again.
     """
     if stamp.seen != seen:
-        renewed = stamp.model_copy(update={"seen": dict(seen)})
+        renewed = stamp.changed(seen=dict(seen))
         files.write(path(job, stage.name), renewed.model_dump_json(indent=1))
 
 

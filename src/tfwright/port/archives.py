@@ -1,5 +1,6 @@
 """The archives of two commits compared: substitutes, what is new, and whether it is still there."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,14 +10,14 @@ from typing import Self
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import file_of
-from tfwright.documents.recipe import Recipe
-from tfwright.errors import RecipeError
+from tfwright.documents.recipe import Recipe, SubstituteTable
+from tfwright.errors import RecipeError, TfwrightError
 from tfwright.pipeline import external
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port.target import PortedPin, State
 from tfwright.rules.model import Rules
 from tfwright.tools import files, toml_editing
-from tfwright.vault import links, lock, reach
+from tfwright.vault import learning, links, lock, reach, substitutes
 from tfwright.vault.origins import Origins
 
 SUBSTITUTES = ("fetch", "substitutes")
@@ -49,7 +50,7 @@ class Substitutes:
         return [(self.recipe, SUBSTITUTES), *other]
 
     def put(self, name: str, lines: str = "") -> None:
-        """Replace the lines of a substitute's table; without lines it is removed."""
+        """Replace the lines of a substitute's table, or add one; without lines it is removed."""
         for path, table in self.places():
             text = f"[{'.'.join(table)}.{name}]\n{lines}" if lines else ""
             with suppress(KeyError):
@@ -58,20 +59,24 @@ class Substitutes:
         # Written inline, as one line of another table: it makes room for a table of its own.
         toml_editing.without_key(self.recipe, (*SUBSTITUTES, name))
         if lines:
-            before = self.recipe.read_text("utf-8").rstrip("\n")
-            header = ".".join((*SUBSTITUTES, name))
-            files.write(self.recipe, f"{before}\n\n[{header}]\n{lines}")
+            path, table = self.places()[-1]
+            before = path.read_text("utf-8").rstrip("\n")
+            files.write(path, f"{before}\n\n[{'.'.join((*table, name))}]\n{lines}")
 
     def rename(self, name: str, other: str) -> None:
         """Give a substitute the name that its archive has in the new tree."""
+        self.replace(name, {f".{name}]": f".{other}]"})
+
+    def replace(self, name: str, changes: Mapping[str, str]) -> None:
+        """Replace texts in a substitute's lines."""
         for path, table in self.places():
             with suppress(KeyError):
                 text = path.read_text("utf-8")
                 start, end = toml_editing.section(text, (*table, name))
-                lines = text[start:end].partition("\n")[2]
-                toml_editing.put_section(
-                    path, (*table, name), f"[{'.'.join(table)}.{other}]\n{lines}"
-                )
+                lines = text[start:end]
+                for old, new in changes.items():
+                    lines = lines.replace(old, new)
+                toml_editing.put_section(path, (*table, name), lines)
 
     def put_patches(self, name: str, patches: Sequence[str]) -> None:
         """Name the patches of a substitute that is still there."""
@@ -95,8 +100,40 @@ def checksums(rules: Rules | None, name: str) -> set[str]:
     }
 
 
-def replacing(pinned: set[str]) -> OtherSubstitute | None:
-    """Return a recipe of this checkout that has a substitute for one of these checksums."""
+def carried(
+    job: RecipeJob, name: str, table: SubstituteTable, old: Rules | None, new: Rules | None
+) -> dict[str, str]:
+    """Return what changes in a substitute that packs the commit of the old tree's archive.
+
+    Empty where it does not, or where no source has the commit that the new tree names.
+    """
+    commits, archive = set[str](), None
+    if old and new and table.commit and any(table.commit in url for url in _urls(old, name)):
+        commits = {found for url in _urls(new, name) for found in re.findall(r"[0-9a-f]{40}", url)}
+    if len(commits) != 1 or not new:
+        return {}
+    (commit,) = commits
+    origins = Origins(job.host_file, job.places.git, job.offline)
+    with suppress(TfwrightError):
+        archive = substitutes.replaced(name, new.repositories)
+        packed = table.changed(commit=commit, sha256=learning.OPEN)
+        wanted = substitutes.wanted(name, packed, archive)
+        learned = learning.of_file(wanted, origins, external.store(job.job), job.listener.progress)
+        return {
+            str(table.commit): commit,
+            str(table.replaces): str(archive.sha256),
+            table.sha256: learned.sha256,
+        }
+    return {}
+
+
+def _urls(rules: Rules, name: str) -> list[str]:
+    return [url for rule in rules.repositories if rule.name == name for url in rule.urls]
+
+
+def others() -> dict[str, OtherSubstitute]:
+    """Return the substitutes of the recipes of this checkout by what they replace."""
+    found = dict[str, OtherSubstitute]()
     for name in recipes.names():
         try:
             recipe, path = recipes.read(name), file_of(recipes.find(name))
@@ -104,12 +141,21 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
             # A broken recipe must not keep another one from being ported.
             continue
         for key, table in recipe.fetch.substitutes.items():
-            lines = _lines(path, recipe, key) if table.replaces in pinned else ""
-            if lines:
-                short = key.removesuffix("_archive").rpartition("_")[2]
-                named = tuple(patch for patch in recipe.source.patches if short in Path(patch).name)
-                return OtherSubstitute(name, key, lines, table.patches or named)
-    return None
+            if not table.replaces or table.replaces in found:
+                continue
+            if lines := _lines(path, recipe, key):
+                short = re.escape(key.removesuffix("_archive"))
+                # What the substitute lacks is made in the file by which Bazel builds it.
+                built = re.compile(rf"(?m)^\+\+\+ \S*/{short}\.BUILD$")
+                named = (
+                    patch
+                    for patch in recipe.source.patches
+                    if built.search(files.text(recipe.source.file(patch)))
+                )
+                found[table.replaces] = OtherSubstitute(
+                    name, key, lines, table.patches or tuple(named)
+                )
+    return found
 
 
 def _lines(path: Path, recipe: Recipe, name: str) -> str:

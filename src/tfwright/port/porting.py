@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from tfwright.configure import expected, validation
@@ -17,7 +18,7 @@ from tfwright.documents.composing import ARCHIVES, PINS, Composing, pins_copied
 from tfwright.documents.faults import line_of
 from tfwright.documents.filesystem import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import FetchTable, Recipe
+from tfwright.documents.recipe import FetchTable
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_within
@@ -34,7 +35,7 @@ from tfwright.port.target import PortedPin, State
 from tfwright.printable import shell_word
 from tfwright.progress import Silence
 from tfwright.recipes import bazel
-from tfwright.rules import tree_files
+from tfwright.rules import configurations, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
 from tfwright.tools import files, toml_editing
@@ -42,6 +43,9 @@ from tfwright.tools.bazel import binary
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.http import client
+
+BAZELRCS = (".bazelrc", "tools/bazel.rc")
+"""The files of a tree with its configurations of Bazel: the second one up to 1.12."""
 
 
 @dataclass(frozen=True)
@@ -186,11 +190,12 @@ class _Porting:
         # Both recipes name one url, so that its mirror then holds both commits.
         external.repository(self.old.job, self.old.recipe.source)
         held = GitRepository(repository)
-        paths = (*tree_files.BAZELS, *tree_files.SETUPS)
+        paths = (*tree_files.BAZELS, *tree_files.SETUPS, *BAZELRCS)
         texts = held.texts_at(source.commit, paths)
         yield self._bazel(texts)
+        yield from self._flags(held.texts_at(self.old.recipe.source.commit, BAZELRCS), texts)
         new = self.new
-        yield from _tools(new.recipe, self.old.recipe)
+        yield from self._tools()
         after = _rules(new, repository)
         # The mirror in build_out has single commits; one that the host file names may have all.
         local = external.origin(new.job, source.url).local
@@ -208,7 +213,8 @@ class _Porting:
         yield from self._patches(self._with_substitutes(tried, repository))
         yield from judged
         if compared:
-            yield from compared.pins({*new.recipe.fetch.substitutes})
+            substitutes = new.recipe.fetch.substitutes, self.new.recipe.fetch.substitutes
+            yield from compared.pins({*chain(*substitutes)})
         else:
             yield PortedPin("archive", "all", "look", "the rules of a tree cannot be read")
         yield from self._requirements(texts)
@@ -223,23 +229,27 @@ class _Porting:
         tree = tree_files.bazel_of(texts)
         limits = bazel.allowed(release, tree)
         tested = compatibility.tested_bazel(release)
-        exact, proven = tree.exact if tree else "", tested.version if tested else ""
+        exact, usual = tree.exact if tree else "", tested.version if tested else ""
         # Where ./configure compares nothing, .bazelversion is all that upstream says.
         held = not exact or version == exact or limits.least
         if held and is_within(version, limits.least, limits.most):
-            hint = f"; tested with {proven}" if proven else ""
+            hint = f"; tested with {usual}" if usual else ""
             if exact:
                 hint = f"; .bazelversion says {exact}"
             says = f"{version}; {limits.says or f'no range is known for {release}'}{hint}"
+            says += self._proven
             # Without limits nothing says that another Bazel works than the tested one.
-            wanted = exact or ("" if limits.least else proven)
-            sure = version == wanted if wanted else bool(limits.least)
+            wanted = exact or ("" if limits.least else usual)
+            sure = self._proven or (version == wanted if wanted else limits.least)
             return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
         new = bazel.chosen(release, texts)
         copies = [
             copy
             for copy in compatibility.bazel_copies()
-            if limits.least and is_within(copy, limits.least, limits.most)
+            # The copies that the table lists are for Linux.
+            if recipe.host.system != "Darwin"
+            and limits.least
+            and is_within(copy, limits.least, limits.most)
         ]
         if copies and new.version not in copies and not self._has_bazel(new.version):
             reason = f"npm has it, and not {new.version}, which upstream names; {limits.says}"
@@ -252,6 +262,51 @@ class _Porting:
         says = f"{version} does not fit; the recipe has {new.version} now ({new.reason}). "
         says += f"Pin its checksum: invoke pin --recipe {recipe.argument}"
         return PortedPin("tool", "Bazel", "look", says)
+
+    def _flags(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[PortedPin]:
+        """Remove flags for a configuration of the old tree that the new one lacks: Bazel stops."""
+        was, stays = (
+            configurations.defined("\n".join(texts.get(path, "") for path in BAZELRCS))
+            for texts in (before, after)
+        )
+        for flag in self.new.recipe.compile.flags:
+            if flag.startswith("--config=") and flag.partition("=")[2] in was - stays:
+                toml_editing.replace_item(self.path, ("compile", "flags"), flag)
+                says = "removed; .bazelrc of the new tree has no such configuration"
+                yield PortedPin("tool", flag, "look", says)
+
+    @property
+    def _proven(self) -> str:
+        """Says that a wheel of the same release was tried with what the old recipe pins, if so."""
+        old = self.old.recipe
+        tried = old.verified and old.verified.until in {"publish", "verify"}
+        same = old.source.release == self.new.recipe.source.release
+        return f", and {old.name} was built and tried with it" if tried and same else ""
+
+    def _tools(self) -> Iterator[PortedPin]:
+        """Compare Python, CUDA and the target with what the new release takes."""
+        recipe, proven = self.new.recipe, self._proven
+        release, python, cuda = recipe.source.release, recipe.host.python, recipe.host.cuda
+        state: State = "look"
+        says = f"{python}; no range is known for {release}"
+        if known := compatibility.python(release):
+            fits = python == "any" or known.holds(python)
+            says = (
+                f"{python} is in {known}" if fits else f"{python}; {release} wants {known}{proven}"
+            )
+            state = "fits" if fits or proven else "change"
+        yield PortedPin("tool", "Python", state, says)
+        tested = compatibility.tested_with(release)
+        if cuda and tested:
+            same = is_of_line(cuda, tested.cuda)
+            says = f"{cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
+            says += "" if same else proven
+            yield PortedPin("tool", "CUDA", "fits" if same or proven else "look", says)
+        try:
+            recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
+        except RecipeError as fault:
+            says = f"{fault.what}. {fault.remedy}"
+            yield PortedPin("tool", "compile.target", "change", says)
 
     def _has_bazel(self, version: str) -> bool:
         """Return whether this host has a Bazel, or reaches the server of its releases."""
@@ -269,15 +324,20 @@ class _Porting:
         for fault in validation.faults(interview):
             name = fault.variable
             if recipe.configure.answers.get(name) is False and "does not ask" in fault.what:
-                # "No" to a question that is gone decides nothing.
+                # "No" to a question that is gone decides nothing; to one of another name, the same.
+                found = re.search(r"(\w+) asks for it$", fault.what)
+                now = found[1] if found else ""
                 toml_editing.without_key(self.path, ("configure", "answers", name))
                 if name in recipe.configure.no:
-                    toml_editing.without_item(self.path, ("configure", "no"), name)
-                yield PortedPin("answer", name, "look", f"removed; {fault.what}")
+                    toml_editing.replace_item(self.path, ("configure", "no"), name, now)
+                elif now:
+                    toml_editing.put(self.path, ("configure", "answers", now), value=False)
+                what = f"now {now}" if now else "removed"
+                yield PortedPin("answer", name, "look", f"{what}; {fault.what}")
             else:
                 state: State = "look" if fault.harmless else "change"
                 yield PortedPin("answer", name, state, f"{fault.what}. {fault.remedy}")
-        for prompt in interview.unanswered():
+        for prompt in expected.interview(self.new.recipe, HostFile()).unanswered():
             value = "false" if prompt.yes_no else '"..."'
             says = f"is asked, and has no answer. Add {prompt.variable} = {value}, or what you want"
             yield PortedPin("answer", prompt.variable, "change", says)
@@ -289,7 +349,7 @@ class _Porting:
             try:
                 external.repository(new.job, new.recipe.source)
             except mirror.IdleExclusionError as fault:
-                toml_editing.without_item(self.path, ("source", "exclude"), fault.path)
+                toml_editing.replace_item(self.path, ("source", "exclude"), fault.path)
                 says = "removed; the new tree has no such path"
                 yield PortedPin("exclude", fault.path, "look", says)
             else:
@@ -311,8 +371,8 @@ class _Porting:
         for patch in placed:
             says, name = patch.says, patch.now or patch.name
             if patch.fate == "redo":
-                which = patch_command.reference(recipe, name)
-                says += f"; merge it: invoke patch --recipe {recipe.argument} --refresh {which}"
+                which = f"--recipe {recipe.argument} --refresh {shell_word(name)}"
+                says += f"; merge it: invoke patch {which}"
             yield PortedPin("patch", name, _STATES[patch.fate], says)
 
     def _placed(self, patch: TriedPatch) -> TriedPatch:
@@ -341,11 +401,13 @@ class _Porting:
             for name in other.patches:
                 what = Path(name).name.partition("-")[2]
                 old = [patch for patch in found if Path(patch.name).name.partition("-")[2] == what]
-                if any(patch.name == name or patch.fate == "kept" for patch in old):
+                if any(patch.name == name for patch in old):
                     continue
                 source = self.new.recipe.source.changed(patches=(name,))
                 recipe = self.new.recipe.changed(source=source)
                 (patch,) = patches.tried(self.new.job, recipe, repository, None)
+                if patch.fate != "kept" and any(each.fate == "kept" for each in old):
+                    continue
                 says = f"{patch.says}; it belongs to the substitute {other.name}"
                 if old:
                     says += f", and replaces {old[0].name}"
@@ -360,7 +422,7 @@ class _Porting:
 
         Where another recipe replaces the new one already, its substitute is taken over.
         """
-        recipe = self.new.recipe
+        recipe, others = self.new.recipe, archives.others()
         for name, table in recipe.fetch.substitutes.items():
             before = archives.checksums(old, name)
             after = archives.checksums(new, name)
@@ -376,7 +438,10 @@ class _Porting:
             elif compared and compared.has(name):
                 self.substitutes.put(name)
                 says = "removed; a source on this host has the archive that the new tree pins"
-            elif other := archives.replacing(after):
+            elif changes := archives.carried(self.new, name, table, old, new):
+                self.substitutes.replace(name, changes)
+                says = "packs the commit that the new tree pins now, as the old one's before"
+            elif other := next((others[pin] for pin in after if pin in others), None):
                 self.substitutes.put(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"
                 self.taken.append(other)
@@ -386,9 +451,18 @@ class _Porting:
                 state = "change"
                 says = (
                     f"the tree pins another archive ({pinned}), and no source on this host has it."
-                    " Find a file for it; or remove the substitute, if the target does not need it"
+                    " Find a file for it; or write this checksum into replaces, if the substitute"
+                    " does for it, too; or remove the substitute, if the target does not need it"
                 )
             yield PortedPin("substitute", name, state, says)
+        lacking = compared.lost - compared.unneeded if compared else set()
+        for name in sorted(lacking - recipe.fetch.substitutes.keys()):
+            pins = archives.checksums(new, name)
+            if other := next((others[pin] for pin in pins if pin in others), None):
+                self.substitutes.put(name, other.lines)
+                self.taken.append(other)
+                says = f"no source on this host has the archive; taken over from {other.recipe}"
+                yield PortedPin("substitute", name, "look", says)
 
     def _requirements(self, texts: Mapping[str, str]) -> Iterator[PortedPin]:
         """Hold verify.requirements against setup.py, and name the command that resolves them."""
@@ -403,7 +477,13 @@ class _Porting:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"
-            asked = " ".join(f"--verify {shlex.quote(pin.asks)}" for pin in redo)
+            # The wheel is tried with the numpy that it was built with.
+            built = {pin.partition("==")[0] for pin in recipe.host.requirements}
+            asked = " ".join(
+                f"{option} {shlex.quote(pin.asks)}"
+                for pin in redo
+                for option in (("--add", "--verify") if pin.name in built else ("--verify",))
+            )
             says = (
                 f"{'; '.join(pin.says for pin in redo)}. Resolve {where} again: "
                 f"invoke pin --recipe {recipe.argument} {asked}"
@@ -422,7 +502,7 @@ _STATES: dict[Fate, State] = {
 
 def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rules | None:
     """Read the rules of a commit with those of its patches that fit."""
-    source = job.recipe.source.model_copy(update={"patches": tuple(applied), "assets": {}})
+    source = job.recipe.source.changed(patches=tuple(applied), assets={})
     pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
     try:
         return external.ExternalRules(job.job, pins, repository).rules()
@@ -430,34 +510,3 @@ def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rul
         # Each patch fits by itself, and may need another one; or the rules can only be read with
         # patches that do not fit: the report says so and goes on.
         return _rules(job, repository) if applied else None
-
-
-def _tools(recipe: Recipe, old: Recipe) -> Iterator[PortedPin]:
-    """Compare Python, CUDA and the target with what the new release takes.
-
-    What the old recipe was verified with is evidence for another version of the same release.
-    """
-    release = recipe.source.release
-    proven = bool(old.verified and old.source.release == release)
-    python = recipe.host.python
-    known = compatibility.python(release)
-    state: State = "look"
-    says = f"{python}; no range is known for {release}"
-    if known and (python == "any" or known.holds(python)):
-        state, says = "fits", f"{python} is in {known}"
-    elif known and proven and old.verified:
-        says = f"{python}; {release} wants {known}, and {old.name} was run with it"
-        says += f" until {old.verified.until}"
-        state = "fits" if old.verified.until in {"publish", "verify"} else "look"
-    elif known:
-        state, says = "change", f"{python}; {release} wants {known}"
-    yield PortedPin("tool", "Python", state, says)
-    tested = compatibility.tested_with(release)
-    if recipe.host.cuda and tested:
-        says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
-        same = is_of_line(recipe.host.cuda, tested.cuda)
-        yield PortedPin("tool", "CUDA", "fits" if same else "look", says)
-    try:
-        recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
-    except RecipeError as fault:
-        yield PortedPin("tool", "compile.target", "change", f"{fault.what}. {fault.remedy}")

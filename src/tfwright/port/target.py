@@ -178,11 +178,16 @@ def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
     summary = re.sub(named, shown, before, count=1)
     if summary != old.summary:
         toml_editing.put(path, ("summary",), summary)
+    spoken = str(release)
+    if target.release == release:
+        # Comments about the release hold; those about the old tag may not.
+        spoken = old_tag.lstrip("nv") or str(old.source.exact)
+        named = re.escape(spoken)
     lines = [
         str(number)
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
         if re.search(rf"(?:^|[^\w.])[rv]?{named}", line.partition("#")[2])
     ]
     if lines:
-        says = f"lines {', '.join(lines)} speak of {release}: see that their reasons still hold"
+        says = f"lines {', '.join(lines)} speak of {spoken}: see that their reasons still hold"
         yield PortedPin("source", "comments", "look", says)

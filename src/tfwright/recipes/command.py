@@ -15,10 +15,10 @@ from tfwright.terminal.answer import Answer, Shown
 def recipes(_: Context) -> Shown:
     """List the recipes: what each one pins, how far it was verified, and whether it builds here."""
     from tfwright.documents import host_file
-    from tfwright.recipes import listing, page
+    from tfwright.recipes import page
 
     # A row compares the recipe with this host, and starts no build.
-    return Answer(listing.rows(host_file.read()), page.show_recipes)
+    return Answer(page.rows(host_file.read()), page.show_recipes)
 
 
 @task(
@@ -50,7 +50,7 @@ def new(
     from tfwright.match import releases
     from tfwright.match import wish as wishes
     from tfwright.port import page
-    from tfwright.recipes import pinning, writing
+    from tfwright.recipes import writing
 
     if like:
         if not name:
@@ -74,7 +74,7 @@ def new(
     wanted = writing.wanted_of(release)
     place = Path(folder) if folder else recipes.RECIPES
     made = writing.new(wish, wanted, host_file.read(), place, page.ask, bazel)
-    return Answer(pinning.pinned(made), page.show_new)
+    return Answer(writing.pinned(made), page.show_new)
 
 
 @task(help=RECIPE | JSON)

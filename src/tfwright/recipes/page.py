@@ -1,16 +1,24 @@
-"""The pages of recipes and record: the table of recipes, and a recorded dialogue."""
+"""The pages of recipes and record: the table of recipes, and a recorded dialogue.
+
+The table says what each recipe pins, how far it was verified, and whether it builds here.
+"""
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tfwright.build import verified
+from tfwright.doctor import requirements
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, invoke
 from tfwright.printable import printable_lines
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Styled
 
 if TYPE_CHECKING:
-    from tfwright.recipes.listing import RecipeRow
     from tfwright.recipes.recording import RecordedQuestion
     from tfwright.recipes.session import RecordedDialogue
 
@@ -52,6 +60,46 @@ def show_recorded(recorded: "RecordedDialogue", recipe: str) -> None:
     print(recorded.path)
 
 
+@dataclass(frozen=True)
+class RecipeRow:
+    """One recipe in the table of `invoke recipes`."""
+
+    recipe: str
+    tensorflow: str
+    bazel: str
+    python: str
+    cuda: str
+    cudnn: str
+    platform: str
+    patches: int
+    builds_here: str
+    verified: str
+
+
+# Probes are kept for the process: all rows together ask this host's programs once.
+def rows(host_file: HostFile) -> list[RecipeRow]:
+    """Return a row for each recipe of recipes/."""
+    return [_row(recipes.read(name), host_file) for name in recipes.names()]
+
+
+def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
+    host = recipe.host
+    return RecipeRow(
+        recipe=recipe.name,
+        tensorflow="-" if recipe.source.interface == "own" else str(recipe.source.release),
+        bazel=recipe.bazel.version,
+        python=host.python,
+        cuda=host.cuda or "-",
+        cudnn=host.cudnn or "-",
+        platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
+        patches=len(recipe.source.patches),
+        # `invoke toolkit` may have made the CUDA of this recipe.
+        builds_here=requirements.obstacle(recipe, host_file.of(recipe)) or "yes",
+        # Compared with the recipe as it is now: an edit makes it unverified.
+        verified=verified.said(recipe) or "unverified",
+    )
+
+
 COLUMNS = (
     # The ranks: first what a reader chooses by, last what only a build needs to know.
     Column("recipe"),
@@ -67,7 +115,7 @@ COLUMNS = (
 )
 
 
-def show_recipes(rows: "Sequence[RecipeRow]") -> None:
+def show_recipes(rows: Sequence[RecipeRow]) -> None:
     """Print the recipes as a table."""
     text.table(COLUMNS, map(_cells, rows), empty="The directory recipes/ holds no recipe.")
     if any(row.verified.startswith("stale") for row in rows):
@@ -76,9 +124,9 @@ def show_recipes(rows: "Sequence[RecipeRow]") -> None:
         )
 
 
-def _cells(row: "RecipeRow") -> tuple[Part, ...]:
+def _cells(row: RecipeRow) -> tuple[Part, ...]:
     holds = not row.verified.startswith(("unverified", "stale"))
-    verified = text.GOOD if holds else text.WARNING
+    style = text.GOOD if holds else text.WARNING
     builds = text.good("yes")
     if row.builds_here != "yes":
         builds = text.warning(f"no: {row.builds_here}")
@@ -91,6 +139,6 @@ def _cells(row: "RecipeRow") -> tuple[Part, ...]:
         row.bazel,
         row.platform,
         str(row.patches),
-        Styled(row.verified, verified),
+        Styled(row.verified, style),
         builds,
     )

@@ -40,7 +40,7 @@ def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
     """
     made = engine.build(replace(job, until="source"))
     # In the environment every question would be an error; here each one is to be answered.
-    spoken = job.recipe.configure.model_copy(update={"by": "dialogue"})
+    spoken = job.recipe.configure.changed(by="dialogue")
     recipe = job.recipe.changed(configure=spoken)
     tree = made.of(Tree)
     with engine.occupied(job):

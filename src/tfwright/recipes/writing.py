@@ -25,17 +25,19 @@ from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
-from tfwright.errors import RecipeError
+from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.facts import compatibility, gpus
 from tfwright.facts.compatibility import is_of_line, is_older, is_within, version_numbers
 from tfwright.host.hermetic import ANOTHER_CUDA
 from tfwright.lock import packages
 from tfwright.match import releases
 from tfwright.match.wish import Wish
+from tfwright.options import job_of
 from tfwright.printable import shell_word
 from tfwright.recipes import bazel
 from tfwright.recipes.bazel import ChosenBazel
 from tfwright.rules import tree_files
+from tfwright.terminal import console
 from tfwright.tools import files
 from tfwright.tools.git.remote import Remote, named_commit
 from tfwright.tools.render import render
@@ -513,3 +515,20 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         files.remove(copied)
         raise
     return NewRecipe(target, ("what makes it differ from the recipe that it copies",))
+
+
+def pinned(made: NewRecipe) -> NewRecipe:
+    """Let pip find versions for what a new recipe names; say what is in the way where it cannot."""
+    if not made.unpinned:
+        return made
+    job = job_of(str(made.path), complete=packages.without_open)
+    large = any(line.startswith("nvidia-") for line in made.unpinned)
+    size = "; it downloads about 3 GB, most of it NVIDIA's" if large else ""
+    job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages{size}")
+    try:
+        with console.working("pinning"):
+            packages.pin(job, made.path)
+    except (HostError, SupplyError) as fault:
+        said = f"versions of its packages: {fault.what}. {fault.remedy}"
+        return replace(made, open=(*made.open, said))
+    return replace(made, unpinned=())

@@ -74,6 +74,11 @@ def in_force(bazelrc: str, flags: Sequence[str]) -> list[str]:
     return [*always, *expanded(flags)]
 
 
+def defined(bazelrc: str) -> set[str]:
+    """Return the names that the lines of a bazelrc give a meaning as ``--config=NAME``."""
+    return set(re.findall(r"(?m)^(?:build|common):(\S+)", bazelrc))
+
+
 def for_python_2(target: str, read: Reader) -> list[Declaration]:
     """Return the programs for Python 2 that a target is built from, as far as BUILD files show it.
 

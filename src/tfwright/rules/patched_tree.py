@@ -3,7 +3,6 @@
 What each patch made is kept, so that after a change only that patch and the later ones are applied.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -106,7 +105,7 @@ class PatchedTree:
         }
         exclude = list(self._table.exclude)
         try:
-            first = _digest([str(self._mirror), self._commit, exclude, assets])
+            first = json_text.digest([str(self._mirror), self._commit, exclude, assets])
             self._take(first, self._begin)
             self._apply_patches()
         finally:
@@ -138,7 +137,7 @@ class PatchedTree:
         before = self._commit
         if self._taken:
             before = self._taken[-1].content
-            key = _digest([self._taken[-1].key, key])
+            key = json_text.digest([self._taken[-1].key, key])
         if place < len(self._known) and self._known[place].key == key:
             self._taken.append(self._known[place])
             return
@@ -272,10 +271,6 @@ def rule_digests(table: SourceTable) -> Mapping[str, str]:
     }
 
 
-def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
 MOST_READINGS = 64
 """Readings that are kept for a recipe; a build of TensorFlow 2.1 needs some ten."""
 
@@ -297,17 +292,17 @@ class Readings:
 
         if self._folder is None:
             return read()
-        path = self._folder / f"{_digest([self._reader, what])}.json"
+        path = self._folder / f"{json_text.digest([self._reader, what])}.json"
         rules = TypeAdapter(Rules)
         with suppress(OSError, UnicodeDecodeError, ValidationError):
             said, _, text = files.text(path, "strict").partition("\n")
             # The first line is a digest of the rest: a reading that was cut could miss a download.
-            if said == _digest(text):
+            if said == json_text.digest(text):
                 return rules.validate_python(json_text.parsed(text))
         found = read()
         if found is not None:
             text = json.dumps(rules.dump_python(found))
-            files.write(path, f"{_digest(text)}\n{text}")
+            files.write(path, f"{json_text.digest(text)}\n{text}")
             # The oldest go first: an earlier state of the recipe is the least likely to come back.
             kept = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
             for old in kept[:-MOST_READINGS]:

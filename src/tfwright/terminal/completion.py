@@ -5,7 +5,6 @@ the names of commands and options.
 """
 
 import re
-import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -46,7 +45,7 @@ def complete(names: list[str], core: Any, collection: Any, **_: object) -> Exit:
 
     Stands in for the function of that name in invoke, with its parameters.
     """
-    words = shlex.split(re.sub(rf"^({'|'.join(names)}) ", "", core.remainder))
+    words = re.sub(rf"^({'|'.join(names)}) ", "", core.remainder).split()
     for word in candidates(words, collection):
         print(word)
     raise Exit

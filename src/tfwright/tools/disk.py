@@ -49,6 +49,11 @@ ROOM = (
     "disk."
 )
 PLACE = "Correct build_out in the host file if it leads there, or that path and its permissions."
+MOUNTED = (
+    "Unmount it, and mount a disk on the directory above it: files move within that directory."
+)
+REMEDIES = {errno.ENAMETOOLONG: "Use a shorter path.", errno.EBUSY: MOUNTED, errno.EXDEV: MOUNTED}
+"""What helps against a refusal; PLACE against all others."""
 
 
 def is_full(place: Path) -> bool:
@@ -99,8 +104,7 @@ def failure(fault: OSError, path: Path | None = None) -> HostError:
     if fault.errno in FULL:
         return full(f"{place} cannot be written")
     why = REFUSED.get(fault.errno or 0) or f"cannot be used: {_reason(fault)}"
-    long = fault.errno == errno.ENAMETOOLONG
-    return HostError(f"{place} {why}", remedy="Use a shorter path." if long else PLACE)
+    return HostError(f"{place} {why}", remedy=REMEDIES.get(fault.errno or 0, PLACE))
 
 
 def _reason(fault: OSError) -> str:

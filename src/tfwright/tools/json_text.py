@@ -1,5 +1,6 @@
 """JSON of strangers, and of our own files, which a disk or a person may have damaged."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -38,6 +39,12 @@ def parsed(content: str | bytes) -> Any:  # noqa: ANN401 as json.loads
 
 def _refused(text: str) -> NoReturn:
     raise ValueError(f"{text[:LONGEST_NUMBER]} is not a number that can be used")
+
+
+def digest(content: object) -> str:
+    """Return a digest of anything that JSON can say, in whatever order a table states it."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def record(path: Path) -> dict[str, Any]:

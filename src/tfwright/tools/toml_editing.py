@@ -76,15 +76,18 @@ def without_key(path: Path, key: Sequence[str]) -> None:
         files.write(path, tomlkit.dumps(document))
 
 
-def without_item(path: Path, key: Sequence[str], value: str) -> None:
-    """Remove a text from a list; the layout and the comments of the others stay."""
+def replace_item(path: Path, key: Sequence[str], value: str, other: str = "") -> None:
+    """Put another text in the place of one of a list, or remove it; layout and comments stay."""
     import tomlkit
 
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     place = document
     for part in key:
         place = place[part]
-    place.remove(value)
+    if other:
+        place[place.index(value)] = other
+    else:
+        place.remove(value)
     files.write(path, tomlkit.dumps(document))
 
 
@@ -154,6 +157,7 @@ def put(
     elif reason:
         item = tomlkit.item(value)
         item.comment(reason)
+        item.trivia.comment_ws = "  "
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     place = document
     for part in key[:-1]:
@@ -186,6 +190,7 @@ def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str)
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     item = tomlkit.item(value)
     item.comment(why)
+    item.trivia.comment_ws = "  "
     place = document[table]
     if key[0] in place:
         for part in key[:-1]:

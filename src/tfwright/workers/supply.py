@@ -173,7 +173,7 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
         """Say whether this host has a member; of other kinds nothing is sent."""
         match member.kind:
             case "archive":
-                return Store(places.vault / "repository_cache").holds(member.sha256)
+                return Store(places.archives).holds(member.sha256)
             case "bazel":
                 digests = {manifest.platform: member.sha256}
                 return bool(binary.stored(manifest.bazel, digests, places.stores))

@@ -15,7 +15,6 @@ from tfwright.host import pythons
 from tfwright.host.place import Seen
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import check
-from tfwright.progress import Listener
 
 FEATURES = ("JEMALLOC", "GCP", "HDFS", "S3", "KAFKA", "GDR", "VERBS", "OPENCL_SYCL", "CUDA", "MPI")
 ANSWERS: dict[str, bool | str] = {
@@ -39,14 +38,14 @@ def python_with_headers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answered(recipe: Recipe, answers: Mapping[str, bool | str]) -> Recipe:
-    table = recipe.configure.model_copy(update={"answers": answers})
-    return recipe.model_copy(update={"configure": table})
+    table = recipe.configure.changed(answers=answers)
+    return recipe.changed(configure=table)
 
 
 def for_host(job: RecipeJob, **keys: str) -> RecipeJob:
     """Return the job with a recipe that wants another host."""
     host = HostTable.model_validate({**job.recipe.host.model_dump(), **keys})
-    return replace(job, recipe=job.recipe.model_copy(update={"host": host}))
+    return replace(job, recipe=job.recipe.changed(host=host))
 
 
 def run(job: RecipeJob) -> object:
@@ -67,11 +66,11 @@ def test_a_compiler_that_is_named_is_a_fact_by_its_version(job: RecipeJob, tmp_p
         make_program(compiler, f"#!/bin/sh\necho {compiler.name} 1.0; echo Free\n")
     gcc, nvcc, clang = map(str, compilers)
     flags = (f"--action_env=CLANG_CUDA_COMPILER_PATH={clang}",)
-    table = job.recipe.compile.model_copy(update={"env": {"CC": gcc}, "flags": flags})
+    table = job.recipe.compile.changed(env={"CC": gcc}, flags=flags)
     named = replace(
         job,
-        recipe=job.recipe.model_copy(update={"compile": table}),
-        host_file=job.host_file.model_copy(update={"compiler": Path(nvcc)}),
+        recipe=job.recipe.changed(compile=table),
+        host_file=job.host_file.changed(compiler=Path(nvcc)),
     )
     facts = check.run(named, named.recipe)
     assert facts.named == ("gcc-11 1.0", "gcc-9 1.0", "clang 1.0")
@@ -83,9 +82,9 @@ def test_a_recipe_for_a_mac_is_refused_on_another_system(job: RecipeJob) -> None
 
 
 def test_up_to_source_another_system_is_no_more_than_a_note(
-    job: RecipeJob, listener: Listener, notes: list[str]
+    job: RecipeJob, notes: list[str]
 ) -> None:
-    run(replace(for_host(job, system="Darwin", machine="sparc"), until="source", listener=listener))
+    run(replace(for_host(job, system="Darwin", machine="sparc"), until="source"))
     assert any("wanted: Darwin-sparc" in text for text in notes)
 
 
@@ -97,21 +96,19 @@ def test_answers_that_configure_would_miss_are_named_before_anything_is_fetched(
         run(replace(job, recipe=without))
 
 
-def test_up_to_source_answers_are_only_noted(
-    job: RecipeJob, listener: Listener, notes: list[str]
-) -> None:
+def test_up_to_source_answers_are_only_noted(job: RecipeJob, notes: list[str]) -> None:
     wrong = answered(job.recipe, {**ANSWERS, "TF_NEED_MPI": "perhaps"})
-    run(replace(job, recipe=wrong, until="source", listener=listener))
+    run(replace(job, recipe=wrong, until="source"))
     assert any("'perhaps' is neither true nor false" in text for text in notes)
 
 
 def test_a_pip_that_does_not_read_the_platform_tag_is_named_before_the_compile(
     job: RecipeJob,
 ) -> None:
-    package = job.recipe.package.model_copy(update={"platform": "manylinux_2_31_x86_64"})
-    verify = job.recipe.verify.model_copy(update={"requirements": ("pip==19.3",)})
+    package = job.recipe.package.changed(platform="manylinux_2_31_x86_64")
+    verify = job.recipe.verify.changed(requirements=("pip==19.3",))
     tables = {"package": package, "verify": verify}
-    old = replace(job, recipe=job.recipe.model_copy(update=tables))
+    old = replace(job, recipe=job.recipe.changed(**tables))
     # No pip takes part in a build that stops earlier.
     run(replace(old, until="seal"))
     with fails(RecipeError, "19.3", "verify.requirements"):
@@ -162,12 +159,12 @@ def test_the_obstacle_is_the_worst_finding_in_a_few_words(
 
 
 def test_what_stops_nothing_is_not_listed_under_what_stops_the_build(
-    job: RecipeJob, listener: Listener, notes: list[str]
+    job: RecipeJob, notes: list[str]
 ) -> None:
-    old = job.recipe.bazel.model_copy(update={"version": "0.10.0"})
-    python = job.recipe.host.model_copy(update={"python": "3.11", "machine": "sparc"})
-    recipe = job.recipe.model_copy(update={"bazel": old, "host": python})
+    old = job.recipe.bazel.changed(version="0.10.0")
+    python = job.recipe.host.changed(python="3.11", machine="sparc")
+    recipe = job.recipe.changed(bazel=old, host=python)
     with pytest.raises(HostError) as caught:
-        run(replace(job, recipe=recipe, listener=listener))
+        run(replace(job, recipe=recipe))
     assert "for TensorFlow 1.8" not in caught.value.what
     assert any("Python 3.11 for TensorFlow 1.8" in note for note in notes)

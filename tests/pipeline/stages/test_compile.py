@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder, make_program
+from tests.results import Notebook, configured_of, facts_of, inputs_of, tree_of
 from tests.serving import QuietHandler, serving
 
 from tfwright.documents.host_file import CacheTable, HostFile
@@ -26,10 +27,9 @@ from tfwright.pipeline.compile import attempts
 from tfwright.pipeline.compile.attempts import Experience
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact, Stage, Writes
+from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Tree
+from tfwright.pipeline.stage import Stage, Writes
 from tfwright.pipeline.stages import compile as stage
-from tfwright.progress import Progress, Silence
 from tfwright.tools import files
 from tfwright.tools.bazel.client import Options
 from tfwright.tools.process import capacity, gauge
@@ -51,20 +51,6 @@ cc_library(name = "broken", srcs = ["broken.cc"])
 """
 
 
-class Ears(Silence):
-    """A listener that remembers."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.heard: list[Progress] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def progress(self, progress: Progress) -> None:
-        self.heard.append(progress)
-
-
 @pytest.fixture(params=VERSIONS)
 def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
     version: str = request.param
@@ -72,20 +58,12 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 
 
 @pytest.fixture
-def ears() -> Ears:
-    return Ears()
-
-
-@pytest.fixture
-def workspace(job: RecipeJob, shared: Path, tmp_path: Path, ears: Ears) -> RecipeJob:
+def workspace(job: RecipeJob, shared: Path, tmp_path: Path) -> RecipeJob:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
     cache = CacheTable(directory=tmp_path / "cache")
     host_file = HostFile(build_out=shared, cache=cache, jobs=1)
     made = replace(
-        job,
-        recipe=job.recipe.model_copy(update={"name": f"small-{tmp_path.name}"}),
-        host_file=host_file,
-        listener=ears,
+        job, recipe=job.recipe.changed(name=f"small-{tmp_path.name}"), host_file=host_file
     )
     files = {
         "WORKSPACE": "",
@@ -108,35 +86,10 @@ def run(
 ) -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
-    facts = HostFacts.model_validate(
-        {
-            "system": "Linux",
-            "machine": "x86_64",
-            "glibc": "2.36",
-            "interpreter": sys.executable,
-            "python": "3.11",
-            "compiler": "cc",
-            **host,
-        }
-    )
-    inputs = Inputs(
-        mirror=tree,
-        commit="0" * 40,
-        epoch=1_500_000_000,
-        programs=Programs(
-            bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable)
-        ),
-    )
-    source = Tree(
-        path=tree,
-        commit="0" * 40,
-        epoch=1_500_000_000,
-        release=job.recipe.source.release,
-        content="",
-    )
-    configured = Configured(
-        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
-    )
+    facts = facts_of(**{"compiler": "cc", **host})
+    inputs = inputs_of(tree, binary, epoch=1_500_000_000)
+    source = tree_of(job, epoch=1_500_000_000)
+    configured = configured_of(tree / ".tf_configure.bazelrc")
     return stage.run(
         job,
         table,
@@ -191,7 +144,7 @@ def arguments(job: RecipeJob, *names: str) -> Sequence[str]:
 
 
 def with_settings(job: RecipeJob, **host_file: object) -> RecipeJob:
-    return replace(job, host_file=job.host_file.model_copy(update=host_file))
+    return replace(job, host_file=job.host_file.changed(**host_file))
 
 
 def test_a_cache_that_is_laid_out_is_a_disk_cache(job: RecipeJob) -> None:
@@ -232,7 +185,7 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
 ) -> None:
     assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
-    starved = replace(job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e4)}))
+    starved = replace(job, recipe=job.recipe.changed(compile=CompileTable(peak=1e4)))
     assert "--jobs=1" in arguments(starved)
 
 
@@ -240,7 +193,7 @@ def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(
     job: RecipeJob,
 ) -> None:
     table = CompileTable(flags=("--config=opt", "--jobs=1"))
-    flagged = replace(job, recipe=job.recipe.model_copy(update={"compile": table}))
+    flagged = replace(job, recipe=job.recipe.changed(compile=table))
     assert arguments(flagged)[-4:] == ("--config=opt", "--jobs=1", "--", table.target)
 
 
@@ -352,12 +305,12 @@ class Stubbed:
 
 
 @pytest.fixture
-def stubbed(job: RecipeJob, tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> Stubbed:
+def stubbed(job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stubbed:
     """Return a build on four processors whose Bazel is a script."""
     monkeypatch.setattr(attempts, "PAUSES", (0.01, 0.01))
     # The stub asks no cache, and the digest of a toolchain takes most of a second.
     settings = {"jobs": 4, "cache": CacheTable(enabled=False)}
-    made = replace(job, host_file=job.host_file.model_copy(update=settings), listener=ears)
+    made = replace(job, host_file=job.host_file.changed(**settings))
     made.places.home.mkdir(parents=True)
     made.places.tree.mkdir()
     made.places.tree.joinpath(".tf_configure.bazelrc").touch()
@@ -376,13 +329,13 @@ def stubbed(job: RecipeJob, tmp_path: Path, ears: Ears, monkeypatch: pytest.Monk
     ],
 )
 def test_a_download_that_the_network_stopped_is_tried_again_twice(
-    stubbed: Stubbed, ears: Ears, why: str
+    stubbed: Stubbed, notes: list[str], why: str
 ) -> None:
     stubbed.says(*[DOWNLOAD.format(why)] * 3)
     with fails(SupplyError, "http://h/a.zip"):
         stubbed.build()
     again = f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"
-    assert ears.notes == [again, again, "Asking Bazel which other archives it cannot get"]
+    assert notes == [again, again, "Asking Bazel which other archives it cannot get"]
     assert stubbed.jobs == ["4", "4", "4"]
 
 
@@ -417,12 +370,12 @@ def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
     ],
 )
 def test_what_will_not_get_better_by_itself_is_not_tried_again(
-    stubbed: Stubbed, ears: Ears, said: str, kind: type[Exception], what: str
+    stubbed: Stubbed, notes: list[str], said: str, kind: type[Exception], what: str
 ) -> None:
     stubbed.says(said)
     with pytest.raises(kind, match=what):
         stubbed.build()
-    tried_again = [note for note in ears.notes if "trying again" in note]
+    tried_again = [note for note in notes if "trying again" in note]
     assert (stubbed.jobs, tried_again) == (["4"], [])
 
 
@@ -505,17 +458,15 @@ def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> Non
     ],
 )
 def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remembers(
-    stubbed: Stubbed, ears: Ears, said: str, status: int
+    stubbed: Stubbed, notes: list[str], said: str, status: int
 ) -> None:
     stubbed.says(said, said, status=status)
     stubbed.build()
     stubbed.build()
     assert stubbed.jobs == ["4", "2", "1", "1"]
-    assert ears.notes[0].startswith("The memory did not hold 4 actions at once; going on with 2")
-    assert str(stubbed.job.places.memory) in ears.notes[0]
-    assert ears.notes[2].startswith(
-        "1 at once, since more actions did not fit into the memory before"
-    )
+    assert notes[0].startswith("The memory did not hold 4 actions at once; going on with 2")
+    assert str(stubbed.job.places.memory) in notes[0]
+    assert notes[2].startswith("1 at once, since more actions did not fit into the memory before")
 
 
 @pytest.mark.medium
@@ -538,7 +489,7 @@ def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
     monkeypatch.setattr(capacity, "cores", lambda: 4)
     monkeypatch.setattr(capacity, "memory", lambda: next(free, 0))
     stubbed.says(KILLED)
-    stubbed.build(host_file=stubbed.job.host_file.model_copy(update={"jobs": None}))
+    stubbed.build(host_file=stubbed.job.host_file.changed(jobs=None))
     assert stubbed.jobs == ["4", "2"]
 
 
@@ -579,12 +530,12 @@ def test_a_host_with_more_memory_than_was_remembered_starts_anew(
 
 @pytest.mark.medium
 def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
-    stubbed: Stubbed, ears: Ears, monkeypatch: pytest.MonkeyPatch
+    stubbed: Stubbed, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gauge, "SECONDS", 0.001)
     monkeypatch.setattr(capacity, "pressure", lambda: 35.0)
     stubbed.build()
-    assert ears.notes == [
+    assert notes == [
         "With 4 actions at once everything waited for memory 35 % of the time; later builds run 3"
     ]
     assert Experience.of(stubbed.job).jobs == 3
@@ -613,7 +564,7 @@ def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(
 
 @pytest.mark.slow
 def test_a_target_is_built_and_again_nothing_is_done(
-    workspace: RecipeJob, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, listener: Notebook
 ) -> None:
     built = run(workspace, binary, "//:made")
     assert sorted(output.path.name for output in built.outputs) == ["made.txt", "more.txt"]
@@ -624,8 +575,8 @@ def test_a_target_is_built_and_again_nothing_is_done(
         == "1500000000\n"
     )
     assert built.actions >= 4
-    assert ears.heard[-1].done == ears.heard[-1].total
-    assert any("genrule //:made" in heard.doing for heard in ears.heard)
+    assert listener.steps[-1].done == listener.steps[-1].total
+    assert any("genrule //:made" in heard.doing for heard in listener.steps)
     assert run(workspace, binary, "//:made").actions <= 1
     assert processes(workspace) == []
 
@@ -659,7 +610,7 @@ def test_an_output_whose_bytes_never_reached_the_disk_is_made_again(
 
 @pytest.mark.slow
 def test_an_external_repository_that_somebody_changed_is_made_again(
-    workspace: RecipeJob, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, notes: list[str]
 ) -> None:
     made = workspace.places.bazel / "external/local_config_cc/BUILD"
     run(workspace, binary, "//:hello")
@@ -669,9 +620,7 @@ def test_an_external_repository_that_somebody_changed_is_made_again(
     os.utime(made, ns=(state.st_atime_ns, state.st_mtime_ns))
     run(workspace, binary, "//:hello")
     assert made.read_text("utf-8") == before
-    assert ears.notes == [
-        "External repository local_config_cc changed on disk; Bazel makes it again"
-    ]
+    assert notes == ["External repository local_config_cc changed on disk; Bazel makes it again"]
 
 
 @pytest.mark.slow
@@ -699,7 +648,7 @@ def test_a_link_to_outputs_of_somebody_else_is_damage(job: RecipeJob, tmp_path: 
 
 @pytest.mark.slow
 def test_a_changed_compiler_is_configured_again_and_the_same_one_is_not(
-    workspace: RecipeJob, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, notes: list[str]
 ) -> None:
     made = workspace.places.bazel / "external/local_config_cc/BUILD"
     seen = []
@@ -707,16 +656,16 @@ def test_a_changed_compiler_is_configured_again_and_the_same_one_is_not(
         run(workspace, binary, "//:hello", compiler=compiler)
         seen.append(made.stat().st_ctime_ns)
     assert seen[0] == seen[1] < seen[2]
-    assert ears.notes == ["The compiler changed; Bazel configures it again"]
+    assert notes == ["The compiler changed; Bazel configures it again"]
 
 
 @pytest.mark.slow
 def test_a_compiler_that_the_recipe_names_and_that_changed_is_used_for_every_action(
-    workspace: RecipeJob, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, notes: list[str]
 ) -> None:
     for version in ("gcc-11 11.3.0", "gcc-11 11.4.0"):
         run(workspace, binary, "//:made", named=(version,))
-    assert ears.notes == ["The compiler changed; Bazel configures it again"]
+    assert notes == ["The compiler changed; Bazel configures it again"]
 
 
 @pytest.mark.slow
@@ -735,9 +684,7 @@ def test_a_fresh_output_base_takes_all_from_the_build_cache(
     workspace: RecipeJob, binary: Path, tmp_path: Path
 ) -> None:
     run(workspace, binary, "//:step1")
-    other = replace(
-        workspace, recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"})
-    )
+    other = replace(workspace, recipe=workspace.recipe.changed(name=f"twin-{tmp_path.name}"))
     workspace.places.tree.rename(other.places.own.parent / "moved")
     other.places.home.mkdir(parents=True)
     (other.places.own.parent / "moved").rename(other.places.tree)
@@ -791,14 +738,14 @@ def test_an_offline_build_reaches_the_cache_from_where_it_has_no_network(
 
 @pytest.mark.slow
 def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
-    workspace: RecipeJob, binary: Path, ears: Ears
+    workspace: RecipeJob, binary: Path, notes: list[str]
 ) -> None:
     with fails(ToolError, "//:broken") as caught:
         run(workspace, binary, "//:broken")
     evidence = caught.value.evidence
     assert "'undeclared' was not declared" in "\n".join(evidence.lines)
     assert evidence.where == f"{workspace.places.tree / 'BUILD'}:4"
-    assert (evidence.status, ears.notes, processes(workspace)) == (1, [], [])
+    assert (evidence.status, notes, processes(workspace)) == (1, [], [])
     # The lines say what to correct.
     make_file(workspace.places.tree / "broken.cc", "int broken() { return 1; }\n")
     assert run(workspace, binary, "//:broken")
@@ -856,7 +803,7 @@ def archives(workspace: RecipeJob) -> Iterator[type[Archives]]:
 def test_a_download_that_fails_for_the_network_is_tried_again(
     workspace: RecipeJob,
     binary: Path,
-    ears: Ears,
+    notes: list[str],
     archives: type[Archives],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -865,7 +812,7 @@ def test_a_download_that_fails_for_the_network_is_tried_again(
     assert [output.path.name for output in run(workspace, binary, "//:foreign").outputs] == [
         "foreign.txt"
     ]
-    assert (len(archives.asked), len(ears.notes)) == (3, 2)
+    assert (len(archives.asked), len(notes)) == (3, 2)
 
 
 @pytest.mark.slow
@@ -1013,8 +960,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
     )
     group = base / f"tfwright-{tmp_path.name}"
     try:
-        group.mkdir()
-        (group / limit).write_text(str(LIMIT), "ascii")
+        make_file(group / limit, str(LIMIT))
     except OSError as fault:
         pytest.skip(f"no control group can be made here: {fault}")
     yield group
@@ -1025,7 +971,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
     workspace: RecipeJob, binary: Path, tmp_path: Path, confined: Path
 ) -> None:
-    job = replace(workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3}))
+    job = replace(workspace, host_file=workspace.host_file.changed(jobs=3))
     with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
         build.write(
             GREEDY.replace("@PYTHON@", sys.executable)

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_folder, make_program
+from tests.results import facts_of, inputs_of, tree_of
 from tests.upstream import run_git
 
 from tfwright.configure import dialect, rendering
 from tfwright.configure.interview import Interview
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.release import ExactRelease, Release
+from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, TfwrightError, ToolError
 from tfwright.host import pythons
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
@@ -132,23 +133,11 @@ class Bench:
             f"#!/bin/sh\necho Build label: {self.bazel}\n",
         )
         python = pythons.own()
-        facts = HostFacts(
-            system="Linux",
-            machine="x86_64",
-            glibc="",
-            interpreter=python,
-            python=pythons.version_of(python),
-            compiler="",
-        )
-        inputs = Inputs(
-            mirror=self.tree,
-            commit=COMMIT,
-            epoch=1,
-            programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python),
-        )
+        facts = facts_of(python, python=pythons.version_of(python))
+        inputs = inputs_of(self.tree, bazel, python, commit=COMMIT)
         there = (self.folder / "tree.git").is_dir()
         content = self.git("rev-parse", "HEAD^{tree}").strip() if there else ""
-        tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content=content)
+        tree = tree_of(job, path=self.tree, commit=COMMIT, release="1.13", content=content)
         return facts, inputs, tree
 
     def commit(self, script: str) -> None:
@@ -529,7 +518,7 @@ def test_a_file_that_appears_in_the_configured_tree_is_damage(bench: Bench) -> N
     recipe = bench.job(ANSWERS).recipe
     # The directories of a build are named by its recipe.
     job = RecipeJob(
-        recipe=recipe.model_copy(update={"name": bench.folder.name}),
+        recipe=recipe.changed(name=bench.folder.name),
         host_file=HostFile(build_out=bench.folder.parent),
     )
     assert job.places.tree == bench.tree

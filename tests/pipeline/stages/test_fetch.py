@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
+from tests.results import facts_of
 from tests.upstream import bundled_commit
 
 from tfwright.documents.host_file import HostFile
@@ -20,15 +21,6 @@ from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
 from tfwright.tools import files
 from tfwright.tools.git import demo, mirror
-
-FACTS = HostFacts(
-    system="Linux",
-    machine="x86_64",
-    glibc="2.36",
-    interpreter=Path(sys.executable),
-    python="3.11",
-    compiler="",
-)
 
 
 @pytest.fixture
@@ -44,18 +36,13 @@ def bazel(tmp_path: Path) -> Path:
 @pytest.fixture
 def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> RecipeJob:
     """Return a job for the bundled tree, with a Bazel from the host file."""
-    source = recipe.source.model_copy(
-        update={"url": demo.URL, "branch": "main", "commit": bundled_commit()}
-    )
+    source = recipe.source.changed(url=demo.URL, branch="main", commit=bundled_commit())
     host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
-    return RecipeJob(
-        recipe=recipe.model_copy(update={"source": source}), host_file=host_file, offline=True
-    )
+    return RecipeJob(recipe=recipe.changed(source=source), host_file=host_file, offline=True)
 
 
-def run(job: RecipeJob, python: Path = FACTS.interpreter) -> Inputs:
-    facts = FACTS.model_copy(update={"interpreter": python})
-    made = Stage(fetch).run(job, {HostFacts: facts})
+def run(job: RecipeJob, python: str | Path = sys.executable) -> Inputs:
+    made = Stage(fetch).run(job, {HostFacts: facts_of(python)})
     assert isinstance(made, Inputs)
     return made
 
@@ -76,8 +63,8 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
 def test_what_the_wheel_requires_is_looked_for_before_anything_is_built(
     job: RecipeJob, quick_python: Path
 ) -> None:
-    verify = job.recipe.verify.model_copy(update={"requirements": ("small==1.0",)})
-    recipe = job.recipe.model_copy(update={"verify": verify})
+    verify = job.recipe.verify.changed(requirements=("small==1.0",))
+    recipe = job.recipe.changed(verify=verify)
     with fails(SupplyError, "small==1.0"):
         run(replace(job, recipe=recipe), quick_python)
 
@@ -86,8 +73,8 @@ def test_what_the_wheel_requires_is_looked_for_before_anything_is_built(
 def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
     job: RecipeJob,
 ) -> None:
-    foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
-    made = run(replace(job, recipe=job.recipe.model_copy(update={"host": foreign})))
+    foreign = job.recipe.host.changed(system="Darwin")
+    made = run(replace(job, recipe=job.recipe.changed(host=foreign)))
     assert made.mirror.is_dir()
     with fails(HostError):
         _ = made.python
@@ -95,11 +82,9 @@ def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
 
 @pytest.mark.medium
 def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: RecipeJob, tmp_path: Path) -> None:
-    source = job.recipe.source.model_copy(update={"url": "https://nowhere.invalid/tensorflow.git"})
-    host_file = job.host_file.model_copy(
-        update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
-    )
-    mine = RecipeJob(recipe=job.recipe.model_copy(update={"source": source}), host_file=host_file)
+    source = job.recipe.source.changed(url="https://nowhere.invalid/tensorflow.git")
+    host_file = job.host_file.changed(mirrors={source.url: str(tmp_path / "no mirror")})
+    mine = RecipeJob(recipe=job.recipe.changed(source=source), host_file=host_file)
     with fails(SupplyError, f"file://{tmp_path}/no"):
         run(mine)
 
@@ -113,7 +98,7 @@ def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: RecipeJob) -> Non
 def test_what_is_no_file_in_the_drop_folder_is_passed_over(job: RecipeJob, tmp_path: Path) -> None:
     drop = make_folder(tmp_path / "drop")
     (drop / "archive.zip").write_bytes(b"PK")
-    mine = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+    mine = replace(job, host_file=job.host_file.changed(drop=drop))
     before = fetch.inputs(mine, mine.recipe.source)
     (drop / "broken").symlink_to("gone")
     os.mkfifo(drop / "pipe")
@@ -124,7 +109,7 @@ def test_what_is_no_file_in_the_drop_folder_is_passed_over(job: RecipeJob, tmp_p
 @pytest.mark.parametrize("setting", ["mirrors", "downloads"])
 def test_a_place_that_the_host_file_adds_wakes_the_stage(job: RecipeJob, setting: str) -> None:
     added = {setting: {"https://a.invalid/b": "https://mirror.invalid/b"}}
-    host_file = job.host_file.model_copy(update=added)
+    host_file = job.host_file.changed(**added)
     before, after = replace(job).job, replace(job, host_file=host_file).job
     source = job.recipe.source
     differing = fetch.inputs(before, source).items() ^ (fetch.inputs(after, source).items())

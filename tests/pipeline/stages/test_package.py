@@ -1,22 +1,19 @@
 import zipfile
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_program
+from tests.making import Maker, make_file, make_program
+from tests.results import configured_of, for_target, inputs_of, tree_of
 from tests.wheel.test_relinking import WANTED
 from tests.wheel.test_relinking import wheel as wheel_for_macos
 
-from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable, Recipe
-from tfwright.errors import RecipeError, ToolError
+from tfwright.documents.recipe import WHEEL_TARGET, PackageTable
+from tfwright.errors import ToolError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
+from tfwright.pipeline.results import Built, NcclOps, RawWheel
 from tfwright.pipeline.stage import Artefact, Stage
 from tfwright.pipeline.stages import package
-from tfwright.progress import Listener
 from tfwright.tools.process.command import Command
 from tfwright.wheel import archive, record
 
@@ -31,24 +28,6 @@ for name in {made}; do echo wheel > "$1/$name"; done
 """
 
 
-def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> RecipeJob:
-    recipe = Recipe.model_validate(
-        {
-            "name": "small",
-            "summary": "A recipe for tests",
-            "source": {
-                "url": "https://example.org/tensorflow.git",
-                "branch": f"r{release}",
-                "commit": "0123456789" * 4,
-            },
-            "host": {"system": "any", "machine": "any", "python": "any"},
-            "bazel": {"version": "0.26.1"},
-            "compile": {"target": target},
-        }
-    )
-    return RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
-
-
 def script(job: RecipeJob, made: str) -> None:
     path = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
     path.parent.mkdir(parents=True)
@@ -58,21 +37,14 @@ def script(job: RecipeJob, made: str) -> None:
 
 def packaged(job: RecipeJob, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
     file = make_file(job.places.build_out / "file", b"")
-    release = job.recipe.source.release
+    made = tuple(map(Artefact.of, outputs))
     return package.run(
         job,
         table,
-        Inputs(
-            mirror=file,
-            commit="0" * 40,
-            epoch=5,
-            programs=Programs(bazel=Artefact.of(file), bazel_origin="PATH", python=file),
-        ),
-        Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=release, content=""),
-        Configured(bazelrc=Artefact.of(file), asked=(), never_asked=()),
-        Built(
-            target=job.recipe.compile.target, outputs=tuple(map(Artefact.of, outputs)), actions=1
-        ),
+        inputs_of(file, file),
+        tree_of(job),
+        configured_of(file),
+        Built(target=job.recipe.compile.target, outputs=made, actions=1),
         NcclOps(library=None, stub=False),
     )
 
@@ -81,63 +53,42 @@ def asked(job: RecipeJob) -> list[str]:
     return (job.places.tree / "asked").read_text("utf-8").split("\n")[:-1]
 
 
-@pytest.mark.parametrize("release", ["0.11", "1.3", "1.8"])
-def test_up_to_1_8_the_directory_comes_first_and_nothing_names_the_wheel(
-    tmp_path: Path, release: str
-) -> None:
-    job = job_of(tmp_path, release)
+def test_the_directory_comes_first_and_nothing_names_the_wheel(job: RecipeJob) -> None:
     script(job, "small-1.0-py3-none-any.whl")
     packaged(job, PackageTable(flags=("--gpu",)))
     assert asked(job) == [str(job.places.dist / "raw"), "--gpu"]
 
 
-def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.8")
-    with fails(RecipeError, "--project_name", "--nightly_flag"):
-        packaged_with_name(job)
-
-
-def packaged_with_name(job: RecipeJob) -> RawWheel:
+def test_a_project_name_is_passed(job: RecipeJob) -> None:
     script(job, "small-1.0-py3-none-any.whl")
-    return packaged(job, PackageTable(project_name="mine"))
-
-
-@pytest.mark.parametrize("release", ["1.9", "1.15", "2.6", "2.16"])
-def test_from_1_9_on_the_project_name_is_passed(tmp_path: Path, release: str) -> None:
-    job = job_of(tmp_path, release)
-    packaged_with_name(job)
+    packaged(job, PackageTable(project_name="mine"))
     assert asked(job) == [str(job.places.dist / "raw"), "--project_name", "mine"]
 
 
 def test_the_wheel_is_found_whatever_it_is_called_and_its_date_is_the_commits(
-    tmp_path: Path,
+    job: RecipeJob,
 ) -> None:
-    job = job_of(tmp_path, "1.12")
     script(job, "'who would_guess-7.whl'")
     assert packaged(job, PackageTable()).wheel.path.name == "who would_guess-7.whl"
     assert (job.places.tree / "epoch").read_text("utf-8") == "5\n"
 
 
-def test_a_wheel_of_an_earlier_run_is_not_mistaken_for_the_new_one(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.12")
+def test_a_wheel_of_an_earlier_run_is_not_mistaken_for_the_new_one(job: RecipeJob) -> None:
     script(job, "new.whl")
     make_file(job.places.dist / "raw" / "old.whl", b"")
     assert packaged(job, PackageTable()).wheel.path.name == "new.whl"
 
 
 @pytest.mark.parametrize("made", ["", "one.whl two.whl", "one.tar.gz"])
-def test_anything_but_one_wheel_is_a_failure(tmp_path: Path, made: str) -> None:
-    job = job_of(tmp_path, "1.12")
+def test_anything_but_one_wheel_is_a_failure(job: RecipeJob, made: str) -> None:
     script(job, made)
     with fails(ToolError, len(made.split())) as caught:
         packaged(job, PackageTable())
     assert list(caught.value.evidence.lines) == made.split()
 
 
-def test_the_wheel_target_makes_the_wheel_itself(
-    tmp_path: Path, make_wheel: Callable[..., Path]
-) -> None:
-    job = job_of(tmp_path, "2.20", WHEEL_TARGET)
+def test_the_wheel_target_makes_the_wheel_itself(job: RecipeJob, make_wheel: Maker) -> None:
+    job = for_target(job, WHEEL_TARGET)
     job.places.build_out.mkdir()
     raw = packaged(job, PackageTable(), (make_wheel(),)).wheel
     assert raw.path.parent == job.places.dist / "raw"
@@ -145,22 +96,20 @@ def test_the_wheel_target_makes_the_wheel_itself(
     assert Stage(package).steps(job, {}) == ()
 
 
-def test_the_plan_shows_the_very_command(tmp_path: Path) -> None:
-    (step,) = Stage(package).steps(job_of(tmp_path, "1.12"), {})
+def test_the_plan_shows_the_very_command(job: RecipeJob) -> None:
+    (step,) = Stage(package).steps(job, {})
     assert isinstance(step, Command)
     assert step.argv[0].endswith("bazel-bin/tensorflow/tools/pip_package/build_pip_package")
 
 
 def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
-    tmp_path: Path, make_wheel: Callable[..., Path], listener: Listener, notes: list[str]
+    job: RecipeJob, make_wheel: Maker, notes: list[str]
 ) -> None:
     table = PackageTable(
         libraries={"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"}
     )
-    (tmp_path / "build_out").mkdir()
-    raw = packaged(
-        replace(job_of(tmp_path, "2.17", WHEEL_TARGET), listener=listener), table, (make_wheel(),)
-    ).wheel
+    job.places.build_out.mkdir()
+    raw = packaged(for_target(job, WHEEL_TARGET), table, (make_wheel(),)).wheel
     with archive.opened(raw.path) as wheel:
         assert record.faults(wheel) == []
     assert notes == [
@@ -169,11 +118,11 @@ def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
 
 
 def test_each_library_that_is_written_anew_for_macos_is_said(
-    tmp_path: Path, listener: Listener, notes: list[str]
+    job: RecipeJob, tmp_path: Path, notes: list[str]
 ) -> None:
-    (tmp_path / "build_out").mkdir()
+    job.places.build_out.mkdir()
     raw = packaged(
-        replace(job_of(tmp_path, "2.17", WHEEL_TARGET), listener=listener),
+        for_target(job, WHEEL_TARGET),
         PackageTable(libraries=dict(WANTED.libraries)),
         (wheel_for_macos(tmp_path),),
     ).wheel
@@ -184,19 +133,19 @@ def test_each_library_that_is_written_anew_for_macos_is_said(
 
 
 def test_what_the_wheel_target_makes_besides_the_wheel_stays_where_it_is(
-    tmp_path: Path, make_wheel: Callable[..., Path]
+    job: RecipeJob, tmp_path: Path, make_wheel: Maker
 ) -> None:
-    (tmp_path / "build_out").mkdir()
+    job.places.build_out.mkdir()
     metadata = make_file(tmp_path / "METADATA", "Name: small\n")
-    job = job_of(tmp_path, "2.17", WHEEL_TARGET)
+    job = for_target(job, WHEEL_TARGET)
     raw = packaged(job, PackageTable(), (metadata, make_wheel())).wheel
     assert list(raw.path.parent.iterdir()) == [raw.path]
 
 
 def test_a_repository_names_the_program_that_makes_its_wheel_and_its_arguments(
-    tmp_path: Path,
+    job: RecipeJob,
 ) -> None:
-    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+    job = for_target(job, "//:build_pip_pkg")
     table = PackageTable(program="pack.sh", arguments=("--out", "@DESTINATION@"))
     program = job.places.tree / "pack.sh"
     (job.places.tree / "bazel-bin").mkdir(parents=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Maker
 
 from tfwright.documents.host_file import Sign
 from tfwright.errors import WheelError
@@ -12,14 +13,8 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Check, Published, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import publish
-from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.wheel.seal import statement
-
-
-@pytest.fixture
-def heard(job: RecipeJob, listener: Listener) -> RecipeJob:
-    return dataclasses.replace(job, listener=listener)
 
 
 def verdict(path: Path) -> Verdict:
@@ -31,43 +26,43 @@ def verdict(path: Path) -> Verdict:
 BUILT = Built(target="//:pip", outputs=(), actions=1)
 
 
-def put_out(job: RecipeJob, verdict: Verdict) -> Published:
-    return publish.run(job, BUILT, verdict)
+def put_out(job: RecipeJob, path: Path) -> Published:
+    return publish.run(job, BUILT, verdict(path))
 
 
 def test_a_wheel_is_copied_into_the_wheelhouse(
-    heard: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
+    job: RecipeJob, notes: list[str], make_sealed: Maker
 ) -> None:
     path = make_sealed()
-    published = put_out(heard, verdict(path)).wheel
-    assert published.path == heard.places.wheelhouse / path.name
+    published = put_out(job, path).wheel
+    assert published.path == job.places.wheelhouse / path.name
     assert published.sha256 == files.sha256(path)
     assert notes == []
 
 
 def test_the_same_wheel_again_is_left_alone(
-    heard: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
+    job: RecipeJob, notes: list[str], make_sealed: Maker
 ) -> None:
     path = make_sealed()
-    first = put_out(heard, verdict(path)).wheel.path.stat()
-    assert put_out(heard, verdict(path)).wheel.path.stat() == first
+    first = put_out(job, path).wheel.path.stat()
+    assert put_out(job, path).wheel.path.stat() == first
     assert notes == []
 
 
 def test_other_bytes_under_the_same_name_are_replaced_and_told(
-    heard: RecipeJob, notes: list[str], make_sealed: Callable[..., Path]
+    job: RecipeJob, notes: list[str], make_sealed: Maker
 ) -> None:
-    put_out(heard, verdict(make_sealed()))
+    put_out(job, make_sealed())
     other = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
-    assert put_out(heard, verdict(other)).wheel.sha256 == files.sha256(other)
+    assert put_out(job, other).wheel.sha256 == files.sha256(other)
     assert len(notes) == 1
     assert "had other bytes" in notes[0]
 
 
 def test_a_disk_that_is_full_leaves_the_old_wheel(
-    heard: RecipeJob, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    job: RecipeJob, make_sealed: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = put_out(heard, verdict(make_sealed())).wheel
+    old = put_out(job, make_sealed()).wheel
 
     def full(_source: Path, target: Path) -> None:
         target.write_bytes(b"half")
@@ -75,9 +70,9 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
 
     monkeypatch.setattr("shutil.copyfile", full)
     with pytest.raises(OSError, match="No space left"):
-        put_out(heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")))
+        put_out(job, make_sealed({"small.py": "ANSWER = 43\n"}, folder="other"))
     assert files.sha256(old.path) == old.sha256
-    assert sorted(path.name for path in heard.places.wheelhouse.glob("*.whl*")) == [
+    assert sorted(path.name for path in job.places.wheelhouse.glob("*.whl*")) == [
         old.path.name,
         f"{old.path.name}.intoto.json",
         f"{old.path.name}.metadata",
@@ -85,10 +80,10 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
 
 
 def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_saw(
-    heard: RecipeJob, make_sealed: Callable[..., Path]
+    job: RecipeJob, make_sealed: Maker
 ) -> None:
     for content in ("ANSWER = 42\n", "ANSWER = 43\n"):
-        published = put_out(heard, verdict(make_sealed({"small.py": content})))
+        published = put_out(job, make_sealed({"small.py": content}))
         said = json.loads(published.statement.path.read_text("utf-8"))
         assert published.statement.path == published.wheel.path.with_name(
             f"{published.wheel.path.name}.intoto.json"
@@ -102,17 +97,15 @@ def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_
 
 
 def signing(job: RecipeJob, key: Path) -> RecipeJob:
-    return dataclasses.replace(
-        job, host_file=job.host_file.model_copy(update={"sign": Sign(key=key)})
-    )
+    return dataclasses.replace(job, host_file=job.host_file.changed(sign=Sign(key=key)))
 
 
 def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
-    heard: RecipeJob, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    job: RecipeJob, make_sealed: Maker, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     private, public = keys()
-    plain = put_out(heard, verdict(make_sealed()))
-    signed = put_out(signing(heard, private), verdict(make_sealed()))
+    plain = put_out(job, make_sealed())
+    signed = put_out(signing(job, private), make_sealed())
     assert signed.wheel.sha256 == plain.wheel.sha256
     assert plain.envelope is None
     assert signed.envelope
@@ -123,67 +116,65 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
 
 
 def test_a_host_that_signs_no_more_leaves_no_old_signature(
-    heard: RecipeJob, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    job: RecipeJob, make_sealed: Maker, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
-    signed = put_out(signing(heard, keys()[0]), verdict(make_sealed()))
-    put_out(heard, verdict(make_sealed()))
+    signed = put_out(signing(job, keys()[0]), make_sealed())
+    put_out(job, make_sealed())
     assert signed.envelope
     assert not signed.envelope.path.exists()
 
 
 def test_another_key_is_a_reason_to_publish_again(
-    heard: RecipeJob, keys: Callable[..., tuple[Path, Path]]
+    job: RecipeJob, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
-    one, other = (publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other"))
+    one, other = (publish.inputs(signing(job, keys(name)[0])) for name in ("one", "other"))
     assert one.keys() == other.keys() == {"the key that signs"}
     assert one != other
-    assert publish.inputs(heard) == {}
-    assert publish.inputs(signing(heard, Path("/absent.pem"))) == {"the key that signs": "none"}
+    assert publish.inputs(job) == {}
+    assert publish.inputs(signing(job, Path("/absent.pem"))) == {"the key that signs": "none"}
 
 
 def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
-    heard: RecipeJob, make_sealed: Callable[..., Path]
+    job: RecipeJob, make_sealed: Maker
 ) -> None:
-    published = put_out(heard, verdict(make_sealed())).wheel
-    own = heard.places.wheelhouse / "r" / heard.recipe.name / "small"
-    for page in (heard.places.wheelhouse / "simple/small", own):
+    published = put_out(job, make_sealed()).wheel
+    own = job.places.wheelhouse / "r" / job.recipe.name / "small"
+    for page in (job.places.wheelhouse / "simple/small", own):
         (listed,) = json.loads((page / "index.json").read_text())["files"]
         assert listed["hashes"]["sha256"] == published.sha256
         assert (page / listed["url"]).resolve() == published.path
 
 
 def test_a_wheel_that_changed_after_it_was_sealed_is_not_published(
-    heard: RecipeJob, make_sealed: Callable[..., Path]
+    job: RecipeJob, make_sealed: Maker
 ) -> None:
-    old = put_out(heard, verdict(make_sealed())).wheel
+    old = put_out(job, make_sealed()).wheel
     path = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
     passed = verdict(path)
     path.write_bytes(path.read_bytes() + b"x")
     with fails(WheelError, "changed"):
-        put_out(heard, passed)
+        publish.run(job, BUILT, passed)
     assert files.sha256(old.path) == old.sha256
 
 
 @pytest.mark.parametrize("name", ["index.html", "index.json"])
 def test_a_page_that_names_another_checksum_is_damage_and_is_written_again(
-    heard: RecipeJob, make_sealed: Callable[..., Path], name: str
+    job: RecipeJob, make_sealed: Maker, name: str
 ) -> None:
-    passed = verdict(make_sealed())
-    published = put_out(heard, passed)
-    assert publish.damage(heard.job, published) is None
-    page = heard.places.wheelhouse / "simple/small" / name
+    passed = make_sealed()
+    published = put_out(job, passed)
+    assert publish.damage(job.job, published) is None
+    page = job.places.wheelhouse / "simple/small" / name
     whole = page.read_bytes()
     page.write_bytes(whole.replace(published.wheel.sha256.encode(), b"0" * 64))
-    assert publish.damage(heard.job, published) == "the index does not list it any more"
-    put_out(heard, passed)
+    assert publish.damage(job.job, published) == "the index does not list it any more"
+    put_out(job, passed)
     assert page.read_bytes() == whole
 
 
-def test_metadata_that_somebody_edited_is_written_again(
-    heard: RecipeJob, make_sealed: Callable[..., Path]
-) -> None:
-    passed = verdict(make_sealed())
-    metadata = put_out(heard, passed).metadata
+def test_metadata_that_somebody_edited_is_written_again(job: RecipeJob, make_sealed: Maker) -> None:
+    passed = make_sealed()
+    metadata = put_out(job, passed).metadata
     assert metadata
     metadata.path.write_text("Name: evil\n", "utf-8")
-    assert put_out(heard, passed).metadata == metadata
+    assert put_out(job, passed).metadata == metadata

@@ -3,28 +3,19 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import Maker, make_file
+from tests.results import configured_of, facts_of, inputs_of, tree_of
 from tests.tools.bazel.test_workspaces import binary
 from tests.upstream import commit, run_git
 
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.release import Release
 from tfwright.errors import WheelError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import (
-    Configured,
-    HostFacts,
-    Inputs,
-    NcclOps,
-    Programs,
-    RawWheel,
-    SealedWheel,
-    Substituted,
-    Tree,
-)
+from tfwright.pipeline.results import NcclOps, RawWheel, SealedWheel, Substituted
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import seal
 from tfwright.wheel import record
@@ -33,6 +24,7 @@ from tfwright.wheel.seal.build_record import BuildRecord
 
 COMMIT = "0123456789" * 4
 PINNED, USED, OTHER, IDLE = "a" * 64, "b" * 64, "c" * 64, "d" * 64
+Sealed = Callable[..., SealedWheel]
 LOCK = f"""
 [tensorflow]
 commit = "{COMMIT}"
@@ -73,7 +65,7 @@ def locked(job: RecipeJob, tmp_path: Path) -> RecipeJob:
 
 
 @pytest.fixture
-def sealed(locked: RecipeJob, tmp_path: Path) -> Callable[..., SealedWheel]:
+def sealed(locked: RecipeJob, tmp_path: Path) -> Sealed:
     """Return a function that seals a wheel, with results of the other stages that differ as they do from host to host."""
 
     def run(
@@ -87,46 +79,27 @@ def sealed(locked: RecipeJob, tmp_path: Path) -> Callable[..., SealedWheel]:
         bazel = Artefact(path=tmp_path / folder / "bazel", sha256="e" * 64, size=1)
         place = tmp_path / folder
         library = Artefact(path=place / "_nccl_ops.so", sha256="f" * 64, size=1)
+        pinned = {"commit": COMMIT, "epoch": 1_540_000_000}
+        reason = "Its server is gone"
+        other = Substituted(name="gif_archive", reason=reason, sha256=PINNED, used=USED)
         return seal.run(
             job,
             Recipe.model_validate(locked.recipe.model_dump() | tables),
-            HostFacts(
-                system="Linux",
-                machine="x86_64",
-                glibc="2.36",
-                interpreter=place / "python",
-                python="3.11.7",
-                compiler="cc 12.2.0",
-            ),
-            Inputs(
-                mirror=place,
-                commit=COMMIT,
-                epoch=1_540_000_000,
-                programs=Programs(bazel=bazel, bazel_origin="npm", python=place / "python"),
-                substitutes=(
-                    Substituted(
-                        name="gif_archive", reason="Its server is gone", sha256=PINNED, used=USED
-                    ),
-                ),
-            ),
-            Tree(
-                path=place,
-                commit=COMMIT,
-                epoch=1_540_000_000,
-                release=Release(1, 8),
-                content=COMMIT,
-            ),
-            Configured(
-                bazelrc=bazel,
-                asked=(),
-                never_asked=(),
-                exported={"PYTHON_BIN_PATH": str(place), "TF_NEED_CUDA": "0"},
-            ),
+            facts_of(place / "python", python="3.11.7", compiler="cc 12.2.0"),
+            inputs_of(place, bazel, place / "python", **pinned, substitutes=(other,)),
+            tree_of(job, path=place, content=COMMIT, **pinned),
+            configured_of(bazel, exported={"PYTHON_BIN_PATH": str(place), "TF_NEED_CUDA": "0"}),
             NcclOps(library=library if stub else None, stub=stub),
             RawWheel(wheel=Artefact.of(raw)),
         )
 
     return run
+
+
+def bill_of(sealed: SealedWheel) -> dict[str, Any]:
+    with zipfile.ZipFile(sealed.wheel.path) as wheel:
+        bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
+    return {one["name"]: one for one in bill["components"]}
 
 
 def recorded(sealed: SealedWheel) -> BuildRecord:
@@ -137,7 +110,7 @@ def recorded(sealed: SealedWheel) -> BuildRecord:
 
 
 def test_the_sealed_wheel_keeps_its_name_and_its_files(
-    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Sealed, make_wheel: Maker
 ) -> None:
     raw = make_wheel()
     made = sealed(raw).wheel
@@ -156,7 +129,7 @@ def test_the_sealed_wheel_keeps_its_name_and_its_files(
 
 
 def test_nothing_of_the_place_shows_in_the_bytes(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], tmp_path: Path
+    sealed: Sealed, make_wheel: Maker, tmp_path: Path
 ) -> None:
     one = sealed(make_wheel()).wheel
     content = one.path.read_bytes()
@@ -165,9 +138,7 @@ def test_nothing_of_the_place_shows_in_the_bytes(
     assert sealed(make_wheel(), "another-place").wheel.path.read_bytes() == content
 
 
-def test_the_record_says_what_the_wheel_was_made_from(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
-) -> None:
+def test_the_record_says_what_the_wheel_was_made_from(sealed: Sealed, make_wheel: Maker) -> None:
     found = recorded(sealed(make_wheel(), stub=True))
     assert (found.recipe.name, found.source.commit, found.bazel.version, found.found.compiler) == (
         "small",
@@ -184,18 +155,16 @@ def test_the_record_says_what_the_wheel_was_made_from(
 
 
 def test_what_is_wrong_with_a_wheel_is_recorded_and_left_to_verify(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    sealed: Sealed, make_wheel: Maker
 ) -> None:
     found = recorded(sealed(make_wheel(name="small-1.0-cp27-none-any.whl")))
     assert [(one.name, one.passed) for one in found.checks] == [("RECORD", True), ("tags", False)]
 
 
 def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    sealed: Sealed, make_wheel: Maker
 ) -> None:
-    with zipfile.ZipFile(sealed(make_wheel()).wheel.path) as wheel:
-        bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
-    parts = {one["name"]: one for one in bill["components"]}
+    parts = bill_of(sealed(make_wheel()))
     assert set(parts) == {"tensorflow", "gif_archive", "nsync"}
     assert parts["nsync"]["purl"] == f"pkg:github/google/nsync@0559ce0?checksum=sha256:{OTHER}"
     assert parts["gif_archive"]["hashes"][0]["content"] == USED
@@ -203,7 +172,7 @@ def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
 
 
 def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
-    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Sealed, make_wheel: Maker
 ) -> None:
     sealed(make_wheel())
     sealed(make_wheel(name="small-2.0-py3-none-any.whl"))
@@ -213,7 +182,7 @@ def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
 
 
 def test_a_wheel_whose_record_is_wrong_is_not_sealed(
-    locked: RecipeJob, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: RecipeJob, sealed: Sealed, make_wheel: Maker
 ) -> None:
     raw = make_wheel()
     with zipfile.ZipFile(raw, "a") as wheel:
@@ -224,7 +193,7 @@ def test_a_wheel_whose_record_is_wrong_is_not_sealed(
 
 
 def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: RecipeJob
+    sealed: Sealed, make_wheel: Maker, locked: RecipeJob
 ) -> None:
     pins = {"nvidia_cudnn_cu11-8.6.0.163-py3-none-manylinux1_x86_64.whl": "6" * 64}
     archives = {"https://example.org/cudnn-8.6.tar.xz": "7" * 64}
@@ -233,19 +202,14 @@ def test_the_bill_names_each_package_of_a_toolkit_whichever_was_taken(
         host=locked.recipe.host.model_dump() | {"cudnn": "8.6"},
         toolkit={"cudnn": {"wheels": pins, "archives": archives}},
     )
-    with zipfile.ZipFile(made.wheel.path) as wheel:
-        bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
-    found = {
-        one["name"]: one["hashes"][0]["content"]
-        for one in bill["components"]
-        if one["name"].startswith("cudnn: ")
-    }
+    parts = bill_of(made).items()
+    found = {name: one["hashes"][0]["content"] for name, one in parts if "cudnn: " in name}
     both = pins | archives
     assert found == {f"cudnn: {name}": both[name] for name in both}
 
 
 def test_a_platform_that_cannot_be_proved_is_not_claimed(
-    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], locked: RecipeJob
+    sealed: Sealed, make_wheel: Maker, locked: RecipeJob
 ) -> None:
     pytest.importorskip("auditwheel")
     with fails(WheelError, "auditwheel"):
@@ -264,10 +228,7 @@ def test_the_lock_is_part_of_what_a_sealed_wheel_depends_on(
 
 
 def test_without_a_lock_the_bill_names_what_the_rules_of_the_tree_download(
-    sealed: Callable[..., SealedWheel],
-    make_wheel: Callable[..., Path],
-    job: RecipeJob,
-    tmp_path: Path,
+    sealed: Sealed, make_wheel: Maker, job: RecipeJob, tmp_path: Path
 ) -> None:
     rule = (
         f'http_archive(name = "zlib", sha256 = "{OTHER}", '
@@ -279,7 +240,5 @@ def test_without_a_lock_the_bill_names_what_the_rules_of_the_tree_download(
     run_git("clone", "--bare", "upstream", place, cwd=tmp_path)
     binary(place, b"")
     found = sealed(make_wheel(), job=job, source=source)
-    with zipfile.ZipFile(found.wheel.path) as wheel:
-        bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
-    assert {one["name"] for one in bill["components"]} == {"tensorflow", "zlib"}
+    assert set(bill_of(found)) == {"tensorflow", "zlib"}
     assert recorded(found).lock is None

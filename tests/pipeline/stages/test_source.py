@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -27,15 +28,10 @@ MPI = "third_party/mpi/mpi.bzl"
 def mirror(tmp_path: Path) -> Path:
     """Make a repository as the fetch stage leaves it."""
     path = tmp_path / "upstream"
-    for name, text in {
-        "core/op.cc": "int op;\n",
-        MPI: "OPEN = False\n",
-        "testdata/big": "big\n",
-        "configure": "#!/bin/sh\n",
-    }.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_text(text, "utf-8")
-    (path / "configure").chmod(0o755)
+    texts = {"core/op.cc": "int op;\n", MPI: "OPEN = False\n", "testdata/big": "big\n"}
+    for name, text in texts.items():
+        make_file(path / name, text)
+    make_program(path / "configure", "#!/bin/sh\n")
     run_git("init", "--quiet", cwd=path)
     run_git("add", "--all", cwd=path)
     run_git("commit", "--quiet", "--message=one", cwd=path)
@@ -63,14 +59,31 @@ def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@dataclass
+class Bench:
+    """A job whose recipe has patches and an asset, with what fetch made for it."""
+
+    job: RecipeJob
+    table: SourceTable
+    inputs: Inputs
+
+    def run(self, fetch: FetchTable = FetchTable.defaults(), **changes: object) -> Tree:  # noqa: B008
+        """Make the tree, with some keys of the recipe changed."""
+        return source.run(self.job, self.table.changed(**changes), fetch, self.inputs)
+
+    def damage(self, tree: Tree) -> str | None:
+        return source.damage(self.table, tree)
+
+
 @pytest.fixture
-def table(job: RecipeJob, inputs: Inputs) -> SourceTable:
+def bench(job: RecipeJob, inputs: Inputs, patches: Path) -> Bench:
+    assert patches
     wanted = {
         "patches": ("0001-up.patch", "0002-at.patch"),
         "assets": {"third_party/nccl/nccl.h": "nccl.h"},
         "exclude": ("testdata",),
     }
-    return job.recipe.source.model_copy(update={"commit": inputs.commit, **wanted})
+    return Bench(job, job.recipe.source.changed(commit=inputs.commit, **wanted), inputs)
 
 
 def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
@@ -82,55 +95,45 @@ def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
     }
 
 
-@pytest.mark.usefixtures("patches")
 @pytest.mark.medium
-def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
-) -> None:
-    tree = source.run(job, table, FetchTable(), inputs)
+def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(bench: Bench) -> None:
+    tree = bench.run()
     assert contents(tree) == {
         "configure": (0o755, b"#!/bin/sh\n"),
         "core/op.cc": (0o644, b"int at;\n"),
         MPI: (0o644, b"OPEN = False\n"),
         "third_party/nccl/nccl.h": (0o644, b"#define NCCL_MAJOR 1\n"),
     }
-    assert (tree.commit, tree.epoch, tree.release) == (inputs.commit, 1524847009, table.release)
+    assert (tree.commit, tree.epoch, tree.release) == (
+        bench.inputs.commit,
+        1524847009,
+        bench.table.release,
+    )
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
-def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
-) -> None:
-    first = source.run(job, table, FetchTable(), inputs)
+def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(bench: Bench) -> None:
+    first = bench.run()
     before = contents(first)
     (first.path / "core/op.cc").write_text("half", "utf-8")
     (first.path / "left over").touch()
     umask = os.umask(0o077)
     try:
-        second = source.run(job, table, FetchTable(), inputs)
+        second = bench.run()
     finally:
         os.umask(umask)
     assert (second, contents(second)) == (first, before)
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
-def test_the_content_changes_with_a_patch(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
-) -> None:
-    one = source.run(job, table, FetchTable(), inputs)
-    other = source.run(
-        job, table.model_copy(update={"patches": ("0001-up.patch",)}), FetchTable(), inputs
-    )
+def test_the_content_changes_with_a_patch(bench: Bench) -> None:
+    one = bench.run()
+    other = bench.run(patches=("0001-up.patch",))
     assert one.content != other.content
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
-def test_a_patch_of_a_substitute_is_applied_only_where_the_substitute_is_used(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
-) -> None:
+def test_a_patch_of_a_substitute_is_applied_only_where_the_substitute_is_used(bench: Bench) -> None:
     zlib_archive = SubstituteTable(
         reason="The server is gone",
         sha256="1" * 64,
@@ -139,102 +142,82 @@ def test_a_patch_of_a_substitute_is_applied_only_where_the_substitute_is_used(
         patches=("0002-at.patch",),
     )
     fetch = FetchTable(substitutes={"zlib_archive": zlib_archive})
-    tree = source.run(job, table, fetch, inputs)
+    tree = bench.run(fetch)
     assert contents(tree)["core/op.cc"] == (0o644, b"int up;\n")
     used = Substituted(name="zlib_archive", reason="gone", sha256="0" * 64, used="1" * 64)
-    taken = inputs.model_copy(update={"substitutes": (used,)})
-    assert taken.patched(table, fetch) == table
+    taken = bench.inputs.model_copy(update={"substitutes": (used,)})
+    assert taken.patched(bench.table, fetch) == bench.table
 
 
 @pytest.mark.medium
 def test_a_change_of_one_patch_writes_only_the_files_that_differ(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, patches: Path
+    bench: Bench, patches: Path
 ) -> None:
-    tree = source.run(job, table, FetchTable(), inputs).path
+    tree = bench.run().path
     kept = (tree / "configure").stat()
-    fewer = table.model_copy(update={"patches": ("0001-up.patch",)})
-    source.run(job, fewer, FetchTable(), inputs)
+    bench.run(patches=("0001-up.patch",))
     assert (tree / "core/op.cc").read_text("utf-8") == "int up;\n"
     other = PATCH.replace("int up;", "int in;")
     (patches / "0001-up.patch").write_text(other, "utf-8")
-    source.run(job, fewer, FetchTable(), inputs)
+    bench.run(patches=("0001-up.patch",))
     assert (tree / "core/op.cc").read_text("utf-8") == "int in;\n"
     assert (tree / "configure").stat().st_mtime_ns == kept.st_mtime_ns
     assert (tree / "configure").stat().st_ino == kept.st_ino
 
 
-@pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize("harm", ["index.lock", "index", "HEAD", "objects/info/alternates"])
 @pytest.mark.medium
-def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, harm: str
-) -> None:
-    first = source.run(job, table, FetchTable(), inputs)
+def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(bench: Bench, harm: str) -> None:
+    first = bench.run()
     before = contents(first)
-    (job.places.own / "tree.git" / harm).write_bytes(b"damaged")
+    (bench.job.places.own / "tree.git" / harm).write_bytes(b"damaged")
     (first.path / "core/op.cc").write_text("half", "utf-8")
-    again = source.run(job, table, FetchTable(), inputs)
+    again = bench.run()
     assert (again, contents(again)) == (first, before)
     assert run_git("diff", "--name-only", cwd=first.path) == ""
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
-def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
-) -> None:
-    source.run(job, table, FetchTable(), inputs)
-    whole = table.model_copy(update={"exclude": ()})
-    assert "testdata/big" in contents(source.run(job, whole, FetchTable(), inputs))
-    assert "testdata/big" not in contents(source.run(job, table, FetchTable(), inputs))
+def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(bench: Bench) -> None:
+    bench.run()
+    assert "testdata/big" in contents(bench.run(exclude=()))
+    assert "testdata/big" not in contents(bench.run())
 
 
-def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, patches: Path
-) -> None:
+def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(bench: Bench, patches: Path) -> None:
     (patches / "0002-at.patch").write_text(PATCH, "utf-8")
     with fails(RecipeError, "0002-at.patch", "hunk 1"):
-        source.run(job, table, FetchTable(), inputs)
-    assert not job.places.tree.exists()
+        bench.run()
+    assert not bench.job.places.tree.exists()
 
 
-@pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize(
     ("exclude", "what"),
     [("core", r"The patch 0001-up\.patch"), ("third_party/nccl", r"The asset nccl\.h")],
 )
-def test_what_is_left_out_cannot_be_changed(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, exclude: str, what: str
-) -> None:
+def test_what_is_left_out_cannot_be_changed(bench: Bench, exclude: str, what: str) -> None:
     with pytest.raises(RecipeError, match=f"{what} changes .*, which source.exclude leaves out"):
-        source.run(job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs)
+        bench.run(exclude=(exclude,))
 
 
-@pytest.mark.usefixtures("patches")
-def test_an_asset_in_the_place_of_a_file_is_refused(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
-) -> None:
+def test_an_asset_in_the_place_of_a_file_is_refused(bench: Bench) -> None:
     with fails(RecipeError, "core/op.cc"):
-        source.run(
-            job, table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}), FetchTable(), inputs
-        )
+        bench.run(assets={"core/op.cc": "nccl.h"})
 
 
-@pytest.mark.usefixtures("patches")
 @pytest.mark.medium
 def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is_not(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
+    bench: Bench,
 ) -> None:
-    tree = source.run(job, table, FetchTable(), inputs)
+    tree = bench.run()
     (tree.path / MPI).write_text("OPEN = True\n", "utf-8")
     (tree.path / ".tf_configure.bazelrc").touch()
-    assert source.damage(table, tree) is None
+    assert bench.damage(tree) is None
     (tree.path / "core/op.cc").write_text("int other;\n", "utf-8")
-    assert source.damage(table, tree) == "core/op.cc changed in the tree"
+    assert bench.damage(tree) == "core/op.cc changed in the tree"
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize(
     "hiding",
     [
@@ -245,39 +228,37 @@ def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is
     ],
 )
 def test_a_change_that_git_was_told_of_is_found_and_undone(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, hiding: tuple[str, ...]
+    bench: Bench, hiding: tuple[str, ...]
 ) -> None:
-    tree = source.run(job, table, FetchTable(), inputs)
+    tree = bench.run()
     before = contents(tree)
     (tree.path / "core/op.cc").write_text("int other;\n", "utf-8")
     run_git(*hiding, cwd=tree.path)
-    assert source.damage(table, tree) == "core/op.cc changed in the tree"
-    assert source.run(job, table, FetchTable(), inputs) == tree
+    assert bench.damage(tree) == "core/op.cc changed in the tree"
+    assert bench.run() == tree
     assert contents(tree) == before
-    assert source.damage(table, tree) is None
+    assert bench.damage(tree) is None
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
 def test_attributes_that_somebody_wrote_into_a_tree_s_repository_are_not_obeyed(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
+    bench: Bench,
 ) -> None:
-    tree = source.run(job, table, FetchTable(), inputs)
+    tree = bench.run()
     before = contents(tree)
     for name in ("tree.git", "patched.git"):
-        make_file(job.places.own / name / "info/attributes", "* text eol=crlf\n")
+        make_file(bench.job.places.own / name / "info/attributes", "* text eol=crlf\n")
     (tree.path / "core/op.cc").write_bytes(b"int at;\r\n")
-    assert source.damage(table, tree) == "tree.git/info/attributes changed"
-    assert source.run(job, table, FetchTable(), inputs) == tree
+    assert bench.damage(tree) == "tree.git/info/attributes changed"
+    assert bench.run() == tree
     assert contents(tree) == before
 
 
-@pytest.mark.usefixtures("patches")
 @pytest.mark.medium
 def test_settings_of_a_tree_s_repository_run_nothing_and_hide_nothing(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, tmp_path: Path
+    bench: Bench, tmp_path: Path
 ) -> None:
-    tree = source.run(job, table, FetchTable(), inputs)
+    tree = bench.run()
     hook = tmp_path / "hooks/post-checkout"
     hook.parent.mkdir()
     make_program(hook, f"#!/bin/sh\ntouch {tmp_path}/ran\n")
@@ -289,29 +270,28 @@ def test_settings_of_a_tree_s_repository_run_nothing_and_hide_nothing(
         "core.trustctime": "false",
         "core.checkStat": "minimal",
     }
-    config = job.places.own / "tree.git/config"
+    config = bench.job.places.own / "tree.git/config"
     for name, value in settings.items():
         run_git("config", f"--file={config}", name, value, cwd=tmp_path)
     operation = tree.path / "core/op.cc"
     state = operation.stat()
     operation.write_text("int up;\n", "utf-8")
     os.utime(operation, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert source.damage(table, tree) == "core/op.cc changed in the tree"
-    source.run(job, table, FetchTable(), inputs)
+    assert bench.damage(tree) == "core/op.cc changed in the tree"
+    bench.run()
     assert operation.read_text("utf-8") == "int at;\n"
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.usefixtures("patches")
 def test_a_tree_that_lost_the_way_to_its_mirror_is_damaged_and_made_anew(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, tmp_path: Path
+    bench: Bench, tmp_path: Path
 ) -> None:
-    table = table.model_copy(update={"patches": (), "assets": {}})
-    tree = source.run(job, table, FetchTable(), inputs)
-    make_file(job.places.own / "tree.git/objects/info/alternates", f"{tmp_path}\n")
-    assert source.damage(table, tree) == "tree.git is damaged"
-    source.run(job, table, FetchTable(), inputs)
-    assert source.damage(table, tree) is None
+    bench.table = bench.table.changed(patches=(), assets={})
+    tree = bench.run()
+    make_file(bench.job.places.own / "tree.git/objects/info/alternates", f"{tmp_path}\n")
+    assert bench.damage(tree) == "tree.git is damaged"
+    bench.run()
+    assert bench.damage(tree) is None
 
 
 def falsify(repository: Path, name: str, kind: str, content: bytes) -> None:
@@ -323,25 +303,23 @@ def falsify(repository: Path, name: str, kind: str, content: bytes) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize("path", ["configure", "core/op.cc"])
 def test_an_object_of_the_mirror_with_other_bytes_comes_into_no_tree(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, path: str
+    bench: Bench, path: str
 ) -> None:
     # One is checked out as it is, and a patch changes the other.
-    name = run_git("rev-parse", f"HEAD:{path}", cwd=inputs.mirror)
-    falsify(inputs.mirror, name, "blob", b"int op;\nint evil;\n")
+    name = run_git("rev-parse", f"HEAD:{path}", cwd=bench.inputs.mirror)
+    falsify(bench.inputs.mirror, name, "blob", b"int op;\nint evil;\n")
     with fails(SupplyError, name, "vault --verify --repair"):
-        source.run(job, table, FetchTable(), inputs)
+        bench.run()
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
 @pytest.mark.parametrize("what", ["HEAD:core", "HEAD^{tree}", "HEAD"])
 def test_a_directory_or_commit_of_the_mirror_with_other_bytes_is_refused(
-    job: RecipeJob, table: SourceTable, inputs: Inputs, what: str
+    bench: Bench, what: str
 ) -> None:
-    mirror = inputs.mirror
+    mirror = bench.inputs.mirror
     name = run_git("rev-parse", what, cwd=mirror)
     make_file(mirror.parent / "core/other.cc", "int evil;\n")
     run_git("add", "--all", cwd=mirror.parent)
@@ -356,46 +334,39 @@ def test_a_directory_or_commit_of_the_mirror_with_other_bytes_is_refused(
     falsify(mirror, name, kind, stranger)
     # git compares the ids of some objects itself.
     with pytest.raises(TfwrightError, match=f"(object|mismatch) {name}") as caught:
-        source.run(job, table, FetchTable(), inputs)
+        bench.run()
     assert "vault --verify --repair" in caught.value.remedy
 
 
 @pytest.mark.medium
-@pytest.mark.usefixtures("patches")
-def test_an_object_of_a_tree_s_own_with_other_bytes_is_not_checked_out(
-    job: RecipeJob, table: SourceTable, inputs: Inputs
-) -> None:
-    tree = source.run(job, table, FetchTable(), inputs)
+def test_an_object_of_a_tree_s_own_with_other_bytes_is_not_checked_out(bench: Bench) -> None:
+    tree = bench.run()
     before = contents(tree)
     name = run_git("rev-parse", ":configure", cwd=tree.path)
-    falsify(job.places.own / "tree.git", name, "blob", b"#!/bin/evil\n")
+    falsify(bench.job.places.own / "tree.git", name, "blob", b"#!/bin/evil\n")
     (tree.path / "configure").unlink()
-    assert source.run(job, table, FetchTable(), inputs) == tree
+    assert bench.run() == tree
     assert contents(tree) == before
 
 
-@pytest.mark.usefixtures("patches")
-def test_a_tree_that_is_gone_is_damaged(job: RecipeJob, table: SourceTable, inputs: Inputs) -> None:
-    tree = source.run(job, table, FetchTable(), inputs)
+def test_a_tree_that_is_gone_is_damaged(bench: Bench) -> None:
+    tree = bench.run()
     (tree.path / ".git").unlink()
-    assert source.damage(table, tree) == "tree is gone"
+    assert bench.damage(tree) == "tree is gone"
 
 
-def test_patches_and_assets_are_inputs_by_digest(table: SourceTable, patches: Path) -> None:
-    before = source.inputs(table)
+def test_patches_and_assets_are_inputs_by_digest(bench: Bench, patches: Path) -> None:
+    before = source.inputs(bench.table)
     assert set(before) == {"patches/0001-up.patch", "patches/0002-at.patch", "patches/nccl.h"}
     (patches / "nccl.h").write_text("", "utf-8")
-    assert {name for name, digest in source.inputs(table).items() if digest != before[name]} == {
-        "patches/nccl.h"
-    }
+    assert {
+        name for name, digest in source.inputs(bench.table).items() if digest != before[name]
+    } == {"patches/nccl.h"}
 
 
-@pytest.mark.usefixtures("patches")
-def test_the_plan_shows_the_commit_each_patch_and_the_assets(
-    job: RecipeJob, table: SourceTable
-) -> None:
-    steps = [str(step) for step in source.steps(job, table)]
-    assert any(step.endswith(f"read-tree {table.commit}") for step in steps)
+def test_the_plan_shows_the_commit_each_patch_and_the_assets(bench: Bench) -> None:
+    steps = [str(step) for step in source.steps(bench.job, bench.table)]
+    assert any(step.endswith(f"read-tree {bench.table.commit}") for step in steps)
     assert [step.rpartition("/")[2] for step in steps if " apply " in step] == [
         "0001-up.patch",
         "0002-at.patch",

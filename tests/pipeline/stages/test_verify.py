@@ -1,21 +1,20 @@
 import platform
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from packaging.tags import platform_tags
 from tests.failing import fails
+from tests.making import Maker
+from tests.results import facts_of, tree_of
 
 from tfwright.documents.recipe import SMOKE, VerifyTable
-from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, WheelError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
+from tfwright.pipeline.results import Check, SealedWheel, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
-from tfwright.progress import Listener
 from tfwright.smoke import PROGRAMS
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import packages
@@ -40,6 +39,7 @@ def matmul(left, right):
     return Rows([float(sum(a * b for a, b in zip(row, column))) for column in zip(*right)] for row in left)
 """
 ALONE = VerifyTable(imports=("small",), smoke=())
+Tried = Callable[..., tuple[Check, ...]]
 
 
 def run(
@@ -47,30 +47,22 @@ def run(
 ) -> Verdict:
     job.places.home.mkdir(parents=True, exist_ok=True)
     version = platform.python_version()
-    host = HostFacts(
-        system="Linux",
-        machine="x86_64",
-        glibc="2.36",
-        interpreter=python,
-        python=version,
-        compiler="",
-    )
-    tree = Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release(1, 8), content="")
-    return verify.run(
-        job, table, job.recipe.host, host, tree, SealedWheel(wheel=Artefact.of(wheel))
+    host = facts_of(python, python=version)
+    sealed = SealedWheel(wheel=Artefact.of(wheel))
+    return verify.run(job, table, job.recipe.host, host, tree_of(job), sealed)
+
+
+@pytest.fixture
+def tried(job: RecipeJob, make_wheel: Maker, quick_python: Path) -> Tried:
+    """Return what tries a wheel of some files, with some keys of [verify] changed."""
+    return lambda files, **keys: (
+        run(job, ALONE.changed(**keys), make_wheel(files), quick_python).checks
     )
 
 
 @pytest.mark.medium
-def test_a_good_wheel_is_installed_imported_and_run(
-    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
-) -> None:
-    checks = run(
-        job,
-        VerifyTable(imports=("small",), smoke=("matmul",)),
-        make_wheel({"small.py": MODULE}),
-        quick_python,
-    ).checks
+def test_a_good_wheel_is_installed_imported_and_run(job: RecipeJob, tried: Tried) -> None:
+    checks = tried({"small.py": MODULE}, smoke=("matmul",))
     assert [check.name for check in checks] == [
         "RECORD",
         "tags",
@@ -86,15 +78,10 @@ def test_a_good_wheel_is_installed_imported_and_run(
 
 @pytest.mark.medium
 def test_a_wheel_that_names_directories_of_the_build_passes_with_a_note(
-    job: RecipeJob,
-    make_wheel: Callable[..., Path],
-    listener: Listener,
-    notes: list[str],
-    quick_python: Path,
+    job: RecipeJob, notes: list[str], tried: Tried
 ) -> None:
     header = f'#define SOURCE "{job.places.tree}/small.h"\n'
-    wheel = make_wheel({"small.py": MODULE, "small.h": header})
-    checks = run(replace(job, listener=listener), ALONE, wheel, quick_python).checks
+    checks = tried({"small.py": MODULE, "small.h": header})
     (note,) = notes
     assert note.startswith(
         f"small.h names {job.places.tree}, the source tree of this host, "
@@ -107,15 +94,12 @@ def test_a_wheel_that_names_directories_of_the_build_passes_with_a_note(
 
 @pytest.mark.slow
 def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
-    job: RecipeJob,
-    make_wheel: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-    quick_python: Path,
+    monkeypatch: pytest.MonkeyPatch, tried: Tried
 ) -> None:
     monkeypatch.setattr(verify, "IMPORT_SECONDS", 2.0)
-    endless = make_wheel({"small.py": "print('begun', flush=True)\nwhile True: pass\n"})
+    endless = {"small.py": "print('begun', flush=True)\nwhile True: pass\n"}
     with fails(WheelError, "import small", "2 s") as caught:
-        run(job, ALONE, endless, quick_python)
+        tried(endless)
     first, *where = caught.value.evidence.lines
     assert first == "begun"
     assert "small.py" in "".join(where), "Python says where it was"
@@ -123,108 +107,85 @@ def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
 
 @pytest.mark.medium
 def test_a_module_that_does_not_import_is_named_with_what_python_said(
-    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
+    job: RecipeJob, tried: Tried
 ) -> None:
     with fails(WheelError, "import small") as caught:
-        run(
-            job,
-            ALONE,
-            make_wheel({"small.py": "raise ImportError('undefined symbol')\n"}),
-            quick_python,
-        )
+        tried({"small.py": "raise ImportError('undefined symbol')\n"})
     assert caught.value.evidence.log == job.log("verify-import-small")
     assert (job.places.dist / "verify" / "venv").exists()
 
 
 @pytest.mark.medium
-def test_a_wrong_product_fails_the_smoke_program(
-    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
-) -> None:
+def test_a_wrong_product_fails_the_smoke_program(tried: Tried) -> None:
     wrong = MODULE.replace("a * b", "a + b")
     with fails(WheelError, "smoke matmul", "22.0", "28.0", "49.0", "64.0"):
-        run(
-            job,
-            VerifyTable(imports=("small",), smoke=("matmul",)),
-            make_wheel({"small.py": wrong}),
-            quick_python,
-        )
+        tried({"small.py": wrong}, smoke=("matmul",))
 
 
 @pytest.mark.medium
 def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_wheel(
-    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
+    tried: Tried,
 ) -> None:
-    checks = run(
-        job,
-        VerifyTable(imports=("small",), smoke=("matmul", "cnn")),
-        make_wheel({"small.py": MODULE}),
-        quick_python,
-    ).checks
+    checks = tried({"small.py": MODULE}, smoke=("matmul", "cnn"))
     assert [check.passed for check in checks[-2:]] == [True, False]
     assert checks[-1].detail == "small has no sessions: it is not TensorFlow"
 
 
 @pytest.mark.medium
 def test_the_callers_modules_do_not_stand_in_for_the_wheels(
-    job: RecipeJob,
-    make_wheel: Callable[..., Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    quick_python: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tried: Tried
 ) -> None:
     (tmp_path / "small.py").write_text("", "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with fails(WheelError, "small"):
-        run(job, ALONE, make_wheel({"other.py": ""}), quick_python)
+        tried({"other.py": ""})
 
 
 @pytest.mark.medium
 def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
-    job: RecipeJob, make_wheel: Callable[..., Path], quick_python: Path
+    job: RecipeJob, tried: Tried
 ) -> None:
     (job.places.tree / "tests").mkdir(parents=True)
     (job.places.tree / "small.py").write_text("raise ImportError('the tree')\n", "utf-8")
     (job.places.tree / "tests/small_test.py").write_text(
         "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8"
     )
-    table = ALONE.model_copy(update={"tests": ("tests/small_test.py",)})
-    last = run(job, table, make_wheel({"small.py": "NUMBER = 1\n"}), quick_python).checks[-1]
+    names = ("tests/small_test.py",)
+    last = tried({"small.py": "NUMBER = 1\n"}, tests=names)[-1]
     assert (last.name, last.passed, last.detail) == ("test tests/small_test.py", True, "OK")
     with fails(WheelError, "test tests/small_test.py"):
-        run(job, table, make_wheel({"small.py": "NUMBER = 2\n"}), quick_python)
+        tried({"small.py": "NUMBER = 2\n"}, tests=names)
 
 
-def test_a_test_that_the_tree_has_not_is_named(
-    job: RecipeJob, make_wheel: Callable[..., Path]
-) -> None:
+def test_a_test_that_the_tree_has_not_is_named(job: RecipeJob, make_wheel: Maker) -> None:
     with fails(RecipeError, "absent_test.py"):
-        run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
+        run(job, ALONE.changed(tests=("absent_test.py",)), make_wheel())
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
-    job: RecipeJob, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
     with fails(WheelError, "cp27-cp27mu-any"):
         run(job, ALONE, make_wheel(name="small-1.0-cp27-cp27mu-any.whl"))
     assert not (job.places.dist / "verify").exists()
 
 
-def test_a_wheel_above_its_size_is_refused(job: RecipeJob, make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_above_its_size_is_refused(job: RecipeJob, make_wheel: Maker) -> None:
     with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
-        run(job, ALONE.model_copy(update={"size": 10}), make_wheel())
+        run(job, ALONE.changed(size=10), make_wheel())
 
 
 def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
-    job: RecipeJob, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
     wheel = make_wheel(
         {"small.py": "", "small.so": "no library"},
         name=f"small-1.0-py3-none-{next(platform_tags())}.whl",
     )
     with fails(WheelError, "cannot be read"):
-        run(job, ALONE.model_copy(update={"glibc": "2.17"}), wheel)
+        run(job, ALONE.changed(glibc="2.17"), wheel)
     with fails(WheelError, "GPU", "sm_70"):
-        run(job, ALONE.model_copy(update={"architectures": ("sm_70",)}), make_wheel())
+        run(job, ALONE.changed(architectures=("sm_70",)), make_wheel())
     assert not (job.places.dist / "verify").exists()
 
 
@@ -246,10 +207,10 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
 
 
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
-    job: RecipeJob, make_wheel: Callable[..., Path]
+    job: RecipeJob, make_wheel: Maker
 ) -> None:
     with fails(RecipeError, "matmull"):
-        run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
+        run(job, ALONE.changed(smoke=("matmull",)), make_wheel())
 
 
 def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: RecipeJob) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 from tests.real.configured import simulated
 from tests.real.configured.versions import Pinned, check_out
+from tests.results import facts_of, inputs_of, tree_of
 
 from tfwright.configure import bazelrc, expected
 from tfwright.configure.catalogue import Answer, Prompt
@@ -17,7 +18,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.host import pythons
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.results import Configured
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
 
@@ -130,29 +131,14 @@ class Site:
         job = RecipeJob(recipe=recipe, host_file=HostFile.model_validate(settings))
         expected.insist_on_answers(expected.interview(recipe, job.host_file))
         job.places.home.mkdir(parents=True, exist_ok=True)
-        return configure.run(job, recipe, self._facts(), self._inputs(recipe), self._tree())
-
-    def _facts(self) -> HostFacts:
-        return HostFacts(
-            system=self.system,
-            machine="x86_64",
-            glibc="",
-            interpreter=self.python,
-            python=self.pinned.python,
-            compiler="",
-        )
-
-    def _inputs(self, recipe: Recipe) -> Inputs:
-        bazel = bazel_for(recipe.bazel.version, self.folder)
-        programs = Programs(bazel=bazel, bazel_origin="here", python=self.python)
-        commit = self.pinned.commit
-        return Inputs(mirror=self.tree, commit=commit, epoch=1, programs=programs)
-
-    def _tree(self) -> Tree:
-        commit = self.pinned.commit
-        named = ["git", "-C", str(self.tree), "rev-parse", f"{commit}^{{tree}}"]
+        facts = facts_of(self.python, system=self.system, glibc="", python=self.pinned.python)
+        pinned = {"commit": self.pinned.commit, "epoch": 1}
+        bazel_here = bazel_for(recipe.bazel.version, self.folder)
+        inputs = inputs_of(self.tree, bazel_here, self.python, **pinned)
+        named = ["git", "-C", str(self.tree), "rev-parse", f"{self.pinned.commit}^{{tree}}"]
         content = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
-        return Tree(path=self.tree, commit=commit, epoch=1, release=self.release, content=content)
+        tree = tree_of(job, path=self.tree, release=self.release, content=content, **pinned)
+        return configure.run(job, recipe, facts, inputs, tree)
 
 
 def _is_stated(prompt: Prompt, texts: dict[str, str]) -> bool:

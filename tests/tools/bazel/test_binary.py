@@ -6,12 +6,12 @@ import json
 import platform
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder, make_tar
+from tests.making import Serve, make_file, make_folder, make_tar
 
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.tools.bazel import binary as bazel
@@ -51,7 +51,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Path], str]) -> Path:
+def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve) -> Path:
     """Serve a directory as the place of the releases."""
     folder = make_folder(tmp_path / "releases")
     monkeypatch.setattr(bazel, "RELEASES", serve(folder).rstrip("/"))
@@ -111,7 +111,7 @@ def test_a_binary_in_the_store_is_used_without_asking_anyone(
     first = obtain()
     (releases / VERSION).rename(releases / "gone")
     assert obtain(offline=True) == first
-    assert notes[-1] == "Bazel 0.26.1 is in the store; it came from the official release"
+    assert notes[-1] == "Bazel 0.26.1 is in the vault; it came from the official release"
 
 
 @pytest.mark.medium

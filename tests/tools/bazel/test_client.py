@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_program
+from tests.making import make_file, make_program
 
 from tfwright.errors import HostError, TfwrightError, ToolError
 from tfwright.progress import Progress
@@ -172,10 +172,7 @@ def test_an_interrupted_run_hears_bazel_out_before_it_ends(tmp_path: Path) -> No
 def test_no_bazel_is_started_to_stop_one_that_does_not_run(tmp_path: Path) -> None:
     bazel = client(tmp_path, 'echo asked > "$(dirname "$0")/asked"')
     bazel.stop()
-    (tmp_path / "base/server").mkdir(parents=True)
-    (tmp_path / "base/server/server.pid.txt").write_text(
-        "1", "ascii"
-    )  # a process, but no server of this output base
+    make_file(tmp_path / "base/server/server.pid.txt", "1")
     bazel.stop()
     assert not (tmp_path / "asked").exists()
 

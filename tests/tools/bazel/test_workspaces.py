@@ -34,8 +34,7 @@ def test_the_texts_are_read_once_and_kept_beside_the_binary(tmp_path: Path) -> N
 
 def test_a_bazel_without_such_texts_has_none(tmp_path: Path) -> None:
     assert workspaces(binary(tmp_path, b"")) == {}
-    (tmp_path / "plain").mkdir()
-    (tmp_path / "plain/bazel").write_text("#!/bin/sh\n", "utf-8")
+    make_file(tmp_path / "plain/bazel", "#!/bin/sh\n")
     assert workspaces(tmp_path / "plain/bazel") == {}
 
 

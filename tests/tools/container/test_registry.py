@@ -117,8 +117,8 @@ def test_a_name_without_a_registry_is_never_asked_for(tmp_path: Path) -> None:
 
 def recipe_with(name: str, digest: str) -> Recipe:
     demo = recipes.read("demo")
-    host = demo.host.model_copy(update={"image": ImageTable(name=name, digest=digest)})
-    return demo.model_copy(update={"host": host})
+    host = demo.host.changed(image=ImageTable(name=name, digest=digest))
+    return demo.changed(host=host)
 
 
 def reported(name: str, digest: str, build_out: Path) -> Mapping[str, str]:

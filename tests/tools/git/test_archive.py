@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 from tests.upstream import run_git
 
 from tfwright.errors import SupplyError
@@ -22,8 +23,7 @@ def mirror(tmp_path: Path) -> Path:
     """Make a bare repository with one tagged commit."""
     work, bare = tmp_path / "work", tmp_path / "bare"
     stamp = "2018-01-01T12:00:00Z"
-    work.mkdir()
-    (work / "file.txt").write_text("content", "utf-8")
+    make_file(work / "file.txt", "content")
     run_git("init", "--quiet", cwd=work)
     run_git("add", ".", cwd=work)
     run_git("commit", "--quiet", "-m", "One", cwd=work, GIT_COMMITTER_DATE=stamp)

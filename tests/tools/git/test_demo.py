@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_file
 from tests.upstream import bundled_commit
 
 from tfwright.documents import recipe as recipes
@@ -62,8 +63,7 @@ def test_neither_modes_nor_leftovers_nor_the_users_git_change_the_commit(
 def test_a_changed_file_changes_the_commit_and_a_program_is_executable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree/configure").write_bytes(b"#!/bin/sh\r\n")
+    make_file(tmp_path / "tree/configure", b"#!/bin/sh\r\n")
     (tmp_path / "tree/BUILD").write_text("", "utf-8")
     monkeypatch.setattr(demo, "TREE", tmp_path / "tree")
     commit = bundled_commit()

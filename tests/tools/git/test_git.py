@@ -100,6 +100,8 @@ def test_what_git_complains_about_is_the_error(tmp_path: Path) -> None:
     with fails(ToolError, "fatal: not a git repository") as caught:
         GitRepository(tmp_path).run("rev-parse", "HEAD")
     assert caught.value.evidence.status == 128
+    # The message quotes the line, which is not shown a second time below it.
+    assert caught.value.evidence.lines == ()
 
 
 def test_a_git_that_found_no_room_is_the_hosts_fault_though_it_does_not_say_so(

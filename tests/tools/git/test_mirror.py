@@ -13,30 +13,16 @@ from pathlib import Path
 import pytest
 from tests import upstream as repositories
 from tests.failing import fails
-from tests.making import make_file, make_folder
+from tests.making import Serve, make_file, make_folder
+from tests.results import Notebook
 from tests.upstream import run_git
 
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.progress import Progress, Silence
 from tfwright.tools.git import mirror, program
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
 
 pytestmark = pytest.mark.medium
-
-
-class Notebook(Silence):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.steps: list[Progress] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def progress(self, progress: Progress) -> None:
-        self.steps.append(progress)
 
 
 def plain_git(*arguments: str, cwd: Path, date: str = "2018-04-27T12:00:00Z") -> str:
@@ -76,11 +62,6 @@ def upstream(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def notebook() -> Notebook:
-    return Notebook()
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> Path:
     return tmp_path / "git"
 
@@ -107,12 +88,12 @@ Bring = Callable[..., Path]
 
 
 @pytest.fixture
-def bring(store: Path, notebook: Notebook) -> Bring:
-    """Return what brings a pin into the store; the notebook has what it reports."""
+def bring(store: Path, listener: Notebook) -> Bring:
+    """Return what brings a pin into the store; the listener has what it reports."""
 
     def bring(pin: Pin, *, offline: bool = False, named: str = "") -> Path:
         origin = Origin.of(named or pin.url)
-        return mirror.bring(pin, store, origin, notebook, offline=offline, about_branch=True)
+        return mirror.bring(pin, store, origin, listener, offline=offline, about_branch=True)
 
     return bring
 
@@ -134,25 +115,25 @@ def objects_in(repository: Path) -> int:
 
 
 def test_the_pinned_commit_comes_without_its_history_and_the_bill_is_told(
-    upstream: Path, bring: Bring, notebook: Notebook
+    upstream: Path, bring: Bring, listener: Notebook
 ) -> None:
     found = bring(pin_of(upstream))
     assert plain_git("rev-list", "--all", cwd=found).splitlines() == [pin_of(upstream).commit]
     assert objects_in(found) == 1 + 3 + 3  # the commit, its directories and its files
-    assert "Fetched r1.8 at" in notebook.notes[0]
-    assert "of a repository of" in notebook.notes[0]
-    assert notebook.steps
+    assert "Fetched r1.8 at" in listener.notes[0]
+    assert "of a repository of" in listener.notes[0]
+    assert listener.steps
 
 
 def test_what_is_there_is_kept_and_serves_when_the_repository_is_gone(
-    upstream: Path, bring: Bring, notebook: Notebook
+    upstream: Path, bring: Bring, listener: Notebook
 ) -> None:
     pin = pin_of(upstream)
     first = bring(pin)
     shutil.rmtree(upstream)
     assert bring(pin, offline=True) == first
     assert bring(pin) == first
-    assert notebook.notes[1:] == [
+    assert listener.notes[1:] == [
         "The server did not say whether branch r1.8 has moved; the pinned commit is in the mirror"
     ]
 
@@ -197,13 +178,13 @@ def test_an_old_server_gives_the_tip_of_a_branch_too(
 
 @pytest.mark.usefixtures("old_protocol")
 def test_an_old_server_that_gives_branches_only_is_asked_for_the_whole_branch(
-    upstream: Path, bring: Bring, notebook: Notebook
+    upstream: Path, bring: Bring, listener: Notebook
 ) -> None:
     allow(upstream, filters=False, any_id=False)
     pin = pin_of(upstream)
     commit(upstream, {"core/op.cc": "int up;\n"}, year=2019)
     assert paths_of(bring(pin), pin) == {"configure", "core/op.cc", "core/testdata/big"}
-    assert notebook.notes[0] == "The server gives whole branches only, so all of r1.8 is fetched"
+    assert listener.notes[0] == "The server gives whole branches only, so all of r1.8 is fetched"
 
 
 @pytest.mark.usefixtures("old_protocol")
@@ -226,13 +207,13 @@ def test_a_pin_without_exceptions_completes_what_another_left_out(
 
 
 def test_a_moved_branch_is_reported_and_never_followed(
-    upstream: Path, bring: Bring, notebook: Notebook
+    upstream: Path, bring: Bring, listener: Notebook
 ) -> None:
     pin = pin_of(upstream)
     tip = commit(upstream, {"core/op.cc": "int up;\n"}, year=2019)
     found = bring(pin)
     assert (
-        notebook.notes[-1]
+        listener.notes[-1]
         == f"Branch r1.8 is at {tip[:12]} now; {pin.commit[:12]} is built, as pinned"
     )
     assert not GitRepository(found).kind(tip)
@@ -240,14 +221,14 @@ def test_a_moved_branch_is_reported_and_never_followed(
 
 @pytest.mark.parametrize("year", [2016, 2020])
 def test_a_branch_that_was_taken_elsewhere_is_reported(
-    upstream: Path, bring: Bring, store: Path, notebook: Notebook, year: int
+    upstream: Path, bring: Bring, store: Path, listener: Notebook, year: int
 ) -> None:
     pin = pin_of(upstream)
     plain_git("checkout", "--quiet", "--orphan", "other", cwd=upstream)
     tip = commit(upstream, {"core/op.cc": "int up;\n"}, year=year)
     plain_git("branch", "--force", "r1.8", "other", cwd=upstream)
     bring(pin)
-    assert notebook.notes[-1] == (
+    assert listener.notes[-1] == (
         f"Branch r1.8 is at {tip[:12]} now and does not contain the pinned "
         "commit (it never did, or it was rewritten); "
         f"{pin.commit[:12]} is built, as pinned"
@@ -256,21 +237,21 @@ def test_a_branch_that_was_taken_elsewhere_is_reported(
 
 
 def test_a_branch_that_is_gone_is_reported(
-    upstream: Path, bring: Bring, notebook: Notebook
+    upstream: Path, bring: Bring, listener: Notebook
 ) -> None:
     pin = pin_of(upstream)
     plain_git("branch", "--move", "r1.9", cwd=upstream)
     bring(pin)
-    assert notebook.notes[-1] == "The server has no branch r1.8; the pinned commit decides"
+    assert listener.notes[-1] == "The server has no branch r1.8; the pinned commit decides"
 
 
 def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
-    upstream: Path, bring: Bring, notebook: Notebook
+    upstream: Path, bring: Bring, listener: Notebook
 ) -> None:
     pin = Pin(f"file://{upstream}", "r1.8", "0123456789" * 4)
     with fails(SupplyError, "012345678901", f"file://{upstream}", "not our ref", "[mirrors]"):
         bring(pin)
-    assert not [note for note in notebook.notes if "whole branches" in note]
+    assert not [note for note in listener.notes if "whole branches" in note]
 
 
 def test_a_mirror_of_the_host_file_is_asked_instead_of_the_url(
@@ -428,11 +409,7 @@ def test_a_pin_that_was_damaged_is_written_again(
 
 @pytest.mark.parametrize(("which", "text"), [("HEAD", "two\n"), ("HEAD~1", "one\n")])
 def test_a_server_of_files_that_knows_no_git_is_asked_for_the_whole_branch(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    serve: Callable[[Path], str],
-    which: str,
-    text: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve, which: str, text: str
 ) -> None:
     monkeypatch.setattr(program, "PROTOCOLS", "http:https:ssh:file")
     work = tmp_path / "work"

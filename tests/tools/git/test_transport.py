@@ -8,7 +8,9 @@ import pytest
 from tests.failing import fails
 
 from tfwright.errors import SilentServerError
+from tfwright.progress import SILENCE
 from tfwright.tools.git import transport
+from tfwright.tools.process.runner import TAIL_LINES
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +34,13 @@ def deaf() -> Iterator[int]:
         yield port
         for client in waiting:
             client.close()
+
+
+def test_what_a_server_says_without_end_is_not_kept() -> None:
+    lines = (f"remote: line {number}" for number in range(10_000))
+    kept = transport._progress(lines, SILENCE)
+    assert kept[-1] == "remote: line 9999"
+    assert len(kept) == TAIL_LINES
 
 
 @pytest.mark.medium

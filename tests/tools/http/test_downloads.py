@@ -173,9 +173,10 @@ def answers(status: int, **headers: object) -> Act:
 
 
 class Site:
-    """A server with a record of what it was asked."""
+    """A server with a record of what it was asked, and the store that its file is fetched into."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        self.store, self.url = store, ""
         self.acts: dict[str, list[Act]] = {}
         self.asked: list[tuple[str, int]] = []
         self.connections: set[object] = set()
@@ -208,32 +209,22 @@ class Site:
             yield address.removeprefix("http://")
             self.gate.set()
 
-
-@pytest.fixture
-def site() -> Site:
-    return Site()
-
-
-@pytest.fixture
-def url(site: Site) -> Iterator[str]:
-    with site.running() as address:
-        yield f"http://{address}"
+    def bring(self, *urls: str, size: int | None = None, limits: Limits = QUICK) -> DownloadOutcome:
+        """Fetch CONTENT from paths or urls; whatever happens, the store holds it or nothing."""
+        addresses = tuple(self.url + url if url.startswith("/") else url for url in urls)
+        wanted = WantedFile("tf.tar.gz", DIGEST, addresses, size)
+        (outcome,) = fetch([wanted], self.store, report=SILENCE.progress, limits=limits)
+        assert outcome.obtained == self.store.holds(DIGEST)
+        assert all(map(self.store.sound, self.store.digests()))
+        return outcome
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "vault")
-
-
-def bring(
-    store: Store, *urls: str, size: int | None = None, limits: Limits = QUICK
-) -> DownloadOutcome:
-    """Fetch CONTENT from urls; whatever happens, the store holds it or nothing."""
-    wanted = WantedFile("tf.tar.gz", DIGEST, urls, size)
-    (outcome,) = fetch([wanted], store, report=SILENCE.progress, limits=limits)
-    assert outcome.obtained == store.holds(DIGEST)
-    assert all(map(store.sound, store.digests()))
-    return outcome
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(Store(tmp_path / "vault"))
+    with made.running() as address:
+        made.url = f"http://{address}"
+        yield made
 
 
 def why(outcome: DownloadOutcome) -> str:
@@ -244,155 +235,128 @@ def why(outcome: DownloadOutcome) -> str:
 
 @pytest.mark.parametrize("act", [serve, slow, without_a_length])
 @pytest.mark.medium
-def test_an_honest_server_gives_the_file_whatever_its_pace(
-    site: Site, url: str, store: Store, act: Act
-) -> None:
+def test_an_honest_server_gives_the_file_whatever_its_pace(site: Site, act: Act) -> None:
     site.acts["/a"] = [act]
-    assert bring(store, f"{url}/a") == DownloadOutcome(
-        WantedFile("tf.tar.gz", DIGEST, (f"{url}/a",)), obtained=True, url=f"{url}/a", failures=()
+    assert site.bring("/a") == DownloadOutcome(
+        WantedFile("tf.tar.gz", DIGEST, (f"{site.url}/a",)),
+        obtained=True,
+        url=f"{site.url}/a",
+        failures=(),
     )
-    assert store.path(DIGEST).read_bytes() == CONTENT
-    assert [path.name for path in store.path(DIGEST).parent.iterdir()] == ["file"]
+    assert site.store.path(DIGEST).read_bytes() == CONTENT
+    assert [path.name for path in site.store.path(DIGEST).parent.iterdir()] == ["file"]
 
 
-def test_what_the_store_has_is_not_asked_for(site: Site, url: str, store: Store) -> None:
-    bring(store, f"{url}/a")
-    assert bring(store, f"{url}/a").url is None
+def test_what_the_store_has_is_not_asked_for(site: Site) -> None:
+    site.bring("/a")
+    assert site.bring("/a").url is None
     assert len(site.asked) == 1
 
 
-def test_a_cut_file_goes_on_where_it_was_cut_as_long_as_it_grows(
-    site: Site, url: str, store: Store
-) -> None:
+def test_a_cut_file_goes_on_where_it_was_cut_as_long_as_it_grows(site: Site) -> None:
     site.acts["/a"] = [cut] * 6
-    assert bring(store, f"{url}/a").obtained
+    assert site.bring("/a").obtained
     starts = [start for _, start in site.asked]
     assert starts == sorted(set(starts))
     assert len(starts) == 7
 
 
-def test_a_byte_an_answer_is_not_enough_to_be_asked_again_and_again(
-    site: Site, url: str, store: Store
-) -> None:
+def test_a_byte_an_answer_is_not_enough_to_be_asked_again_and_again(site: Site) -> None:
     site.acts["/a"] = [a_byte] * 50
-    assert bring(store, f"{url}/a", f"{url}/b").url == f"{url}/b"
+    assert site.bring("/a", "/b").url == f"{site.url}/b"
     assert len(site.acts["/a"]) > 40
 
 
 @pytest.mark.parametrize(
     "act", [without_ranges, other_range, answers(416)], ids=["no ranges", "another range", "416"]
 )
-def test_a_server_that_cannot_go_on_is_asked_for_all_of_it(
-    site: Site, url: str, store: Store, act: Act
-) -> None:
+def test_a_server_that_cannot_go_on_is_asked_for_all_of_it(site: Site, act: Act) -> None:
     site.acts["/a"] = [cut, act]
-    assert bring(store, f"{url}/a").obtained
+    assert site.bring("/a").obtained
 
 
-def test_a_file_whose_beginning_came_from_another_file_is_fetched_anew(
-    site: Site, url: str, store: Store
-) -> None:
+def test_a_file_whose_beginning_came_from_another_file_is_fetched_anew(site: Site) -> None:
     site.acts["/a"] = [breaks_off(b"x" * 999, Content_Length=len(CONTENT))]
-    assert bring(store, f"{url}/a").obtained
+    assert site.bring("/a").obtained
     assert [start for _, start in site.asked] == [0, 999, 0]
 
 
-def test_another_mirror_goes_on_with_what_the_first_one_began(
-    site: Site, url: str, store: Store
-) -> None:
+def test_another_mirror_goes_on_with_what_the_first_one_began(site: Site) -> None:
     site.acts["/a"] = [cut, answers(404)]
-    assert bring(store, f"{url}/a", f"{url}/b").failures == (
-        Failure(f"{url}/a", "the server answered 404 Not Found"),
+    assert site.bring("/a", "/b").failures == (
+        Failure(f"{site.url}/a", "the server answered 404 Not Found"),
     )
     assert site.asked[-1] == ("/b", len(CONTENT) // 3)
 
 
-def test_what_arrived_in_one_run_is_kept_for_the_next(site: Site, url: str, store: Store) -> None:
+def test_what_arrived_in_one_run_is_kept_for_the_next(site: Site) -> None:
     site.acts["/a"] = [cut, answers(404)]
-    assert not bring(store, f"{url}/a").obtained
-    assert bring(store, f"{url}/a").obtained
+    assert not site.bring("/a").obtained
+    assert site.bring("/a").obtained
     assert site.asked[-1] == ("/a", len(CONTENT) // 3)
 
 
-def test_a_file_that_only_lacks_its_name_is_not_asked_for(
-    site: Site, url: str, store: Store
-) -> None:
-    store.path(DIGEST).parent.mkdir(parents=True)
-    store.path(DIGEST).with_name("partial").write_bytes(CONTENT)
-    assert bring(store, f"{url}/a").obtained
+def test_a_file_that_only_lacks_its_name_is_not_asked_for(site: Site) -> None:
+    site.store.path(DIGEST).parent.mkdir(parents=True)
+    site.store.path(DIGEST).with_name("partial").write_bytes(CONTENT)
+    assert site.bring("/a").obtained
     assert site.asked == []
 
 
-def test_a_server_that_announces_too_much_is_found_out_by_the_digest(
-    site: Site, url: str, store: Store
-) -> None:
+def test_a_server_that_announces_too_much_is_found_out_by_the_digest(site: Site) -> None:
     site.acts["/a"] = [announces_too_much]
-    assert bring(store, f"{url}/a").obtained
+    assert site.bring("/a").obtained
     assert len(site.asked) == 1
 
 
-def test_a_server_that_announces_too_little_gives_other_bytes(
-    site: Site, url: str, store: Store
-) -> None:
+def test_a_server_that_announces_too_little_gives_other_bytes(site: Site) -> None:
     site.acts["/a"] = [announces_too_little]
-    assert "other bytes than the pinned ones: sha256" in why(bring(store, f"{url}/a"))
+    assert "other bytes than the pinned ones: sha256" in why(site.bring("/a"))
 
 
 @pytest.mark.parametrize("act", [announces_too_much, announces_too_little])
-def test_a_length_that_is_not_the_pinned_one_is_not_even_read(
-    site: Site, url: str, store: Store, act: Act
-) -> None:
+def test_a_length_that_is_not_the_pinned_one_is_not_even_read(site: Site, act: Act) -> None:
     site.acts["/a"] = [act]
-    assert "the file has 300,000" in why(bring(store, f"{url}/a", size=len(CONTENT)))
+    assert "the file has 300,000" in why(site.bring(f"{site.url}/a", size=len(CONTENT)))
 
 
-def test_a_server_that_sends_without_end_is_left_at_the_pinned_size(
-    site: Site, url: str, store: Store
-) -> None:
+def test_a_server_that_sends_without_end_is_left_at_the_pinned_size(site: Site) -> None:
     site.acts["/a"] = [without_a_length]
     assert (
-        why(bring(store, f"{url}/a", size=1000))
+        why(site.bring("/a", size=1000))
         == "the server sends more than the 1,000 bytes that the file may have"
     )
 
 
-def test_a_file_that_ends_early_without_a_length_is_known_by_the_pinned_size(
-    site: Site, url: str, store: Store
-) -> None:
+def test_a_file_that_ends_early_without_a_length_is_known_by_the_pinned_size(site: Site) -> None:
     site.acts["/a"] = [breaks_off(CONTENT[:500], Content_Length="", Connection="close")]
-    assert bring(store, f"{url}/a", size=len(CONTENT)).obtained
+    assert site.bring(f"{site.url}/a", size=len(CONTENT)).obtained
     assert site.asked == [("/a", 0), ("/a", 500)]
 
 
-def test_wrong_bytes_are_refused_at_once_and_the_next_url_is_asked(
-    site: Site, url: str, store: Store
-) -> None:
+def test_wrong_bytes_are_refused_at_once_and_the_next_url_is_asked(site: Site) -> None:
     site.acts["/a"] = [wrong_bytes]
-    outcome = bring(store, f"{url}/a", f"{url}/b")
-    assert outcome.url == f"{url}/b"
+    outcome = site.bring("/a", "/b")
+    assert outcome.url == f"{site.url}/b"
     assert site.asked == [("/a", 0), ("/b", 0)]
 
 
 @pytest.mark.parametrize("status", [403, 404, 410, 204])
-def test_an_answer_that_will_not_change_is_taken_at_once(
-    site: Site, url: str, store: Store, status: int
-) -> None:
+def test_an_answer_that_will_not_change_is_taken_at_once(site: Site, status: int) -> None:
     site.acts["/a"] = [answers(status)]
-    assert f"the server answered {status}" in why(bring(store, f"{url}/a"))
+    assert f"the server answered {status}" in why(site.bring("/a"))
     assert len(site.asked) == 1
 
 
 @pytest.mark.parametrize(
     "act", [answers(503), answers(500), answers(429), silent], ids=["503", "500", "429", "silent"]
 )
-def test_what_may_pass_is_tried_again_and_told_when_it_does_not(
-    site: Site, url: str, store: Store, act: Act
-) -> None:
+def test_what_may_pass_is_tried_again_and_told_when_it_does_not(site: Site, act: Act) -> None:
     site.acts["/a"] = [act, act]
-    assert bring(store, f"{url}/a").obtained
+    assert site.bring("/a").obtained
     site.acts["/b"] = [act] * 3
-    store.drop(DIGEST)
-    assert len(bring(store, f"{url}/b").failures) == 1
+    site.store.drop(DIGEST)
+    assert len(site.bring("/b").failures) == 1
     assert [path for path, _ in site.asked] == ["/a"] * 3 + ["/b"] * 3
 
 
@@ -403,34 +367,30 @@ def test_what_may_pass_is_tried_again_and_told_when_it_does_not(
     ids=["seconds", "date"],
 )
 def test_a_busy_server_is_left_alone_as_long_as_it_asks(
-    site: Site, url: str, store: Store, after: Callable[[], str]
+    site: Site, after: Callable[[], str]
 ) -> None:
     site.acts["/a"] = [answers(429, Retry_After=after())]
     begun = time.monotonic()
-    assert bring(store, f"{url}/a").obtained
+    assert site.bring("/a").obtained
     assert time.monotonic() - begun > 0.9
 
 
-def test_a_server_that_wants_too_much_patience_is_passed_over(
-    site: Site, url: str, store: Store
-) -> None:
+def test_a_server_that_wants_too_much_patience_is_passed_over(site: Site) -> None:
     site.acts["/a"] = [answers(503, Retry_After=3600)]
-    assert bring(store, f"{url}/a", f"{url}/b").url == f"{url}/b"
+    assert site.bring("/a", "/b").url == f"{site.url}/b"
 
 
-def test_redirects_lead_to_http_and_nowhere_else(
-    site: Site, url: str, store: Store, tmp_path: Path
-) -> None:
+def test_redirects_lead_to_http_and_nowhere_else(site: Site, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(CONTENT)
     site.acts["/a"] = [answers(302, Location=(tmp_path / "secret").as_uri())]
     site.acts["/b"] = [answers(302, Location="/b")] * 50
     site.acts["/c"] = [answers(301, Location="/d")]
-    outcome = bring(store, f"{url}/a", f"{url}/b", f"{url}/c")
+    outcome = site.bring("/a", "/b", "/c")
     assert [failure.why for failure in outcome.failures] == [
         f"it redirects to {(tmp_path / 'secret').as_uri()}, which is not http or https",
         "the server redirects more than 20 times",
     ]
-    assert outcome.url == f"{url}/c"
+    assert outcome.url == f"{site.url}/c"
 
 
 @pytest.mark.parametrize(
@@ -444,18 +404,16 @@ def test_redirects_lead_to_http_and_nowhere_else(
         "http://" + "x" * 70 + "/a",
     ],
 )
-def test_a_url_that_cannot_be_asked_is_a_failure_like_any_other(
-    url: str, store: Store, odd: str
-) -> None:
-    assert bring(store, odd, f"{url}/a").url == f"{url}/a"
+def test_a_url_that_cannot_be_asked_is_a_failure_like_any_other(site: Site, odd: str) -> None:
+    assert site.bring(odd, "/a").url == f"{site.url}/a"
 
 
-def test_a_file_without_urls_is_not_obtained(store: Store) -> None:
-    assert bring(store).failures == ()
+def test_a_file_without_urls_is_not_obtained(site: Site) -> None:
+    assert site.bring().failures == ()
 
 
 @pytest.mark.medium
-def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(store: Store) -> None:
+def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(site: Site) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -464,13 +422,14 @@ def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(store: Store) ->
             for number in range(60)
         ]
         begun = time.monotonic()
-        outcomes = fetch(wanted, store, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60)))
+        outcomes = fetch(
+            wanted, site.store, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60))
+        )
     assert time.monotonic() - begun < 5
     assert all(
-        "the host cannot be reached: [Errno 111] Connection refused" in why(outcome)
-        for outcome in outcomes
+        "the host cannot be reached: Connection refused" in why(outcome) for outcome in outcomes
     )
-    assert store.digests() == []
+    assert site.store.digests() == []
 
 
 def many(url: str, count: int) -> tuple[list[WantedFile], dict[str, bytes]]:
@@ -484,66 +443,66 @@ def many(url: str, count: int) -> tuple[list[WantedFile], dict[str, bytes]]:
 
 @pytest.mark.medium
 def test_a_host_gets_no_more_requests_at_once_than_it_should_on_kept_connections(
-    site: Site, url: str, store: Store
+    site: Site,
 ) -> None:
-    wanted, contents = many(url, 24)
+    wanted, contents = many(site.url, 24)
     site.acts |= {path: [serves(content, after=0.02)] for path, content in contents.items()}
-    outcomes = fetch(wanted, store, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3))
+    outcomes = fetch(
+        wanted, site.store, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3)
+    )
     assert [outcome.url for outcome in outcomes] == [one.urls[0] for one in wanted]
     assert site.busiest == 3
     assert len(site.connections) <= 6
 
 
-def test_one_that_fails_fails_no_other(site: Site, url: str, store: Store) -> None:
-    wanted, contents = many(url, 9)
+def test_one_that_fails_fails_no_other(site: Site) -> None:
+    wanted, contents = many(site.url, 9)
     site.acts |= {path: [serves(content)] for path, content in contents.items()}
     site.acts["/4"] = [answers(404)]
-    outcomes = fetch(wanted, store, report=SILENCE.progress)
+    outcomes = fetch(wanted, site.store, report=SILENCE.progress)
     assert [outcome.wanted.name for outcome in outcomes if not outcome.obtained] == ["/4"]
-    assert sorted(store.digests()) == sorted(
+    assert sorted(site.store.digests()) == sorted(
         outcome.wanted.sha256 for outcome in outcomes if outcome.obtained
     )
 
 
 @pytest.mark.medium
-def test_progress_counts_the_bytes_of_all_files_in_the_callers_thread(
-    site: Site, url: str, store: Store
-) -> None:
+def test_progress_counts_the_bytes_of_all_files_in_the_callers_thread(site: Site) -> None:
     heard: list[tuple[int, Progress]] = []
     site.acts["/a"] = [slow]
     wanted = [
-        WantedFile("a.tar.gz", DIGEST, (f"{url}/a",), len(CONTENT)),
-        WantedFile("b", "0" * 64, (f"{url}/b",), 300_000),
+        WantedFile("a.tar.gz", DIGEST, (f"{site.url}/a",), len(CONTENT)),
+        WantedFile("b", "0" * 64, (f"{site.url}/b",), 300_000),
     ]
-    fetch(wanted, store, report=lambda progress: heard.append((threading.get_ident(), progress)))
+    fetch(
+        wanted, site.store, report=lambda progress: heard.append((threading.get_ident(), progress))
+    )
     assert {thread for thread, _ in heard} == {threading.get_ident()}
     assert heard[-1][1] == Progress(len(CONTENT), len(CONTENT), "B", "2 of 2 files", failures=1)
 
 
 @pytest.mark.medium
-def test_the_same_digest_wanted_twice_is_fetched_once(site: Site, url: str, store: Store) -> None:
+def test_the_same_digest_wanted_twice_is_fetched_once(site: Site) -> None:
     site.acts["/a"] = [slow]
     outcomes = fetch(
-        [WantedFile("a", DIGEST, (f"{url}/a",)), WantedFile("b", DIGEST, (f"{url}/a",))],
-        store,
+        [WantedFile("a", DIGEST, (f"{site.url}/a",)), WantedFile("b", DIGEST, (f"{site.url}/a",))],
+        site.store,
         report=SILENCE.progress,
     )
     assert [outcome.obtained for outcome in outcomes] == [True, True]
     assert len(site.asked) == 1
 
 
-def test_a_single_file_arrives_with_its_digest(url: str, tmp_path: Path) -> None:
-    assert download(f"{url}/a", tmp_path / "to/file") == DIGEST
+def test_a_single_file_arrives_with_its_digest(site: Site, tmp_path: Path) -> None:
+    assert download(f"{site.url}/a", tmp_path / "to/file") == DIGEST
     assert (tmp_path / "to/file").read_bytes() == CONTENT
 
 
-def test_a_single_file_that_does_not_come_leaves_the_one_before(
-    site: Site, url: str, tmp_path: Path
-) -> None:
+def test_a_single_file_that_does_not_come_leaves_the_one_before(site: Site, tmp_path: Path) -> None:
     site.acts["/a"] = [answers(404)]
     (tmp_path / "file").write_text("old", "utf-8")
-    with fails(SupplyError, f"{url}/a", 404):
-        download(f"{url}/a", tmp_path / "file", pauses=(0.0, 0.0))
+    with fails(SupplyError, f"{site.url}/a", 404):
+        download(f"{site.url}/a", tmp_path / "file", pauses=(0.0, 0.0))
     assert len(site.asked) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text("utf-8") == "old"
@@ -555,14 +514,14 @@ def test_the_lack_of_an_answer_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_a_server_calls_compressed_is_kept_as_it_is(
-    site: Site, url: str, tmp_path: Path
+    site: Site, tmp_path: Path
 ) -> None:
     def packed(handler: Handler) -> None:
         assert handler.headers["Accept-Encoding"] == "identity"
         handler.send(200, CONTENT, Content_Encoding="gzip")
 
     site.acts["/a"] = [packed]
-    assert download(f"{url}/a", tmp_path / "file", pauses=()) == DIGEST
+    assert download(f"{site.url}/a", tmp_path / "file", pauses=()) == DIGEST
 
 
 FETCH = """
@@ -576,22 +535,22 @@ print(outcome.url or "found")
 """
 
 
-def start(store: Store, url: str) -> "subprocess.Popen[str]":
+def start(site: Site) -> "subprocess.Popen[str]":
     """Fetch CONTENT in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-c", FETCH, str(store.root), DIGEST, url],
+        [sys.executable, "-c", FETCH, str(site.store.root), DIGEST, f"{site.url}/a"],
         stdout=subprocess.PIPE,
         text=True,
     )
 
 
 @pytest.mark.medium
-def test_two_processes_bring_a_file_once(site: Site, url: str, store: Store) -> None:
+def test_two_processes_bring_a_file_once(site: Site) -> None:
     site.acts["/a"] = [serves(CONTENT, after=1)]
-    processes = [start(store, f"{url}/a") for _ in range(2)]
+    processes = [start(site) for _ in range(2)]
     assert sorted(process.communicate()[0].strip() for process in processes) == [
         "found",
-        f"{url}/a",
+        f"{site.url}/a",
     ]
     assert len(site.asked) == 1
 
@@ -606,23 +565,21 @@ def waiting_for(store: Store) -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, -2)])
 def test_a_process_that_is_ended_leaves_what_arrived(
-    site: Site, url: str, store: Store, number: signal.Signals, status: int
+    site: Site, number: signal.Signals, status: int
 ) -> None:
     site.acts["/a"] = [never_ends]
-    with start(store, f"{url}/a") as process:
-        waiting_for(store)
+    with start(site) as process:
+        waiting_for(site.store)
         begun = time.monotonic()
         process.send_signal(number)
         assert process.wait() == status
     assert time.monotonic() - begun < 2
-    assert bring(store, f"{url}/a").obtained
+    assert site.bring("/a").obtained
     assert site.asked == [("/a", 0), ("/a", 1000)]
 
 
 @pytest.mark.medium
-def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(
-    site: Site, url: str, store: Store
-) -> None:
+def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(site: Site) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.done:
             raise KeyboardInterrupt
@@ -630,15 +587,15 @@ def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(
     site.acts["/a"] = [never_ends]
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=interrupt)
+        fetch([WantedFile("a", DIGEST, (f"{site.url}/a",))], site.store, report=interrupt)
     assert threading.active_count() <= before + 1, "only the server's thread is left"
-    assert bring(store, f"{url}/a").obtained
+    assert site.bring("/a").obtained
 
 
-def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(url: str, store: Store) -> None:
+def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(site: Site) -> None:
     with largest_file(len(CONTENT) // 2), fails(HostError, "partial", "ulimit -f unlimited"):
-        fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=SILENCE.progress)
-    assert not store.holds(DIGEST)
+        fetch([WantedFile("a", DIGEST, (f"{site.url}/a",))], site.store, report=SILENCE.progress)
+    assert not site.store.holds(DIGEST)
 
 
 @pytest.fixture(scope="module")
@@ -673,65 +630,63 @@ def secure(site: Site, place: Path, name: str) -> contextlib.AbstractContextMana
 @pytest.mark.medium
 @pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"])
 def test_a_private_authority_is_believed_when_the_environment_or_the_system_names_it(
-    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+    site: Site, authority: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, str(authority / "ca.pem"))
     with secure(site, authority, "good") as address:
-        assert bring(store, f"https://{address}/a").obtained
+        assert site.bring(f"https://{address}/a").obtained
 
 
 @pytest.mark.medium
 def test_an_expired_certificate_is_refused_at_once(
-    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
     with secure(site, authority, "expired") as address:
-        assert "certificate has expired" in why(bring(store, f"https://{address}/a"))
+        assert "certificate has expired" in why(site.bring(f"https://{address}/a"))
     assert site.asked == []
 
 
 def test_a_certificate_of_an_authority_that_nobody_named_is_refused(
-    site: Site, store: Store, authority: Path
+    site: Site, authority: Path
 ) -> None:
     with secure(site, authority, "good") as address:
-        assert "unable to get local issuer certificate" in why(bring(store, f"https://{address}/a"))
+        assert "unable to get local issuer certificate" in why(site.bring(f"https://{address}/a"))
 
 
-def test_the_environments_proxy_is_asked(
-    site: Site, url: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", url)
-    assert bring(store, "http://files.invalid/a").obtained
+def test_the_environments_proxy_is_asked(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", site.url)
+    assert site.bring("http://files.invalid/a").obtained
     assert site.asked == [("http://files.invalid/a", 0)]
 
 
 @pytest.mark.medium
 def test_a_proxy_that_is_reached_by_tls_is_asked_for_plain_urls_too(
-    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
     with secure(site, authority, "good") as address:
         monkeypatch.setenv("http_proxy", f"https://{address}")
-        assert bring(store, "http://files.invalid/a").obtained
+        assert site.bring("http://files.invalid/a").obtained
 
 
 @pytest.mark.medium
 def test_the_certificate_of_a_proxy_counts_for_plain_urls_too(
-    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, authority: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
     with secure(site, authority, "expired") as address:
         monkeypatch.setenv("http_proxy", f"https://{address}")
-        refused = bring(store, "http://files.invalid/a")
+        refused = site.bring("http://files.invalid/a")
     assert "certificate has expired" in why(refused)
     assert site.asked == []
 
 
 @pytest.mark.medium
 def test_a_name_that_nobody_has_is_looked_up_once(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_up = []
 
@@ -749,7 +704,7 @@ def test_a_name_that_nobody_has_is_looked_up_once(
         for number in range(30)
     ]
     begun = time.monotonic()
-    outcomes = fetch(wanted, store, report=SILENCE.progress, limits=Limits(pauses=(30, 60)))
+    outcomes = fetch(wanted, site.store, report=SILENCE.progress, limits=Limits(pauses=(30, 60)))
     assert time.monotonic() - begun < 10
     assert len(looked_up) == len(set(looked_up)) == 60
     assert not any(outcome.obtained for outcome in outcomes)

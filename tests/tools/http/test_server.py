@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+from tests.making import Read, make_file
 
 from tfwright.tools.http import server
 from tfwright.tools.http.server import ByteRange, byte_range
@@ -25,8 +26,7 @@ def site(tmp_path: Path) -> Path:
     for name in ("simple/demo/index.html", "simple/demo/index.json", "index.html"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
-    (tmp_path / "packages").mkdir()
-    (tmp_path / "packages/demo-1.0+cpu-py3-none-any.whl").write_bytes(bytes(range(100)))
+    make_file(tmp_path / "packages/demo-1.0+cpu-py3-none-any.whl", bytes(range(100)))
     (tmp_path / "packages/.catalog.sqlite").write_text("secret")
     (tmp_path.parent / "outside.txt").write_text("outside")
     (tmp_path / "escape").symlink_to(tmp_path.parent)
@@ -265,10 +265,8 @@ def _told(url: str, request: str, linger: int | None = None) -> str:
         return client.makefile("r", encoding="utf-8").readline()
 
 
-def test_an_error_of_ours_is_shown(
-    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_ours_is_shown(url: str, monkeypatch: pytest.MonkeyPatch, err: Read) -> None:
     monkeypatch.setattr(server, "byte_range", lambda *_: 1 / 0)
     with pytest.raises(requests.ConnectionError):
         ask(f"{url}/index.html")
-    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert "ZeroDivisionError" in err()

@@ -9,6 +9,7 @@ from threading import Timer
 
 import pytest
 from tests.failing import fails
+from tests.making import Read
 from tests.tools.process.test_pseudo_terminal import needs_system_calls, state_of
 
 from tfwright.errors import RecipeError, ToolError
@@ -75,12 +76,12 @@ def test_a_line_without_an_end_does_not_outlast_the_timeout(tmp_path: Path) -> N
     ids=["silent", "after-text", "dots", "lines", "deaf"],
 )
 def test_a_program_that_neither_asks_nor_ends_is_an_error_with_a_remedy(
-    code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    code: str, tmp_path: Path, err: Read
 ) -> None:
     with fails(ToolError, "nothing", "timeout") as caught:
         converse(code, tmp_path, timeout=0.4)
     explain(caught.value)
-    assert "asked nothing" in capsys.readouterr().err
+    assert "asked nothing" in err()
 
 
 def test_a_program_that_prints_without_end_is_stopped_by_what_it_prints(

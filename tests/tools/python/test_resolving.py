@@ -3,12 +3,11 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder, make_program
+from tests.making import Serve, make_folder, make_program
 from tests.tools.python.test_packages import small_wheel
 
 from tfwright.errors import SupplyError
@@ -116,7 +115,7 @@ def test_what_the_index_lacks_is_named_with_what_to_do(
 
 
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[[Path], str]) -> Path:
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve) -> Path:
     """Serve an index that says nothing but the names of its files."""
     simple = make_folder(tmp_path / "simple")
     monkeypatch.setenv("PIP_INDEX_URL", serve(simple))

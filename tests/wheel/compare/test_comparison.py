@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import Maker, make_file
 
 from tfwright.errors import WheelError
 from tfwright.wheel import record
@@ -19,7 +19,6 @@ from tfwright.wheel.compare.comparison import Comparison, Difference
 
 CC = shutil.which("cc")
 LINKED = ("-Wl,--build-id",)
-Maker = Callable[..., Path]
 
 
 def repacked(path: Path, values: Mapping[str, object], *, backwards: bool = False) -> Path:
@@ -204,8 +203,7 @@ def libraries(make_wheel: Maker, tmp_path: Path) -> Callable[[str, str], Compari
 
 def compiled(source: str, folder: Path) -> bytes:
     """Compile a small library, the same way wherever it lies."""
-    folder.mkdir(exist_ok=True)
-    (folder / "a.c").write_text(source, "utf-8")
+    make_file(folder / "a.c", source)
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-O1", "-o", "a.so", "a.c", *LINKED], cwd=folder, check=True
     )

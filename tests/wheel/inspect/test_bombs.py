@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Read
 
 from tfwright.errors import WheelError
 from tfwright.terminal.answer import Answer
@@ -136,9 +137,7 @@ def test_a_library_larger_than_the_memory_is_read_from_a_copy(
     assert "small/a.so cannot be read" in faults(path)
 
 
-def test_nothing_of_a_wheel_reaches_the_terminal_as_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_of_a_wheel_reaches_the_terminal_as_it_is(tmp_path: Path, out: Read) -> None:
     bell = b"\x1b]52;c;cm0=\x07\x1b[2J\xe2\x80\xae"
     files = {
         f"{INFO}/METADATA": b"Name: small" + bell + b"\nVersion: 1.0\nRequires-Python: " + bell,
@@ -149,7 +148,7 @@ def test_nothing_of_a_wheel_reaches_the_terminal_as_it_is(
         Answer(report, page.show_report).show(as_json=as_json)
     with fails(WheelError) as caught:
         inspection.insist(report)
-    printed = capsys.readouterr().out + caught.value.what
+    printed = out() + caught.value.what
     assert "\x1b" not in printed
     assert "\x07" not in printed
     assert "\u202e" not in printed

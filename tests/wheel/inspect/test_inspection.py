@@ -2,12 +2,13 @@ import shutil
 import struct
 import subprocess
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Maker, Read
 
 from tfwright.errors import WheelError
 from tfwright.terminal.answer import plain
@@ -21,7 +22,6 @@ from tfwright.wheel.inspect.leaks import HostDirectory
 from tfwright.wheel.inspect.library import Library
 from tfwright.wheel.inspect.needs import Summary, WheelNeed
 
-MakeWheel = Callable[..., Path]
 compiler = pytest.mark.skipif(
     shutil.which("g++") is None or shutil.which("otool") is not None,
     reason="there is no g++ that makes ELF files",
@@ -75,7 +75,7 @@ def faults(path: Path) -> str:
     return "\n".join(inspection.inspect(path).faults)
 
 
-def test_a_true_wheel_has_no_fault(make_wheel: MakeWheel) -> None:
+def test_a_true_wheel_has_no_fault(make_wheel: Maker) -> None:
     report = inspection.inspect(make_wheel())
     assert (report.project, report.version) == ("small", "1.0")
     assert (report.tags, report.faults) == (("py3-none-any",), ())
@@ -138,7 +138,7 @@ def test_every_file_is_searched_for_the_directories_of_this_host(tmp_path: Path)
 
 
 def test_for_a_wheel_from_elsewhere_the_directories_of_this_host_are_not_asked_for(
-    make_wheel: MakeWheel,
+    make_wheel: Maker,
 ) -> None:
     def directories() -> list[HostDirectory]:
         pytest.fail("only a wheel of ours can have been built here")
@@ -244,7 +244,7 @@ def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(tag: str, glibc: str, un
     assert len(tags.faults(path, tags.named(path), [library(glibc)])) == untrue
 
 
-def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: MakeWheel) -> None:
+def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     renamed = path.rename(path.with_name("other-2.0-py2-none-any.whl"))
     said = faults(renamed)
@@ -253,25 +253,25 @@ def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: M
     assert "the file WHEEL says py3-none-any, the name says py2-none-any" in said
 
 
-def test_a_name_that_is_no_wheels_name_is_a_fault(make_wheel: MakeWheel) -> None:
+def test_a_name_that_is_no_wheels_name_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     assert "Invalid wheel filename" in faults(path.rename(path.with_name("wheel.whl")))
 
 
-def test_a_lying_record_is_a_fault(make_wheel: MakeWheel) -> None:
+def test_a_lying_record_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel({"small.py": "ANSWER = 42\n"})
     with zipfile.ZipFile(path, "a") as wheel:
         wheel.writestr("hidden.py", "import os\n")
     assert faults(path) == "hidden.py is not listed"
 
 
-def test_a_truncated_wheel_is_a_fault(make_wheel: MakeWheel) -> None:
+def test_a_truncated_wheel_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     path.write_bytes(path.read_bytes()[:-30])
     assert "not a whole zip archive" in faults(path)
 
 
-def test_an_encrypted_member_is_a_fault(make_wheel: MakeWheel) -> None:
+def test_an_encrypted_member_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     content = bytearray(path.read_bytes())
     content[content.index(b"PK\x01\x02") + 8] |= 1
@@ -280,7 +280,7 @@ def test_an_encrypted_member_is_a_fault(make_wheel: MakeWheel) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_that_is_there_twice_is_a_fault(make_wheel: MakeWheel) -> None:
+def test_a_name_that_is_there_twice_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     with zipfile.ZipFile(path, "a") as wheel:
         wheel.writestr("small.py", "")
@@ -298,13 +298,13 @@ def test_a_wheel_with_64_bit_fields_is_read(tmp_path: Path) -> None:
 
 
 def test_a_description_that_would_fill_the_memory_is_a_fault(
-    make_wheel: MakeWheel, monkeypatch: pytest.MonkeyPatch
+    make_wheel: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "LARGEST_HEADERS", 20)
     assert "METADATA has 47 bytes" in faults(make_wheel())
 
 
-def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_is_shown_as_a_table_and_as_json(out: Read) -> None:
     one = library(architectures=("sm_70", "compute_70"))
     mac = MachO(machine="arm64", install_name="", needed=(), search=(), minimum="12.0")
     two = Library("b.dylib", 5, macho=(mac,))
@@ -312,7 +312,7 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
     page.show_report(report)
-    shown = capsys.readouterr().out
+    shown = out()
     assert "sm_70 compute_70" in shown
     assert "macOS 12.0" in shown
     assert "note: It is small." in shown
@@ -320,9 +320,7 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
     assert elf["elf"]["requires"]["GLIBC"]["version"] == "2.12"
 
 
-def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(out: Read) -> None:
     need = WheelNeed("2.17", "x.data/purelib/tensorflow/a.so", "memcpy")
     unknown = Cpu("sse3", (), (), 9, 9, (Use("avx", "f", "9 of 9"),))
     asking = Elf(machine="x86_64", soname="", needed=(), search=(), requires={}, cpu=unknown)
@@ -348,7 +346,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(
     )
     page.show_report(report)
     # The terminal may be narrow, and break lines.
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(out().split())
     for line in (
         "the key with the id 0123",
         "libcudnn.so.7: inside the wheel",

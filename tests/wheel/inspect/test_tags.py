@@ -1,10 +1,10 @@
 import platform
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from packaging.tags import Tag, parse_tag, platform_tags
+from tests.making import Maker
 
 from tfwright.wheel.inspect import tags
 
@@ -16,35 +16,31 @@ def faults(path: Path, python: str) -> list[str]:
         return tags.misfits(path, wheel, python)
 
 
-def test_a_wheel_for_this_python_and_machine_fits(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_for_this_python_and_machine_fits(make_wheel: Maker) -> None:
     path = make_wheel({"small.so": ""}, f"small-1.0-cp36-cp36m-{HERE}.whl")
     assert faults(path, "3.6.15") == []
 
 
-def test_a_wheel_for_another_python_does_not(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_for_another_python_does_not(make_wheel: Maker) -> None:
     path = make_wheel(name=f"small-1.0-cp36-cp36m-{HERE}.whl")
     assert faults(path, "3.7.16") == [
         f"cp36-cp36m-{HERE} is not for CPython 3.7.16 on this machine"
     ]
 
 
-def test_a_wheel_for_another_machine_does_not(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_for_another_machine_does_not(make_wheel: Maker) -> None:
     path = make_wheel(name="small-1.0-cp36-cp36m-win_amd64.whl")
     assert len(faults(path, "3.6.15")) == 1
 
 
-def test_machine_code_in_a_wheel_for_any_machine_is_a_fault(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_machine_code_in_a_wheel_for_any_machine_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel({"lib/small.so": ""})
     assert faults(path, "3.11.7") == [
         "it holds machine code and says py3-none-any, which is any machine"
     ]
 
 
-def test_a_name_that_differs_from_the_file_wheel_is_a_fault(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_a_name_that_differs_from_the_file_wheel_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     renamed = path.rename(path.with_name("small-1.0-py2.py3-none-any.whl"))
     assert faults(renamed, "3.11.7") == [
@@ -52,7 +48,7 @@ def test_a_name_that_differs_from_the_file_wheel_is_a_fault(
     ]
 
 
-def test_a_name_that_is_no_wheels_is_a_fault(make_wheel: Callable[..., Path]) -> None:
+def test_a_name_that_is_no_wheels_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     assert len(faults(path.rename(path.with_name("small.whl")), "3.11.7")) == 1
 

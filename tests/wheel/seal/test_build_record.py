@@ -1,10 +1,10 @@
 import json
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Maker
 
 from tfwright.documents import recipe
 from tfwright.errors import WheelError
@@ -20,14 +20,12 @@ def holding(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_a_record_is_read_as_it_was_written(
-    make_wheel: Callable[..., Path], a_record: BuildRecord
-) -> None:
+def test_a_record_is_read_as_it_was_written(make_wheel: Maker, a_record: BuildRecord) -> None:
     with zipfile.ZipFile(holding(make_wheel(), build_record.write(a_record))) as wheel:
         assert build_record.read(wheel) == a_record
 
 
-def test_a_wheel_from_elsewhere_has_no_record(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_from_elsewhere_has_no_record(make_wheel: Maker) -> None:
     with zipfile.ZipFile(make_wheel()) as wheel:
         assert build_record.read(wheel) is None
 
@@ -42,7 +40,7 @@ def test_a_record_holds_the_recipe_that_it_was_made_from(name: str) -> None:
 def test_who_verified_a_recipe_does_not_change_its_digest() -> None:
     read = recipe.read("demo")
     assert build_record.recipe_content(read) == build_record.recipe_content(
-        read.model_copy(update={"verified": None})
+        read.changed(verified=None)
     )
 
 
@@ -57,7 +55,7 @@ def test_who_verified_a_recipe_does_not_change_its_digest() -> None:
     ],
 )
 def test_a_record_that_cannot_be_read_is_reported(
-    make_wheel: Callable[..., Path], content: bytes, why: str
+    make_wheel: Maker, content: bytes, why: str
 ) -> None:
     with (
         zipfile.ZipFile(holding(make_wheel(), content)) as wheel,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Maker
 
 from tfwright.errors import WheelError
 from tfwright.tools import files, signing
@@ -16,9 +17,7 @@ def next_to(wheel: Path, suffix: str) -> Path:
 
 
 @pytest.fixture
-def public(
-    make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
-) -> tuple[Path, Path]:
+def public(make_sealed: Maker, keys: Callable[..., tuple[Path, Path]]) -> tuple[Path, Path]:
     """Return a wheel with a statement and its envelope beside it, and the key that verifies it."""
     wheel, (private, public) = make_sealed(), keys()
     said = json.dumps(
@@ -69,7 +68,7 @@ def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -
     [b"", b"[]", b"{}", b'{"subject": [1]}', b'{"subject": [{"digest": {}}]}', b"[" * 100_000],
 )
 def test_what_is_signed_has_to_be_a_statement(
-    make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]], said: bytes
+    make_sealed: Maker, keys: Callable[..., tuple[Path, Path]], said: bytes
 ) -> None:
     wheel, (private, key) = make_sealed(), keys()
     next_to(wheel, statement.SIGNED_SUFFIX).write_bytes(

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import Maker, make_file
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive, record
@@ -46,14 +46,12 @@ def scrambled(path: Path) -> Path:
     return copy
 
 
-def test_the_same_files_give_the_same_bytes_however_they_were_zipped(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_the_same_files_give_the_same_bytes_however_they_were_zipped(make_wheel: Maker) -> None:
     path = make_wheel({"b.py": "1", "a/c.py": "2", "a.py": "3"})
     assert sealed(path) == sealed(scrambled(path))
 
 
-def test_the_bytes_are_these_for_ever(make_wheel: Callable[..., Path]) -> None:
+def test_the_bytes_are_these_for_ever(make_wheel: Maker) -> None:
     # On every Python, zlib, system and number of processors. If this changes, so does every
     # published wheel: raise seal's REVISION.
     assert (
@@ -62,21 +60,19 @@ def test_the_bytes_are_these_for_ever(make_wheel: Callable[..., Path]) -> None:
     )
 
 
-def test_sealing_a_sealed_wheel_changes_nothing(
-    make_wheel: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_sealing_a_sealed_wheel_changes_nothing(make_wheel: Maker, tmp_path: Path) -> None:
     once = make_file(tmp_path / "once.whl", sealed(make_wheel()))
     assert sealed(once) == once.read_bytes()
 
 
-def test_record_is_true_and_the_very_last_member(make_wheel: Callable[..., Path]) -> None:
+def test_record_is_true_and_the_very_last_member(make_wheel: Maker) -> None:
     with zipfile.ZipFile(io.BytesIO(sealed(make_wheel({"z.py": "1", "a.py": "2"})))) as wheel:
         assert wheel.namelist()[:2] == ["a.py", "z.py"]
         assert wheel.namelist()[-1] == "small-1.0.dist-info/RECORD"
         assert record.faults(wheel) == []
 
 
-def test_no_member_has_extra_fields_or_a_data_descriptor(make_wheel: Callable[..., Path]) -> None:
+def test_no_member_has_extra_fields_or_a_data_descriptor(make_wheel: Maker) -> None:
     with zipfile.ZipFile(io.BytesIO(sealed(scrambled(make_wheel())))) as wheel:
         assert {
             (member.extra, member.comment, member.flag_bits, member.create_system)
@@ -84,9 +80,7 @@ def test_no_member_has_extra_fields_or_a_data_descriptor(make_wheel: Callable[..
         } == {(b"", b"", 0, 3)}
 
 
-def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(
-    make_wheel: Callable[..., Path],
-) -> None:
+def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(make_wheel: Maker) -> None:
     path = make_wheel({"program": "#!/bin/sh\n", "small.py": ""})
     copy = path.with_name(f"copy-{path.name}")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
@@ -99,7 +93,7 @@ def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(
     assert (modes["program"], modes["small.py"]) == (0o100755, 0o100644)
 
 
-def test_the_smaller_of_stored_and_compressed_is_kept(make_wheel: Callable[..., Path]) -> None:
+def test_the_smaller_of_stored_and_compressed_is_kept(make_wheel: Maker) -> None:
     noise = "".join(random.Random(1).choices("0123456789abcdef", k=5))
     with zipfile.ZipFile(
         io.BytesIO(sealed(make_wheel({"much.txt": "much " * 1000, "noise": noise, "empty": ""})))
@@ -114,7 +108,7 @@ def test_the_smaller_of_stored_and_compressed_is_kept(make_wheel: Callable[..., 
 
 @pytest.mark.medium
 def test_the_number_of_processors_does_not_show(
-    make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    make_wheel: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = make_wheel({f"{number}.py": "x = 1\n" * 10 * number for number in range(200)})
     made = []
@@ -125,7 +119,7 @@ def test_the_number_of_processors_does_not_show(
 
 
 def test_added_files_are_listed_and_replace_those_of_their_name(
-    make_wheel: Callable[..., Path], tmp_path: Path
+    make_wheel: Maker, tmp_path: Path
 ) -> None:
     once = make_file(
         tmp_path / "once.whl",
@@ -138,7 +132,7 @@ def test_added_files_are_listed_and_replace_those_of_their_name(
         assert wheel.namelist()[-1] == "small-1.0.dist-info/RECORD"
 
 
-def test_a_file_that_is_damaged_is_reported(make_wheel: Callable[..., Path]) -> None:
+def test_a_file_that_is_damaged_is_reported(make_wheel: Maker) -> None:
     path = make_wheel({"a.py": "ANSWER = 42\n" * 100})
     content = bytearray(path.read_bytes())
     content[40] ^= 0xFF
@@ -173,9 +167,7 @@ def test_times_that_zip_cannot_say_are_clipped(epoch: int, moment: Moment) -> No
         ),
     ],
 )
-def test_a_sealed_wheel_installs(
-    installer: list[str], make_wheel: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_sealed_wheel_installs(installer: list[str], make_wheel: Maker, tmp_path: Path) -> None:
     path = make_wheel()
     path.write_bytes(sealed(path))
     subprocess.run([*installer, str(tmp_path / "installed"), str(path)], check=True)

@@ -2,8 +2,6 @@ import datetime as dt
 import json
 import re
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ from in_toto_attestation.predicates.provenance.v1 import provenance_pb2
 from in_toto_attestation.v1 import statement_pb2
 from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
+from tests.making import Maker
 
 from tfwright.wheel.seal import build_record, statement
 from tfwright.wheel.seal.build_record import BuildRecord
@@ -23,7 +22,7 @@ CHECKS = [{"name": "RECORD", "passed": True, "detail": "3 files"}]
 
 
 @pytest.fixture
-def said(make_sealed: Callable[..., Path]) -> Any:  # noqa: ANN401 what JSON holds
+def said(make_sealed: Maker) -> Any:  # noqa: ANN401 what JSON holds
     path = make_sealed()
     with zipfile.ZipFile(path) as wheel:
         return json.loads(
@@ -70,7 +69,7 @@ def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN4
 
 @pytest.mark.medium
 def test_the_container_image_and_clones_of_a_build_are_inputs(
-    make_wheel: Callable[..., Path], a_record: BuildRecord
+    make_wheel: Maker, a_record: BuildRecord
 ) -> None:
     clone = "https://example.org/rules.git", "7" * 40
     source = a_record.source
@@ -79,8 +78,8 @@ def test_the_container_image_and_clones_of_a_build_are_inputs(
     )
     image = {"name": "ubuntu:16.04", "digest": "sha256:" + "6" * 64}
     content = {**a_record.recipe.content, "host": {"image": image}}
-    recipe = a_record.recipe.model_copy(update={"content": content})
-    record = a_record.model_copy(update={"recipe": recipe})
+    recipe = a_record.recipe.changed(content=content)
+    record = a_record.changed(recipe=recipe)
     path = make_wheel({f"small-1.0.dist-info/{build_record.BILL_NAME}": bill.decode()})
     with zipfile.ZipFile(path) as wheel:
         _, _, container, cloned = statement.dependencies(record, wheel)
@@ -89,7 +88,7 @@ def test_the_container_image_and_clones_of_a_build_are_inputs(
     assert cloned["digest"] == {"gitCommit": "7" * 40}
 
 
-def test_a_wheel_without_a_record_has_no_statement(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_without_a_record_has_no_statement(make_wheel: Maker) -> None:
     path = make_wheel()
     with zipfile.ZipFile(path) as wheel, pytest.raises(ValueError, match="no build record"):
         statement.write(wheel, path.name, SHA256, BuildOutcome([], WHEN, "cache off"))

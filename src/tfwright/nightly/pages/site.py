@@ -16,7 +16,6 @@ from pathlib import Path
 from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import notices, pages, retention, timer
 from tfwright.nightly.builds import Verdict
-from tfwright.nightly.notices import Notice
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.views import RECIPES, TargetView, views
 from tfwright.nightly.state import LOCK, NightVerdict, PastNight, State, WaitingBuild, stamp
@@ -127,7 +126,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
             _add_nights(past, everything, pen)
             pen.add("matrix.html", "matrix", rows=matrix(listed), pythons=pythons(listed))
             pen.add("compare.html", "compare")
-            batch.add(site / "feed.xml", _feed(state, now, common))
+            batch.add(site / "feed.xml", _feed(nightly, state, now, common))
         latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
         current = tonight(last, state.queued(), now) if last and not last.ended else None
@@ -326,18 +325,19 @@ def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
     return f"{fine} of {len(found)} recipes have a current wheel: {parts}.", tone
 
 
-def _feed(state: State, now: dt.datetime, common: Mapping[str, object]) -> bytes:
+def _feed(
+    nightly: NightlyFile, state: State, now: dt.datetime, common: Mapping[str, object]
+) -> bytes:
     """Return the Atom feed: notices and wheels, newest first."""
     events = notices.newest(state, ENTRIES)
     for build in state.builds():
         if build.listed and build.good:
             at = stamp(build.started + dt.timedelta(seconds=build.seconds))
-            subject, text = f"{build.target}: new wheel", f"{build.wheel}, sha256 {build.sha256}"
-            page = f"{common['url']}builds/{build.id}/"
-            events.append((at, Notice(build.id, build.target, "wheel", subject, text, page)))
+            events.append((at, notices.of_wheel(nightly, build)))
     events.sort(key=lambda event: (event[0], event[1].thread), reverse=True)
     # The time of the last event: a night without an event leaves the feed unchanged.
     updated = events[0][0] if events else stamp(now)
-    values = {**common, "events": events[:ENTRIES], "updated": updated}
+    entries = events[:ENTRIES]
+    values = {**common, "events": entries, "updated": updated, "as_html": notices.as_html}
     text = renderer("nightly_feed.xml.j2")(values)
     return ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode()

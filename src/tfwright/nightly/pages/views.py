@@ -180,6 +180,7 @@ class TargetView:
             return "none yet" if built else "none; it was never built"
         parts = [*failed.changed]
         if failed.commits:
+            parts.remove("commit")
             count = len(failed.commits)
             plural = "" if count == 1 else "s"
             newest = failed.commits[0].subject[:100]
@@ -187,16 +188,8 @@ class TargetView:
         return ", ".join(parts) or "nothing that tfwright knows of"
 
     def install(self, url: str | None) -> str:
-        """Return the command that installs exactly the newest wheel; `url` is that of the site.
-
-        A version with a local part cannot be on a public index, so the exact pin also keeps out a
-        wheel of the same name from elsewhere.
-        """
-        if self.newest is None or not url:
-            return ""
-        project = self.newest.wheel.split("-")[0].replace("_", "-")
-        index = f"{url}r/{self.target.name}/"
-        return f"pip install --extra-index-url {index} {project}=={self.newest.version}"
+        """Return the command that installs exactly the newest wheel; `url` is that of the site."""
+        return install(url, self.newest) if self.newest else ""
 
     def badge(self, now: dt.datetime) -> str:
         """Return a badge that says how the target stands, as SVG."""
@@ -237,6 +230,16 @@ class TargetView:
                 "tested": newest.tested,
             }
         return entry
+
+
+def install(url: str | None, build: KeptBuild) -> str:
+    """Return the command that installs exactly this wheel; `url` is that of the site.
+
+    A version with a local part cannot be on a public index, so the exact pin also keeps out a wheel
+    of the same name from elsewhere.
+    """
+    project, index = build.wheel.split("-")[0].replace("_", "-"), f"{url}r/{build.target}/"
+    return f"pip install --extra-index-url {index} {project}=={build.version}" if url else ""
 
 
 def views(

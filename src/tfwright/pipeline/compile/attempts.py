@@ -41,8 +41,7 @@ SHORTEST_WINDOW = 60.0
 class Experience(BaseModel):
     """What is remembered of a recipe's builds, in ``memory.json`` of the recipe's directory."""
 
-    # Earlier versions kept more in the file.
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True)
 
     peak: float = Field(default=0, ge=0)
     """GiB that one action took at most: how much that is depends on the recipe."""

@@ -140,7 +140,7 @@ class Invocation:
         # It names repositories of an earlier build, which may be gone.
         files.remove(_gitconfig(self.job))
         files.remove(self._registry)
-        cached = Store(self._vault)
+        cached = Store(self.job.places.archives)
         for path, sha256 in self.registry.items():
             files.write(self._registry / path, files.content(cached.path(sha256)))
         for written in self.settings:
@@ -203,10 +203,6 @@ class Invocation:
     def _registry(self) -> Path:
         return self.job.places.own / "registry"
 
-    @property
-    def _vault(self) -> Path:
-        return self.job.places.vault / "repository_cache"
-
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
         # Without this flag, an old Bazel writes its profile in a binary format.
@@ -223,7 +219,7 @@ class Invocation:
         # Not --distdir, which goes by the last part of a url:
         # 1.22.0.tar.gz exists several times.
         if "repository_cache" in self.options.build:
-            yield f"--repository_cache={self._vault}"
+            yield f"--repository_cache={self.job.places.archives}"
 
     def _resources(self, jobs: int) -> Iterator[str]:
         """Yield how much may run at once.

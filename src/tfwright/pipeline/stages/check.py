@@ -15,7 +15,6 @@ from tfwright.host import probes, pythons
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import HostFacts
-from tfwright.progress import STAGES
 from tfwright.tools.python import pips
 
 CACHED = False
@@ -30,16 +29,20 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     """
     # Known from the recipe alone, so it comes before the slower look at the host.
     answers = expected.interview(recipe, job.host_file)
-    for remark in (*expected.remarks(answers), *_cost(job, recipe)):
+    remarks = [*expected.remarks(answers)]
+    # What the first build takes, before it begins.
+    if job.reaches("compile") and not job.places.bazel.exists():
+        remarks.append(requirements.forecast(recipe))
+    for remark in filter(None, remarks):
         job.listener.note(remark)
     try:
         expected.insist_on_answers(answers)
     except RecipeError as fault:
         # A build that does not configure goes on.
-        if _reaches(job, "configure"):
+        if job.reaches("configure"):
             raise
         job.listener.note(fault.what)
-    if _reaches(job, "package"):
+    if job.reaches("package"):
         insist_on_wheel(recipe.compile.target, recipe.package, recipe.source.release)
     host = probes.here()
     findings = requirements.examine(recipe, job.host_file, host)
@@ -52,24 +55,12 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     # The facts name the interpreter, so a build without one stops here in any case.
     if interpreter is None or blocking:
         raise _refusal(job, blocking or findings)
-    if _reaches(job, "verify"):
+    if job.reaches("verify"):
         # Here and not above: only the interpreter says which Python "any" is.
         version = pythons.version_of(interpreter)
         pins = (*recipe.verify.requirements, *recipe.verify.plugins)
         pips.insist_on_reader(recipe.package.platform, version, pins)
     return host_facts.facts(recipe, job.host_file, host, interpreter)
-
-
-def _cost(job: Job, recipe: Recipe) -> tuple[str, ...]:
-    """Return what the first build of a recipe takes, before it begins."""
-    first = _reaches(job, "compile") and not job.places.bazel.exists()
-    cost = requirements.forecast(recipe) if first else ""
-    return (cost,) if cost else ()
-
-
-def _reaches(job: Job, stage: str) -> bool:
-    """Say whether a build goes as far as a stage."""
-    return STAGES.index(stage) <= STAGES.index(job.until)
 
 
 def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:

@@ -160,8 +160,7 @@ def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
     kept = job.places.own / "compiler"
     before = kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []
     now = [host.compiler, str(host.cuda), host.toolkit, *host.named]
-    # An earlier tfwright wrote less of them: what it compiled still counts.
-    if before != now[: len(before)]:
+    if before and before != now:
         client.stop()
         files.remove(client.output_base / "action_cache")
         # Without the marker a repository is made again. From Bazel 7 on, names of extensions stand

@@ -5,15 +5,13 @@ writes is compared with what the template gives for the same answers; if they ag
 file takes its place.
 """
 
-import hashlib
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe, is_bazelrc_line
+from tfwright.documents.recipe import BESIDE_THE_BUILD, Recipe, is_bazelrc_line
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.pipeline.job import Job
@@ -87,8 +85,9 @@ _COMPILED = (".c", ".cc", ".cpp", ".cu", ".h", ".hpp")
 def _key(job: Job, recipe: Recipe, host: HostFacts, fetched: Inputs, tree: Tree) -> str:
     """Return a digest of everything that ./configure may read."""
     texts = WorkTree(tree.path).plain_files(tree.content, lambda path: not path.endswith(_COMPILED))
-    known = [recipe.model_dump(mode="json"), host.essence(), fetched.essence(), texts, inputs(job)]
-    return hashlib.sha256(json.dumps([REVISION, *known], sort_keys=True).encode()).hexdigest()
+    decided = recipe.model_dump(mode="json", exclude=set(BESIDE_THE_BUILD))
+    known = [decided, host.essence(), fetched.essence(), texts, inputs(job)]
+    return json_text.digest([REVISION, *known])
 
 
 def _keep(job: Job, key: str, made: Configured, tree: Path) -> None:

@@ -3,8 +3,6 @@
 After it a build needs no network.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +21,7 @@ from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
 from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
 from tfwright.printable import first_of
-from tfwright.tools import files, trees
+from tfwright.tools import files, json_text, trees
 from tfwright.tools.git.repository import GitRepository
 
 if TYPE_CHECKING:
@@ -157,7 +155,6 @@ def obtain_programs(
     home = interpreter.parent.parent
     return Programs(
         bazel=Artefact.of(binary.path),
-        bazel_origin=binary.origin,
         python=interpreter,
         venv=Folder(path=home, **venv.content(home)._asdict()),
     )
@@ -169,8 +166,8 @@ def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted:
 
     if job.pinned_bazel:
         # The lock is about the pinned one, and knows nothing of what another one declares.
-        pinned = locked.bazel.model_copy(update={"binaries": {}})
-        found = found.model_copy(update={"bazel": pinned})
+        pinned = locked.bazel.changed(binaries={})
+        found = found.changed(bazel=pinned)
     # Only `invoke lock` resolves packages, so this run has none to compare; whether the recipe's
     # own pins are locked is asked below.
     requirements = found.changed(requirements=locked.requirements)
@@ -204,16 +201,12 @@ def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
     return {
         **{f"patches/{file}": digest for file, digest in patches},
         **({job.locked.name: files.sha256(job.locked)} if job.locked else {}),
-        "the host file's [mirrors] and [downloads]": _digest(json.dumps(named, sort_keys=True)),
+        "the host file's [mirrors] and [downloads]": json_text.digest(named),
         # Their content is hashed when one of them is needed.
-        "the host file's drop folder": _digest(
-            "\n".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in dropped)
+        "the host file's drop folder": json_text.digest(
+            [(str(path), state.st_size, state.st_mtime_ns) for path, state in dropped]
         ),
     }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfwright.documents.recipe import TENSORFLOW_TARGET, CompileTable, NcclTable
-from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, HostFacts, NcclOps, Tree
@@ -23,8 +22,6 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 
 REVISION = 2
-FIRST, LAST = Release(1, 0), Release(1, 12)
-"""The releases in which the operations are a library of their own."""
 SOURCE = "tensorflow/contrib/nccl/ops/nccl_ops.cc"
 FRAMEWORK = "bazel-bin/tensorflow/libtensorflow_framework.so"
 RUNFILES = "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
@@ -47,8 +44,7 @@ def run(
 
     if not table.rebuild:
         return NcclOps(library=None, stub=False)
-    # Found before the compiler runs: a release without
-    # this library is a fault of the recipe.
+    # Found before the compiler runs: a target without this library is a fault of the recipe.
     place = _place(tree, built)
     command = _command(job, table, compiling, tree.epoch)
     output = _output(job)
@@ -120,13 +116,8 @@ def _output(job: Job) -> Path:
 
 
 def _place(tree: Tree, built: Built) -> Path:
-    """Return the library that Bazel built; raise RecipeError where there can be, or is, none."""
+    """Return the library that Bazel built; raise RecipeError where there is none."""
     remedy = "Take nccl.rebuild out of the recipe"
-    if not FIRST <= tree.release <= LAST:
-        raise RecipeError(
-            f"TensorFlow {tree.release} has no separate _nccl_ops.so; only {FIRST} to {LAST} do",
-            remedy=f"{remedy}.",
-        )
     place = (tree.path / "bazel-bin" / NCCL_LIBRARY).resolve()
     if not place.is_file():
         other = f', or build the pip package: [compile] target = "{TENSORFLOW_TARGET}"'

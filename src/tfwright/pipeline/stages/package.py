@@ -15,10 +15,7 @@ from tfwright.documents.recipe import (
     WHEEL_TARGET,
     CompileTable,
     PackageTable,
-    SourceTable,
-    insist_on_wheel,
 )
-from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError, invoke
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
@@ -29,8 +26,6 @@ from tfwright.tools.process.command import Command
 
 BUILD_PIP_PACKAGE = "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
 """TensorFlow's own program that makes the wheel, up to 2.16."""
-FIRST_WITH_PROJECT_NAME = Release(1, 9)
-"""Before it, --gpu and --nightly_flag choose among fixed names."""
 
 
 def run(
@@ -54,8 +49,7 @@ def run(
             if output.path.suffix == ".whl":
                 shutil.copyfile(output.path, destination / output.path.name)
     else:
-        insist_on_wheel(built.target, table)
-        command = _command(job, table, tree.release, tree.epoch)
+        command = _command(job, table, tree.epoch)
         if not Path(command.argv[0]).is_file():
             raise RecipeError(
                 f"{command.argv[0]}, which makes the wheel, does not exist; "
@@ -71,31 +65,19 @@ def run(
 
 
 def steps(
-    job: Job, table: PackageTable, source: SourceTable, compiling: CompileTable, tree: Tree | None
+    job: Job, table: PackageTable, compiling: CompileTable, tree: Tree | None
 ) -> Sequence[Step]:
     """Return the run of build_pip_package, where there is one."""
     if compiling.target != TENSORFLOW_TARGET and not table.program:
         return ()
-    return (_command(job, table, source.release, tree.epoch if tree else 0),)
+    return (_command(job, table, tree.epoch if tree else 0),)
 
 
-def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
-    """Return the run of the program, from the root of the tree as TensorFlow's insists.
-
-    Raises RecipeError where the wheel cannot be named.
-    """
+def _command(job: Job, table: PackageTable, epoch: int) -> Command:
+    """Return the run of the program, from the root of the tree as TensorFlow's insists."""
     from tfwright.tools.process.command import clean_environment
 
-    named: tuple[str, ...] = ()
-    if table.project_name is not None:
-        if release < FIRST_WITH_PROJECT_NAME:
-            raise RecipeError(
-                f"package.project_name: build_pip_package of TensorFlow {release} does not know "
-                "--project_name",
-                remedy="Take it out; one of its fixed names is chosen with package.flags "
-                '= ["--gpu"] or ["--nightly_flag"].',
-            )
-        named = ("--project_name", table.project_name)
+    named = () if table.project_name is None else ("--project_name", table.project_name)
     # TensorFlow's script refers to bazel-bin, and stops anywhere but in the tree's root.
     program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.

@@ -90,7 +90,7 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     wanted = _wanted(version, digests, stores)
     digest = wanted.sha256 or (_digest_of(given) if given else None)
     if kept := _kept(wanted, digest, stores):
-        note(f"Bazel {version} is in the store; it came from {kept.origin}")
+        note(f"Bazel {version} is in the vault; it came from {kept.origin}")
         return kept
     # npm second: its package is a copy of the release.
     remote: dict[str, Way] = {"the official release": _release, "npm": _npm}

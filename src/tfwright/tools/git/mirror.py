@@ -32,7 +32,7 @@ LEFTOVERS = (
     "objects/obj*",
 )
 """What a git that was killed leaves behind, and GitPython."""
-REMEDY = "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
+REMEDY = "Correct [source] of the recipe, or name a mirror that has it in the host file: [mirrors]"
 SILENT = "Check the network, or name a mirror that has it in the host file: [mirrors]"
 
 
@@ -433,7 +433,7 @@ UNNAMED = "unadvertised object"
 
 
 def _says(fault: ToolError, words: str) -> bool:
-    return any(words in line for line in fault.evidence.lines)
+    return any(words in line for line in (fault.what, *fault.evidence.lines))
 
 
 BUNDLE_SIGNATURE = "# v2 git bundle"

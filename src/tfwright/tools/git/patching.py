@@ -325,8 +325,7 @@ def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due
 
 def _redo(patch: Path) -> str:
     """Return the command that makes a patch again; what knows the recipe adds its name."""
-    found = re.match(r"0*(\d+)-", patch.name)
-    which = shell_word(found[1] if found else f"{patch.parent.name}/{patch.name}")
+    which = shell_word(f"{patch.parent.name}/{patch.name}")
     return (
         f"Redo the patch against the pinned commit: '{invoke(f'patch --refresh {which}')}' "
         "prepares a tree, and writes the patch from your edits."

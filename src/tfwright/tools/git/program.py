@@ -164,18 +164,19 @@ def unusable(fault: OSError) -> HostError:
 
 def reason(fault: TfwrightError) -> str:
     """Return what git itself said, for an error that says the rest in its own words."""
-    return fault.what.removeprefix(FAILED)
+    return fault.what.removeprefix(FAILED).removeprefix("fatal: ")
 
 
 def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
     """Return the error for a git that failed, with the last of what it said."""
-    evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
+    faults = [line for line in complaint if line.startswith(("fatal:", "error:"))]
+    fatal = faults[0] if faults else f"exit status {status}"
+    further = tuple(line for line in complaint[-TAIL_LINES:] if line.strip() and line != fatal)
+    evidence = Evidence(command=command.argv, status=status, lines=further)
     no_room = any("No space left on device" in line for line in complaint)
     # git's checkout does not say why it could not write.
     if no_room or disk.is_full(command.cwd):
         return disk.full("git could not write", evidence)
-    faults = [line for line in complaint if line.startswith(("fatal:", "error:"))]
-    fatal = faults[0] if faults else f"exit status {status}"
     remedy = "Read what git said; the next build starts this stage again."
     return ToolError(
         f"{FAILED}{fatal}", remedy=REPAIR if _DAMAGED.search(fatal) else remedy, evidence=evidence

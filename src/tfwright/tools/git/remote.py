@@ -14,7 +14,7 @@ from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, SupplyError, ToolError
 from tfwright.printable import shell_word
 from tfwright.tools import files
-from tfwright.tools.git import transport
+from tfwright.tools.git import program, transport
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
 
@@ -131,7 +131,7 @@ class Remote:
                 printed = transport.ask(place, "--end-of-options", self._address, pattern)
         except ToolError as fault:
             raise SupplyError(
-                f"{self._address} does not say which commits it has: {fault.what}",
+                f"{self._address} does not say which commits it has: {program.reason(fault)}",
                 remedy="Check the network, or name a mirror in the host file: [mirrors].",
                 evidence=fault.evidence,
             ) from fault

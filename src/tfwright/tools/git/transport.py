@@ -56,7 +56,7 @@ def insist_on_host(address: str) -> None:
     # UnicodeError: a label of the name is longer than any may be.
     except (OSError, UnicodeError) as fault:
         raise SilentServerError(
-            f"{host} cannot be reached: {printable(str(fault))}",
+            f"{host} cannot be reached: {printable(getattr(fault, 'strerror', '') or str(fault))}",
             remedy="Check the network, or name a mirror in the host file: [mirrors].",
         ) from fault
 
@@ -158,4 +158,7 @@ def _progress(lines: Iterable[str], listener: Listener) -> list[str]:
     read_lines: Callable[[str], None] = progress.new_message_handler()
     for line in lines:
         read_lines(line.rstrip())
+        for kept in (progress.other_lines, progress.error_lines):
+            # A server can send lines without end.
+            del kept[:-TAIL_LINES]
     return [*progress.other_lines, *progress.error_lines]

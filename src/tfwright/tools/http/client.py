@@ -81,7 +81,8 @@ class RequestError(Exception):
         if isinstance(fault, RequestError):
             return fault
         chain = list(_chain(fault))
-        why = printable(str(chain[-1]) or type(chain[-1]).__name__, LONGEST_SHOWN)
+        cause = re.sub(r"^\[Errno -?\d+\] ", "", str(chain[-1])) or type(chain[-1]).__name__
+        why = printable(cause, LONGEST_SHOWN)
         if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
             return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
         if "407" in why:

@@ -21,6 +21,9 @@ from tfwright.tools.process.command import Command
 UMASK = 0o022
 TAIL_LINES = 15
 GRACE_SECONDS = 10.0
+ANSWER_SECONDS = 60.0
+"""Time for a short program: one that hangs, as nvidia-smi where the driver has lost its GPU, is
+rarer than a host that compiles with every processor."""
 
 
 class UnstartableError(HostError):
@@ -222,8 +225,7 @@ def answer(command: Command) -> str:
             env=dict(command.env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            # nvidia-smi can hang where the driver has lost its GPU.
-            timeout=GRACE_SECONDS,
+            timeout=ANSWER_SECONDS,
             check=True,
         )
     except OSError as fault:

@@ -1,8 +1,6 @@
 """Python packages kept as files, by digest, so that pip installs them without a network."""
 
-import hashlib
 import html
-import json
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tfwright.errors import SupplyError, ToolError, invoke
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
@@ -117,7 +115,7 @@ def _is_sound(path: Path) -> bool:
 def _record(python: Path, pins: Sequence[str], vault: Path) -> Path:
     """Return the file that names what was chosen for an interpreter and its pins."""
     # The path of a venv's Python says which version it is, and pip chooses by that.
-    key = hashlib.sha256(json.dumps([str(python), *pins]).encode()).hexdigest()
+    key = json_text.digest([str(python), *pins])
     return shelf(vault) / f"{key[:16]}.list"
 
 

@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import pytest
+from tests.making import make_file
+from tests.upstream import commit
+
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import SubstituteTable
+from tfwright.pipeline.job import RecipeJob
+from tfwright.port import archives
+from tfwright.rules.model import Repository, Rules
+
+RECIPE = """\
+summary = "x"
+source = {{url = "file://{grpc}", branch = "r1.8", commit = "{commit}"}}
+host = {{system = "Linux", python = "3.6"}}
+bazel.version = "0.14.0"
+[fetch.substitutes.grpc]
+reason = "The pinned commit without a file"
+replaces = "{old}"
+git = "file://{grpc}"
+commit = "{commit}"
+exclude = ["test.cc"]
+sha256 = "{packed}"
+"""
+
+
+def pinning(commit: str, sha256: str) -> Rules:
+    """Return the rules of a tree that names the archive of a commit."""
+    url = f"https://github.com/grpc/grpc/archive/{commit}.tar.gz"
+    strip = f"grpc-{commit}"
+    rule = Repository("grpc", "http_archive", "WORKSPACE", 1, (url,), sha256, strip, by_url=True)
+    return Rules((rule,), ())
+
+
+@pytest.mark.medium
+def test_a_substitute_that_packs_a_commit_packs_the_one_of_the_new_tree(tmp_path: Path) -> None:
+    grpc = tmp_path / "grpc"
+    first = commit(grpc, {"a.cc": "1", "test.cc": "x"})
+    second = commit(grpc, {"a.cc": "2"})
+    old, new, packed = "a" * 64, "b" * 64, "c" * 64
+    text = RECIPE.format(grpc=grpc, commit=first, old=old, packed=packed)
+    path = make_file(tmp_path / "small.toml", text)
+    job = RecipeJob(recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "out"))
+    before, table = pinning(first, old), job.recipe.fetch.substitutes["grpc"]
+    changes = archives.carried(job, "grpc", table, before, pinning(second, new))
+    archives.Substitutes(path).replace("grpc", changes)
+    carried = recipes.read(str(path)).fetch.substitutes["grpc"]
+    assert (carried.commit, carried.replaces, carried.exclude) == (second, new, ("test.cc",))
+    assert carried.sha256 not in {old, new, packed}
+    # Of a commit that no source has there is no pack, and neither of one that the tree never named.
+    assert not archives.carried(job, "grpc", table, before, pinning("f" * 40, new))
+    assert not archives.carried(job, "grpc", table, pinning(second, old), pinning(second, new))
+    others = SubstituteTable(reason="x", urls=("https://example.org/x.tar.gz",), sha256=packed)
+    assert not archives.carried(job, "grpc", others, before, pinning(second, new))
