@@ -9,6 +9,7 @@ from tfwright.facts import wheels
 from tfwright.facts.compatibility import is_older
 from tfwright.facts.wheels import OfficialWheel
 from tfwright.match.fit import Judge, WheelFacts
+from tfwright.match.ranking import order
 from tfwright.match.wish import Wish
 
 LAST_FOR_WINDOWS = "2.10"
@@ -68,17 +69,12 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         elsewhere = any(one.what == "platform" for one in missed)
         release = Release.parse(wheel.version)
         other = bool(missed) and asked is not None and release != asked
-        away = abs(_order(release) - _order(asked)) if asked else -_order(release)
+        away = abs(order(release) - order(asked)) if asked else -order(release)
         # A name that says GPU, though a wheel without one of the release before fits as well.
         named = not wants_gpu and wheel.project == "tensorflow-gpu"
         far = (other, elsewhere, bool(missed) and unlike, len(missed), named, away, unlike)
         found.append(((bool(missed), *far), match))
     return [match for _, match in sorted(found, key=lambda pair: pair[0])]
-
-
-def _order(release: Release) -> int:
-    """Return a number by which releases are near each other."""
-    return release.major * 100 + release.minor
 
 
 def proved(wanted: Wish) -> bool:

@@ -50,9 +50,9 @@ def rank(
         differs = tuple(_differences(recipe, wanted, host))
         elsewhere = _elsewhere(recipe, wanted)
         proved = STAGES.index(recipe.verified.until) if recipe.verified else -1
-        away = _order(recipe.source.release)
+        away = order(recipe.source.release)
         target = around if differs else asked
-        away = abs(away - _order(target)) if target else -away
+        away = abs(away - order(target)) if target else -away
         # A recipe for another system is never near, however few its differences are. Other GPUs
         # can be named in a recipe; one without CUDA has none to name.
         far = (elsewhere, NO_CUDA in differs, len(differs))
@@ -65,7 +65,7 @@ def rank(
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
 
-def _order(release: Release) -> int:
+def order(release: Release) -> int:
     """Return a number by which releases are near each other: 2.0 comes after 1.15."""
     return release.major * 16 + release.minor
 
