@@ -1,5 +1,6 @@
 import pytest
 
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, hermetic
 from tfwright.rules import listings
@@ -81,6 +82,15 @@ def test_a_version_that_the_tree_lists_no_archives_of_is_found() -> None:
     assert said(recipe(cudnn="9.12", **local)) == ""
     text = said(recipe(**{**local, "HERMETIC_CUDA_VERSION": ""}))
     assert "the full version of what is at LOCAL_CUDA_PATH" in text
+
+
+def test_an_nvshmem_without_an_archive_for_cuda_13_is_found() -> None:
+    read = recipes.read("linux-r2.21-cuda13.0")
+    assert said(read) == ""
+    flags = tuple(flag for flag in read.compile.flags if "NVSHMEM" not in flag)
+    without = read.model_copy(update={"compile": read.compile.model_copy(update={"flags": flags})})
+    assert "NVSHMEM 3.2.5 has no archive for CUDA 13.0.2" in said(without)
+    assert "HERMETIC_NVSHMEM_VERSION=3.3.20" in said(without)
 
 
 def test_kernels_by_clang_and_the_configuration_for_nvcc_contradict_each_other() -> None:

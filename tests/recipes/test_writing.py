@@ -315,6 +315,16 @@ def test_an_interrupted_interview_keeps_what_was_answered(
     assert kept.configure.answers["TF_NEED_JEMALLOC"] is True
 
 
+def test_a_copy_has_the_packages_for_each_python_of_its_axes(tmp_path: Path) -> None:
+    original = recipes.find("linux-r2.21-cuda12.8-sm120")
+    writing.copy(original, "linux-r2.21-cuda12.8-mine", str(tmp_path))
+    for python in ("", "-py310", "-py313"):
+        copied = recipes.read(str(tmp_path / f"linux-r2.21-cuda12.8-mine{python}.toml"))
+        of_original = recipes.read(f"linux-r2.21-cuda12.8-sm120{python}")
+        assert copied.verify.requirements == of_original.verify.requirements
+        assert f"for {copied.name}.toml;" in copied.documents[-1].read_text("utf-8")
+
+
 @pytest.mark.parametrize("name", ["../mine", "with space", "", "vault", "-x"])
 def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -> None:
     original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))

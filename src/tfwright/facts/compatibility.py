@@ -125,6 +125,8 @@ class Hermetic:
     cuda: str
     cudnn: str
     nvshmem: str
+    nvshmem_13: str
+    """The first with an archive for CUDA 13; empty where CUDA ends at 12."""
     clang: str
     """The clang for all but the kernels."""
     clang_downloaded: tuple[str, ...]
@@ -145,6 +147,10 @@ class Hermetic:
             "HERMETIC_NVSHMEM_VERSION": self.nvshmem,
             "HERMETIC_NCCL_VERSION": "",
         }
+
+    def nvshmem_for(self, cuda: str) -> str:
+        """Return the NVSHMEM that a CUDA needs instead of the tree's default; empty if none."""
+        return "" if is_older(cuda, "13") else self.nvshmem_13
 
     def lacks(self, cuda: str, cudnn: str) -> str:
         """Say which of two lines its lists have no version of; empty if they have both."""

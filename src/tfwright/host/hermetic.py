@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_newer, is_of_line
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.cuda import CudaInForce, architectures
 from tfwright.rules.listings import Environment
@@ -66,7 +66,9 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
         return
     source = "the tree's default" if found.by_default else "as the recipe states"
     tree = compatibility.hermetic(recipe.source.release)
-    yield from _of_lists(recipe, found, tree) if tree else ()
+    if tree:
+        yield from _of_lists(recipe, found, tree)
+        yield from _of_nvshmem(recipe, found, tree)
     version = ("configure", "answers", "HERMETIC_CUDA_VERSION")
     gpus = {name: cuda.capability(name) for name in found.architectures}
     if row := compatibility.cuda(found.version):
@@ -119,6 +121,20 @@ def _of_lists(
         elif listing:
             continue
         yield Contradiction(("configure", "answers", answer), what, remedy)
+
+
+def _of_nvshmem(
+    recipe: Recipe, found: CudaInForce, tree: compatibility.Hermetic
+) -> Iterator[Contradiction]:
+    """Yield an NVSHMEM that NVIDIA has no archive of for this CUDA."""
+    variable, wanted = "HERMETIC_NVSHMEM_VERSION", tree.nvshmem_for(found.version)
+    stated = cuda.Stated(recipe.configure.answers, recipe.compile.flags).of(variable)
+    if wanted and is_older(stated or tree.nvshmem, wanted):
+        yield Contradiction(
+            ("compile", "flags"),
+            f"NVSHMEM {stated or tree.nvshmem} has no archive for CUDA {found.version}",
+            f'Add "--repo_env={variable}={wanted}", or a later one, to compile.flags.',
+        )
 
 
 def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:

@@ -20,7 +20,7 @@ from tfwright.configure import expected, validation
 from tfwright.configure.catalogue import Prompt
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import PINS, pins_copied
+from tfwright.documents.composing import pins_copied
 from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
@@ -441,6 +441,7 @@ class _Draft:
             "by_program": release <= recipes.LAST_BY_PROGRAM,
             "wheel_target": recipes.WHEEL_TARGET,
             "by_bazel": toolkit and tree,
+            "nvshmem": tree.nvshmem_for(toolkit.row.version) if toolkit and tree else "",
             "gpus": CAPABILITIES[1],
             "by_clang": self.answers.get("TF_CUDA_CLANG") == "true",
             "tree": tree,
@@ -500,19 +501,20 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     # Its faults are shown with its own lines, and not with those of a copy that is removed again.
-    original = recipes.read(str(path))
+    recipes.read(str(path))
     text = verified.removed_from(path.read_text("utf-8"))
     head = f"# A copy of {path.stem}; not run yet."
     files.write(target, schemas.headed(head, text, target.parent))
-    copied = target.with_suffix(PINS)
-    if path.with_suffix(PINS) in original.documents:
-        files.write(copied, pins_copied(path, target))
+    made = [target]
+    for place, packages_of in pins_copied(path, target):
+        made.append(place)
+        files.write(place, packages_of)
     try:
         recipes.read(str(target))
     except RecipeError:
         # Its patches may lie next to the original only.
-        files.remove(target)
-        files.remove(copied)
+        for place in made:
+            files.remove(place)
         raise
     return NewRecipe(target, ("what makes it differ from the recipe that it copies",))
 
