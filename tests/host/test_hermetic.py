@@ -67,20 +67,22 @@ def test_the_configuration_for_clang_overrides_the_answered_gpus() -> None:
 
 def test_an_empty_cudnn_is_the_default_of_the_tree_and_not_the_one_of_host() -> None:
     answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
-    text = said(recipe(cudnn="9.12", HERMETIC_CUDNN_VERSION="", **answers))
+    text = said(recipe(architectures=(), cudnn="9.12", HERMETIC_CUDNN_VERSION="", **answers))
     assert "Bazel takes cuDNN 9.3.0, the tree's default; [host] names 9.12" in text
     assert "lists cuDNN to 9.8.0" in text
-    assert said(recipe(cudnn="9.8", HERMETIC_CUDNN_VERSION="9.8.0", **answers)) == ""
+    assert (
+        said(recipe(architectures=(), cudnn="9.8", HERMETIC_CUDNN_VERSION="9.8.0", **answers)) == ""
+    )
 
 
 def test_a_version_that_the_tree_lists_no_archives_of_is_found() -> None:
     gpus = {"HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89", "HERMETIC_CUDA_VERSION": "12.8.3"}
-    text = said(recipe(**gpus))
+    text = said(recipe(architectures=(), cudnn=None, **gpus))
     assert 'lists no CUDA 12.8.3; Answer HERMETIC_CUDA_VERSION = "12.8.1"' in text
     # What lies on the host is of any version.
     local = {**gpus, "LOCAL_CUDA_PATH": "/opt/cuda", "LOCAL_CUDNN_PATH": "/opt/cudnn"}
-    assert said(recipe(cudnn="9.12", **local)) == ""
-    text = said(recipe(**{**local, "HERMETIC_CUDA_VERSION": ""}))
+    assert said(recipe(architectures=(), cudnn="9.12", **local)) == ""
+    text = said(recipe(architectures=(), cudnn=None, **{**local, "HERMETIC_CUDA_VERSION": ""}))
     assert "the full version of what is at LOCAL_CUDA_PATH" in text
 
 

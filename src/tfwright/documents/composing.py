@@ -133,8 +133,8 @@ def pins_copied(old: Path, new: Path) -> Iterator[tuple[Path, str]]:
     for name in on_axes(old):
         if (place := old.with_name(name + PINS)).is_file():
             copied = new.stem + name.removeprefix(old.stem)
-            heads = (PINS_HEAD.format(recipe=f"{one}.toml") for one in (name, copied))
-            yield new.with_name(copied + PINS), place.read_text("utf-8").replace(*heads, 1)
+            head, own = (PINS_HEAD.format(recipe=f"{one}.toml") for one in (name, copied))
+            yield new.with_name(copied + PINS), place.read_text("utf-8").replace(head, own, 1)
 
 
 def has_outdated_pins(path: Path) -> bool:

@@ -401,11 +401,11 @@ class _Draft:
             if not (lacking or useless):
                 tree = compatibility.hermetic(self.wanted.line)
                 if toolkit and tree:
-                    lacking = tree.lacks(toolkit.row.version, toolkit.cudnn()[0])
-                    if lacking:
+                    unlisted = tree.lacks(toolkit.row.version, toolkit.cudnn()[0])
+                    if unlisted:
                         self.open.append(
                             f"host.cuda, host.cudnn: TensorFlow {self.wanted.line} lists "
-                            f"{lacking}, so that Bazel would download CUDA {tree.cuda} and cuDNN "
+                            f"{unlisted}, so that Bazel would download CUDA {tree.cuda} and cuDNN "
                             f"{tree.cudnn}; choose another CUDA, or {ANOTHER_CUDA}"
                         )
                 return
