@@ -373,6 +373,11 @@ def test_a_change_is_reviewed_with_what_its_builds_would_run(
     assert "demo summary" in shown
     assert "files recipes/demo.toml" in shown
     assert "plan of demo runs check, fetch, source" in shown
+    # It cannot be planned, and its findings say why.
+    change_text(recipe, "TF_NEED_IGNITE = false\n", "")
+    shell.status("invoke lint --changed HEAD")
+    assert shell.fault is None
+    assert "TF_NEED_IGNITE" in out()
 
 
 OWN = """\

@@ -133,6 +133,13 @@ def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: Recipe
     assert reasons(changed)[0] == "the recipe's [compile] changed"
 
 
+def test_a_changed_result_is_named_by_the_stage_that_made_it(nest: RecipeJob) -> None:
+    engine.build(nest)
+    duck = for_target(nest, "//egg:duck")
+    engine.build(replace(duck, until="lay"))
+    assert reasons(duck) == ["", "the result of lay changed"]
+
+
 def test_who_verified_a_recipe_runs_nothing_again(
     nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:

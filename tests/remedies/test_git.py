@@ -133,7 +133,7 @@ def test_a_commit_that_a_repository_lacks_comes_from_a_mirror_that_has_it(
     assert brought(pin, store, named)
 
 
-@pytest.mark.parametrize("way", ["Correct the recipe", "[mirrors]"])
+@pytest.mark.parametrize("way", ["Correct [source]", "[mirrors]"])
 def test_a_commit_off_the_branch_of_an_old_server_is_corrected_or_mirrored(
     upstream: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

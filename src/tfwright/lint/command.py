@@ -8,7 +8,6 @@ from functools import partial
 from invoke import Context
 
 from tfwright.options import job_of, one_of, task
-from tfwright.pipeline.job import RecipeJob
 from tfwright.terminal.answer import Answer, Shown
 
 
@@ -48,12 +47,11 @@ def lint(
     serious = any(not finding.harmless for finding in findings)
     status = errors.RecipeError.exit_status if serious else 0
     if change:
-        jobs = list[RecipeJob]()
+        plans = list[linting.PlannedRecipe]()
         for name in names:
-            # The findings say why another one does not load.
+            # The findings say what keeps another one from being planned.
             with suppress(errors.RecipeError):
-                jobs.append(job_of(name))
-        plans = [linting.planned(job) for job in jobs]
+                plans.append(linting.planned(job_of(name)))
         show = partial(page.show_review, plans=plans, findings=findings)
         more = {"plans": plans, "findings": findings}
         yield Answer(change, show, lambda change: {**vars(change), **more}, status)

@@ -105,7 +105,8 @@ def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
     except RecipeError as fault:
         return list(_schema_findings(path, fault))
     # Some findings are about the lock file or a patch, so sort by file before line.
-    found = [finding for rule in RULES for finding in rule(subject)]
+    rules = RULES if subject.recipe.source.interface == "own" else (*OF_TENSORFLOW, *RULES)
+    found = [finding for rule in rules for finding in rule(subject)]
     # What has no reason is right all the same, so it comes last.
     return sorted(
         found, key=lambda finding: (finding.rule == "reason", str(finding.file), finding.line)
@@ -147,7 +148,7 @@ def _without_place(path: Path, what: str) -> str:
 def names_itself(subject: Subject) -> Iterator[LintFinding]:
     """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
     recipe = subject.recipe
-    if recipe.source.interface == "own" or recipe.source.bundled:
+    if recipe.source.bundled:
         return
     system = SYSTEMS[recipe.host.system]
     line = recipe.source.branch
@@ -316,7 +317,7 @@ def states_one_cuda(subject: Subject) -> Iterator[LintFinding]:
 def applies_its_cpu_flags(subject: Subject) -> Iterator[LintFinding]:
     """Find CC_OPT_FLAGS that no compiler is given: ./configure writes them for --config=opt."""
     recipe = subject.recipe
-    if recipe.source.interface == "own" or not recipe.configure.answers.get("CC_OPT_FLAGS"):
+    if not recipe.configure.answers.get("CC_OPT_FLAGS"):
         return
     applied = any(re.match(r"--config=(opt|release\w*)$", flag) for flag in recipe.compile.flags)
     if not applied and recipe.compile.target.startswith("//tensorflow"):
@@ -367,7 +368,7 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     python = recipe.host.python
     names = recipes.hermetic_python(recipe.source.release)
-    if recipe.source.interface == "own" or python == "any" or not names:
+    if python == "any" or not names:
         return
     # A patch level is allowed: the flag may say which one Bazel downloads.
     named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
@@ -400,10 +401,7 @@ def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
 def names_a_bazel_of_the_release(subject: Subject) -> Iterator[LintFinding]:
     """Find a Bazel that ./configure of the release refuses, or that is of another age."""
     recipe = subject.recipe
-    if (
-        recipe.source.interface == "own"
-        or recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
-    ):
+    if recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True:
         return
     release, version = recipe.source.release, recipe.bazel.version
     wanted, source = compatibility.unusual_bazel(release, version)
@@ -538,8 +536,15 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
         yield LintFinding(path, 1, f"is outdated: {reason}", remedy, "lock")
 
 
-RULES: Sequence[Rule] = (
+OF_TENSORFLOW: Sequence[Rule] = (
     names_itself,
+    applies_its_cpu_flags,
+    names_the_python_of_bazel,
+    has_a_compiler,
+    names_a_bazel_of_the_release,
+)
+"""Rules that go by the release of TensorFlow."""
+RULES: Sequence[Rule] = (
     gives_reasons,
     tries_the_numpy_it_was_built_with,
     pins_no_nightly_package,
@@ -547,13 +552,9 @@ RULES: Sequence[Rule] = (
     answers_configure,
     agrees_with_its_host,
     states_one_cuda,
-    applies_its_cpu_flags,
     is_not_tied_to_one_cpu,
     makes_a_wheel,
     pins_a_pip_that_reads_its_wheel,
-    names_the_python_of_bazel,
-    has_a_compiler,
-    names_a_bazel_of_the_release,
     says_what_it_replaces,
     was_verified_on_a_day,
     has_sound_patches,
@@ -561,7 +562,7 @@ RULES: Sequence[Rule] = (
     has_current_pins,
     has_a_current_lock,
 )
-"""All rules, in the order in which a recipe is written."""
+"""Rules for every recipe, in the order in which one is written."""
 
 
 # Several recipes

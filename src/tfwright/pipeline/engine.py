@@ -189,6 +189,9 @@ def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) 
         return Decision(stage, "its stamp is from another version of tfwright")
     # The cheap questions first: digests at hand, then the state of files, then walks of the tree.
     if why := stamps.changed(stamp, stamps.parts(stage, job, made)):
+        # Stamps on disk name a result by its class, and people know it by its stage.
+        for other in PIPELINE:
+            why = why.replace(f"what {other.makes.__name__} holds", f"the result of {other.name}")
         return Decision(stage, why)
     seen = stamps.states(result)
     if why := stamps.damage(stamp, result, seen) or stage.damage(job, result):

@@ -63,12 +63,8 @@ class Substitutes:
             before = path.read_text("utf-8").rstrip("\n")
             files.write(path, f"{before}\n\n[{'.'.join((*table, name))}]\n{lines}")
 
-    def rename(self, name: str, other: str) -> None:
-        """Give a substitute the name that its archive has in the new tree."""
-        self.replace(name, {f".{name}]": f".{other}]"})
-
     def replace(self, name: str, changes: Mapping[str, str]) -> None:
-        """Replace texts in a substitute's lines."""
+        """Replace texts in a substitute's table, its header included."""
         for path, table in self.places():
             with suppress(KeyError):
                 text = path.read_text("utf-8")

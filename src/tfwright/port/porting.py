@@ -406,7 +406,9 @@ class _Porting:
                 source = self.new.recipe.source.changed(patches=(name,))
                 recipe = self.new.recipe.changed(source=source)
                 (patch,) = patches.tried(self.new.job, recipe, repository, None)
-                if patch.fate != "kept" and any(each.fate == "kept" for each in old):
+                if patch.fate != "kept" and old and old[0].fate == "kept":
+                    says = f"{old[0].says}; it was made for another archive of {other.name}"
+                    found[found.index(old[0])] = replace(old[0], fate="compare", says=says)
                     continue
                 says = f"{patch.says}; it belongs to the substitute {other.name}"
                 if old:
@@ -430,7 +432,7 @@ class _Porting:
             if before & after or table.replaces in after:
                 state, says = "fits", "the tree still pins the same archive"
             elif other_name := archives.renamed(new, table.replaces):
-                self.substitutes.rename(name, other_name)
+                self.substitutes.replace(name, {f".{name}]": f".{other_name}]"})
                 state, says = "fits", f"now {other_name}, as the new tree names the same archive"
             elif new is not None and not after:
                 self.substitutes.put(name)

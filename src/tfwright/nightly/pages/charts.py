@@ -38,8 +38,8 @@ LONGEST_SHOWN = 40
 """Actions, or differences, that a page names."""
 BOXES = 1500
 """The longest actions, which the chart of lanes draws; each takes about 150 bytes of the page."""
-LANE, WIDTH = 12, 1000
-"""Height of a lane and width of the chart, in SVG units."""
+WIDTH = 1000
+"""Of the chart, in SVG units."""
 SLOWER, NOTICED = 1.25, 0.2
 """From which factor, and from how many seconds on, an action counts as slower or faster."""
 SHORTEST = 0.05
