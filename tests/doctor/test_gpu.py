@@ -77,3 +77,18 @@ def test_a_clang_that_cudas_header_refuses_is_found(
     compiler = Compiler("clang", version, "/usr/bin/clang")
     ceiling = nvidia.Ceiling("", "15", "host_config.h")
     assert bool(list(_clang_too_new(compiler, ceiling))) is refused
+
+
+def test_a_local_cuda_that_bazel_would_take_for_an_empty_one_is_found(
+    play: Player, tmp_path: Path
+) -> None:
+    read = recipes.read("linux-r2.21-cuda12.8-sm120")
+    answers = {**read.configure.answers, "LOCAL_CUDA_PATH": str(CUDA)}
+    configure = read.configure.model_copy(update={"answers": answers})
+    local = read.model_copy(update={"configure": configure})
+    files = {f"{CUDA}/{name}": "" for name in ("include", "lib64", "bin", "nvvm")}
+    settings = HostFile(build_out=tmp_path)
+    (found,) = CudaRequirements(local, settings, play({"files": files})).downloaded()
+    assert found.found == f"{CUDA} has no lib"
+    files[f"{CUDA}/lib"] = ""
+    assert list(CudaRequirements(local, settings, play({"files": files})).downloaded()) == []

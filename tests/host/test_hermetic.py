@@ -1,5 +1,6 @@
 import pytest
 
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, hermetic
 from tfwright.rules import listings
@@ -67,11 +68,31 @@ def test_the_configuration_for_clang_overrides_the_answered_gpus() -> None:
 def test_an_empty_cudnn_is_the_default_of_the_tree_and_not_the_one_of_host() -> None:
     answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
     text = said(recipe(architectures=(), cudnn="9.12", HERMETIC_CUDNN_VERSION="", **answers))
-    assert "Bazel takes cuDNN 9.3.0; [host] names 9.12" in text
-    assert "ends with 9.11.0" in text
+    assert "Bazel takes cuDNN 9.3.0, the tree's default; [host] names 9.12" in text
+    assert "lists cuDNN to 9.8.0" in text
     assert (
         said(recipe(architectures=(), cudnn="9.8", HERMETIC_CUDNN_VERSION="9.8.0", **answers)) == ""
     )
+
+
+def test_a_version_that_the_tree_lists_no_archives_of_is_found() -> None:
+    gpus = {"HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89", "HERMETIC_CUDA_VERSION": "12.8.3"}
+    text = said(recipe(architectures=(), cudnn=None, **gpus))
+    assert 'lists no CUDA 12.8.3; Answer HERMETIC_CUDA_VERSION = "12.8.1"' in text
+    # What lies on the host is of any version.
+    local = {**gpus, "LOCAL_CUDA_PATH": "/opt/cuda", "LOCAL_CUDNN_PATH": "/opt/cudnn"}
+    assert said(recipe(architectures=(), cudnn="9.12", **local)) == ""
+    text = said(recipe(architectures=(), cudnn=None, **{**local, "HERMETIC_CUDA_VERSION": ""}))
+    assert "the full version of what is at LOCAL_CUDA_PATH" in text
+
+
+def test_an_nvshmem_without_an_archive_for_cuda_13_is_found() -> None:
+    read = recipes.read("linux-r2.21-cuda13.0")
+    assert said(read) == ""
+    flags = tuple(flag for flag in read.compile.flags if "NVSHMEM" not in flag)
+    without = read.model_copy(update={"compile": read.compile.model_copy(update={"flags": flags})})
+    assert "NVSHMEM 3.2.5 has no archive for CUDA 13.0.2" in said(without)
+    assert "HERMETIC_NVSHMEM_VERSION=3.3.20" in said(without)
 
 
 def test_kernels_by_clang_and_the_configuration_for_nvcc_contradict_each_other() -> None:

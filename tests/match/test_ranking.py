@@ -107,7 +107,7 @@ def test_a_gpu_is_served_by_code_for_its_own_major_version_only(rank: Rank) -> N
     older = [name for name in blackwell if name.startswith("linux-r2.20-cuda12.8-sm120")]
     # One for each Python from 3.10 to 3.13.
     assert len(older) == 4
-    assert len({*blackwell} - {*older}) == 4  # the same of 2.21
+    assert len({*blackwell} - {*older}) == 5  # the same of 2.21, and one for CUDA 13
     assert "linux-r0.11-cuda8.0" in fitting(rank(Wish(system="Linux", gpu="3.0")))
 
 
@@ -221,7 +221,7 @@ def test_a_gpu_that_is_a_whole_machine_brings_its_processor(
     wanted = wishes.wish(ubuntu, gpu=name)
     assert wanted.machine == machine
     for candidate in rank(wanted):
-        assert candidate.differs or "sm121" in candidate.recipe
+        assert candidate.differs or candidate.recipe.endswith(("sm121", "cuda13.0"))
 
 
 def test_other_gpus_are_nearer_than_no_cuda_and_new_releases_than_old_ones(
@@ -229,7 +229,7 @@ def test_other_gpus_are_nearer_than_no_cuda_and_new_releases_than_old_ones(
 ) -> None:
     wanted = wishes.wish(ubuntu, gpu="H100")
     ranked = [candidate.recipe for candidate in rank(wanted) if not candidate.elsewhere]
-    assert ranked[0] == "linux-r2.21-cuda12.8-sm120"
+    assert ranked[:2] == ["linux-r2.21-cuda13.0", "linux-r2.21-cuda12.8-sm120"]
     assert ranked.index("linux-r0.11-cuda8.0") < ranked.index("linux-r1.12-cpu")
 
 

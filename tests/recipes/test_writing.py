@@ -277,6 +277,12 @@ def test_a_downloaded_cuda_is_tried_with_the_packages_of_pip_that_hold_it() -> N
         "cuda-toolkit[cudart,cublas]==12.8.1",
         "nvidia-cudnn-cu12==9.7.0.*",
     ]
+    newer = compatibility.cuda("13.0")
+    assert newer
+    assert writing.Toolkit(newer, toolkit.tested).of_pip(extra, Release(2, 21)) == [
+        "cuda-toolkit[cudart,cublas]==13.0.2",
+        "nvidia-cudnn-cu13==9.12.0.*",
+    ]
     # Up to 2.17 the wheel is tried with the toolkit that it was built with.
     assert toolkit.of_pip(extra, Release(2, 17)) == []
 
@@ -307,6 +313,16 @@ def test_an_interrupted_interview_keeps_what_was_answered(
         writing.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
     kept = recipes.read(str(tmp_path / "linux-r1.8-cpu.toml"), packages.without_open)
     assert kept.configure.answers["TF_NEED_JEMALLOC"] is True
+
+
+def test_a_copy_has_the_packages_for_each_python_of_its_axes(tmp_path: Path) -> None:
+    original = recipes.find("linux-r2.21-cuda12.8-sm120")
+    writing.copy(original, "linux-r2.21-cuda12.8-mine", str(tmp_path))
+    for python in ("", "-py310", "-py313"):
+        copied = recipes.read(str(tmp_path / f"linux-r2.21-cuda12.8-mine{python}.toml"))
+        of_original = recipes.read(f"linux-r2.21-cuda12.8-sm120{python}")
+        assert copied.verify.requirements == of_original.verify.requirements
+        assert f"for {copied.name}.toml;" in copied.documents[-1].read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["../mine", "with space", "", "vault", "-x"])
@@ -405,27 +421,40 @@ def test_kernels_by_clang_keep_the_gpus_that_were_asked_for(
     assert "--config=cuda_nvcc" not in recipes.read(str(path)).compile.flags
 
 
-def test_a_cudnn_that_no_known_tree_lists_is_left_to_decide_and_found(
+def test_a_cuda_that_the_tree_does_not_list_is_left_to_decide_and_found(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", python="3.12", cuda="13.0", gpu="12.0")
     made = writing.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
-    assert any("HERMETIC_CUDNN_VERSION: a full version of 9.12" in line for line in made.open)
-    (found,) = lint.lint(lists_emptied(made.path))
-    assert (found.rule, "cuDNN 9.3.0" in found.what) == ("cuda", True)
+    lists = "lists no CUDA 13.0 (it ends with 12.8.1) and no cuDNN 9.12 (it ends with 9.8.0)"
+    assert any(lists in line for line in made.open)
+    found = lint.lint(lists_emptied(made.path))
+    assert {finding.rule for finding in found} == {"cuda"}
 
 
+def test_a_cuda_13_that_the_tree_lists_is_written(host_file: HostFile, tmp_path: Path) -> None:
+    wish = Wish(system="Linux", python="3.12", cuda="13.0", gpu="12.0")
+    path = written(host_file, tmp_path, wish, "2.21")
+    answers = recipes.read(str(path)).configure.answers
+    assert answers["HERMETIC_CUDA_VERSION"] == "13.0.2"
+    assert answers["HERMETIC_CUDNN_VERSION"] == "9.12.0"
+    assert lint.lint(str(path)) == []
+
+
+@pytest.mark.parametrize(("cuda", "path"), [("", False), ("12.8", True)])
 @pytest.mark.parametrize("release", ["2.20", "2.21"])
 def test_another_machine_takes_its_own_compiler_where_bazel_downloads_one_for_x86(
-    host_file: HostFile, tmp_path: Path, release: str
+    host_file: HostFile, tmp_path: Path, release: str, cuda: str, *, path: bool
 ) -> None:
-    wish = Wish(system="Linux", machine="aarch64", python="3.12")
-    path = written(host_file, tmp_path, wish, release)
+    wish = Wish(system="Linux", machine="aarch64", python="3.12", cuda=cuda)
+    made = written(host_file, tmp_path, wish, release)
     flag = "--config=clang_local"
-    assert (flag in recipes.read(str(path)).compile.flags) is (release == "2.21")
-    assert lint.lint(str(path)) == []
-    path.write_text(path.read_text("utf-8").replace(flag, "--config=opt"), "utf-8")
-    assert [finding.rule for finding in lint.lint(str(path))] == ["compiler"][release == "2.20" :]
+    flags = recipes.read(str(made)).compile.flags
+    assert (flag in flags) is (release == "2.21")
+    assert any("CLANG_CUDA_COMPILER_PATH=" in flag for flag in flags) is path
+    assert lint.lint(str(made)) == []
+    made.write_text(made.read_text("utf-8").replace(flag, "--config=opt"), "utf-8")
+    assert [found.rule for found in lint.lint(str(made))] == ["compiler"][release == "2.20" :]
 
 
 def test_a_mac_with_arm_is_written_without_an_open_question(

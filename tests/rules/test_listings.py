@@ -79,6 +79,15 @@ def read(text: str, **files: str) -> Rules:
     )
 
 
+def test_a_patch_of_workspace_adds_a_version_by_a_constant_of_the_same_name() -> None:
+    own = f'CUDA_REDIST_JSON_DICT = {{"13.0.0": ["{SERVER}/redistrib_13.0.0.json", "{FIVE}"]}}\n'
+    workspace = f'load("//third_party:all.bzl", "cuda")\n{own}cuda(CUDA_REDIST_JSON_DICT)\n'
+    found = read(REDIST.replace("def cuda():", "def cuda(own = {}):"), WORKSPACE=workspace)
+    environment = Environment({"HERMETIC_CUDA_VERSION": "13.0.0"})
+    (file,) = listings.chosen(found, environment, lambda _: None).repositories
+    assert (file.urls, file.sha256) == ((f"{SERVER}/redistrib_13.0.0.json",), FIVE)
+
+
 def taken(found: Rules, environment: Environment, content: bytes | None = None) -> dict[str, str]:
     """Return the files that an environment chooses, checksum by name."""
     chosen = listings.chosen(found, environment, lambda sha256: content if sha256 == ONE else None)

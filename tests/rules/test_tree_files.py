@@ -27,6 +27,10 @@ LIMITS = "_TF_MIN_BAZEL_VERSION = '3.1.0'\n_TF_MAX_BAZEL_VERSION = '3.99.0'\n"
             {".bazelversion": "latest\n", "configure.py": LIMITS},
             TreeBazel("3.1.0", "3.99.0", "configure.py"),
         ),
+        (
+            {".bazelversion": "0.26.1\n", "configure.py": LIMITS},
+            TreeBazel("3.1.0", "3.99.0", "configure.py"),
+        ),
         ({"configure.py": CHECK}, TreeBazel("0.19.0", "0.26.1", "configure.py")),
         (
             {"configure.py": "check_bazel_version('0.15.0')"},

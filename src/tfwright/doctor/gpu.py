@@ -265,6 +265,20 @@ class CudaRequirements(HostComparison):
                 found.what, "a recipe of one mind", found.remedy, blocks="compile", why="the recipe"
             )
 
+        stated = cuda.Stated(self.recipe.configure.answers, self.recipe.compile.flags)
+        for variable, folders in hermetic.LOCAL_FOLDERS.items():
+            root = stated.of(variable)
+            exists = self.host.place.exists
+            lacking = [name for name in folders if root and not exists(Path(root) / name)]
+            if lacking:
+                yield Finding(
+                    f"{root} has no {', '.join(lacking)}",
+                    f"{', '.join(folders)} in {variable}, as NVIDIA's archives have them",
+                    f"Name a directory that has them, or link them: ln -s lib64 {root}/lib",
+                    blocks="compile",
+                    why="the rules of the tree link these directories",
+                )
+
     def driver(self) -> Iterator[Finding]:
         if not cuda.wanted(self.recipe):
             return

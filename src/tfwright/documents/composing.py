@@ -6,7 +6,7 @@ A recipe names its toolkit and its archives; the packages that pip resolved lie 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,10 +128,13 @@ def pins_text(
     return text
 
 
-def pins_copied(old: Path, new: Path) -> str:
-    """Return the packages of a recipe as the document of another one that has the same."""
-    text = old.with_suffix(PINS).read_text("utf-8")
-    return text.replace(PINS_HEAD.format(recipe=old.name), PINS_HEAD.format(recipe=new.name), 1)
+def pins_copied(old: Path, new: Path) -> Iterator[tuple[Path, str]]:
+    """Yield place and text of the packages of each of a recipe's axes, for a copy of it."""
+    for name in on_axes(old):
+        if (place := old.with_name(name + PINS)).is_file():
+            copied = new.stem + name.removeprefix(old.stem)
+            head, own = (PINS_HEAD.format(recipe=f"{one}.toml") for one in (name, copied))
+            yield new.with_name(copied + PINS), place.read_text("utf-8").replace(head, own, 1)
 
 
 def has_outdated_pins(path: Path) -> bool:

@@ -709,11 +709,12 @@ class Recipe(Table):
     def wheel_identity(self) -> tuple[str, ...]:
         """What decides the file name of its wheel; TensorFlow derives the version from its source.
 
-        Capabilities and flags of Bazel are not in that name.
+        Of capabilities and flags of Bazel, only WHEEL_NAME is in that name.
         """
         host, package = self.host, self.package
+        named = [flag for flag in self.compile.flags if "=WHEEL_NAME=" in flag]
         own = (host.python, host.system, host.machine, package.project_name or "", *package.flags)
-        return (self.source.commit, *own)
+        return (self.source.commit, *own, *named)
 
     @field_validator("configure", "package", "verify")
     @classmethod

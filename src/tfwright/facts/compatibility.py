@@ -125,8 +125,12 @@ class Hermetic:
     cuda: str
     cudnn: str
     nvshmem: str
+    nvshmem_13: str
+    """The first with an archive for CUDA 13; empty where CUDA ends at 12."""
     clang: str
-    """The clang for all but the kernels; empty where Bazel downloads that as well."""
+    """The clang for all but the kernels."""
+    clang_downloaded: tuple[str, ...]
+    """The machines for which Bazel downloads it as well."""
     clang_architectures: tuple[str, ...]
     """What the configuration cuda_clang compiles for, whatever ./configure was answered."""
     cudas: tuple[str, ...]
@@ -143,6 +147,19 @@ class Hermetic:
             "HERMETIC_NVSHMEM_VERSION": self.nvshmem,
             "HERMETIC_NCCL_VERSION": "",
         }
+
+    def nvshmem_for(self, cuda: str) -> str:
+        """Return the NVSHMEM that a CUDA needs instead of the tree's default; empty if none."""
+        return "" if is_older(cuda, "13") else self.nvshmem_13
+
+    def lacks(self, cuda: str, cudnn: str) -> str:
+        """Say which of two lines its lists have no version of; empty if they have both."""
+        wanted = (("CUDA", cuda, self.cudas), ("cuDNN", cudnn, self.cudnns))
+        return " and ".join(
+            f"no {name} {line} (it ends with {listed[-1]})"
+            for name, line, listed in wanted
+            if line and not any(is_of_line(version, line) for version in listed)
+        )
 
 
 def _of(kind: str, release: Release, fork: str = "") -> dict[str, Any] | None:

@@ -87,9 +87,11 @@ def in_force(recipe: Recipe) -> CudaInForce | None:
     gpus = gpus or stated.answer("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "3.5,7.0"
     named = re.search(r"(?:llvm|clang)-(\d+)", stated.of("CLANG_CUDA_COMPILER_PATH"))
     version = stated.of("HERMETIC_CUDA_VERSION")
+    # Rules ask a local cuDNN for its version, and the recipe for that of a local CUDA.
+    local_cudnn = stated.of("LOCAL_CUDNN_PATH") and recipe.host.cudnn
     return CudaInForce(
         version or tree.cuda,
-        stated.of("HERMETIC_CUDNN_VERSION") or tree.cudnn,
+        local_cudnn or stated.of("HERMETIC_CUDNN_VERSION") or tree.cudnn,
         tuple(architectures(gpus)),
         downloaded=True,
         clang=named[1] if named and clang else "",

@@ -9,11 +9,18 @@ from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_newer, is_of_line
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.cuda import CudaInForce, architectures
 from tfwright.rules.listings import Environment
 
+ANOTHER_CUDA = "see 'Another CUDA' in docs/vault.md"
+LOCAL_FOLDERS = {
+    "LOCAL_CUDA_PATH": ("include", "lib", "bin", "nvvm"),
+    "LOCAL_CUDNN_PATH": ("include", "lib"),
+    "LOCAL_NCCL_PATH": ("include", "lib"),
+}
+"""The directories that the rules of a tree link; Bazel takes one that is missing for empty."""
 WHEEL = ":wheel"
 WITHOUT_CUDA = ("--config=cuda_wheel", "override_include_cuda_libs=true")
 """One of these keeps CUDA's libraries out of the wheel, which its rule in the tree insists on."""
@@ -57,24 +64,12 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
     found = cuda.in_force(recipe)
     if found is None or not found.downloaded:
         return
-    version = ("configure", "answers", "HERMETIC_CUDA_VERSION")
-    named = recipe.host.cuda or ""
     source = "the tree's default" if found.by_default else "as the recipe states"
-    if named and not is_of_line(found.version, named):
-        yield Contradiction(
-            version,
-            f"Bazel takes CUDA {found.version}, {source}; [host] names {named}",
-            f'Answer HERMETIC_CUDA_VERSION = "{named}.0", or a patch level that the tree lists.',
-        )
-    cudnn = recipe.host.cudnn or ""
     tree = compatibility.hermetic(recipe.source.release)
-    if tree and cudnn and not is_of_line(found.cudnn, cudnn):
-        yield Contradiction(
-            ("configure", "answers", "HERMETIC_CUDNN_VERSION"),
-            f"Bazel takes cuDNN {found.cudnn}; [host] names {cudnn}",
-            f"Answer HERMETIC_CUDNN_VERSION with a {cudnn} that the tree lists; as far as its list "
-            f"is known, it ends with {tree.cudnns[-1]}.",
-        )
+    if tree:
+        yield from _of_lists(recipe, found, tree)
+        yield from _of_nvshmem(recipe, found, tree)
+    version = ("configure", "answers", "HERMETIC_CUDA_VERSION")
     gpus = {name: cuda.capability(name) for name in found.architectures}
     if row := compatibility.cuda(found.version):
         beyond = [name for name, gpu in gpus.items() if not row.compiles_for(gpu)]
@@ -95,6 +90,51 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
                 '"--config=cuda_nvcc".',
             )
     yield from _of_configuration(recipe, found)
+
+
+def _of_lists(
+    recipe: Recipe, found: CudaInForce, tree: compatibility.Hermetic
+) -> Iterator[Contradiction]:
+    """Yield the versions that are not those of [host], or that the tree lists no archives of."""
+    release = recipe.source.release
+    stated = cuda.Stated(recipe.configure.answers, recipe.compile.flags)
+    for name, version, listed, wanted in (
+        ("CUDA", found.version, tree.cudas, recipe.host.cuda or ""),
+        ("cuDNN", found.cudnn, tree.cudnns, recipe.host.cudnn or ""),
+    ):
+        answer, place = f"HERMETIC_{name.upper()}_VERSION", f"LOCAL_{name.upper()}_PATH"
+        fitting = [one for one in listed if is_of_line(one, wanted or version)]
+        remedy = (
+            f"TensorFlow {release} lists {name} to {listed[-1]}. For another one, {ANOTHER_CUDA}."
+        )
+        if fitting:
+            remedy = f'Answer {answer} = "{fitting[-1]}", or another {wanted} that the tree lists.'
+        # A patch may add to the lists.
+        listing = version in listed or recipe.source.patches
+        if stated.of(place):
+            remedy = f"Answer {answer} with the full version of what is at {place}."
+            listing = True
+        what = f"TensorFlow {release} lists no {name} {version}"
+        if wanted and not is_of_line(version, wanted):
+            source = "as the recipe states" if stated.of(answer) else "the tree's default"
+            what = f"Bazel takes {name} {version}, {source}; [host] names {wanted}"
+        elif listing:
+            continue
+        yield Contradiction(("configure", "answers", answer), what, remedy)
+
+
+def _of_nvshmem(
+    recipe: Recipe, found: CudaInForce, tree: compatibility.Hermetic
+) -> Iterator[Contradiction]:
+    """Yield an NVSHMEM that NVIDIA has no archive of for this CUDA."""
+    variable, wanted = "HERMETIC_NVSHMEM_VERSION", tree.nvshmem_for(found.version)
+    stated = cuda.Stated(recipe.configure.answers, recipe.compile.flags).of(variable)
+    if wanted and is_older(stated or tree.nvshmem, wanted):
+        yield Contradiction(
+            ("compile", "flags"),
+            f"NVSHMEM {stated or tree.nvshmem} has no archive for CUDA {found.version}",
+            f'Add "--repo_env={variable}={wanted}", or a later one, to compile.flags.',
+        )
 
 
 def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:

@@ -382,16 +382,18 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
 
 
 def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
-    """Find a build by the clang that Bazel downloads, which is for x86-64 only."""
+    """Find a build by the clang that Bazel downloads, on a machine that it is not for."""
     recipe = subject.recipe
     tree = compatibility.hermetic(recipe.source.release)
-    local = {"--config=clang_local", "--config=release_arm64_linux"}
-    downloads = tree and not tree.clang
-    if downloads and recipe.host.machine == "aarch64" and not local & {*recipe.compile.flags}:
+    local = {"--config=clang_local", "--config=release_arm64_linux"} & {*recipe.compile.flags}
+    if recipe.source.interface == "own" or local or not (tree and tree.clang_downloaded):
+        return
+    if recipe.host.machine not in {"any", *tree.clang_downloaded}:
         yield subject.finding(
             "compiler",
             "compile.flags",
-            "Bazel downloads a clang for x86-64 only, and the recipe is for aarch64",
+            f"Bazel downloads a clang for {', '.join(tree.clang_downloaded)} only, and the recipe "
+            f"is for {recipe.host.machine}",
             'Add "--config=clang_local" to compile.flags, which takes the compiler of the host.',
         )
 

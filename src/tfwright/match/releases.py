@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility, gpus
 from tfwright.facts.compatibility import is_newer, is_of_line, is_older, range_text, version_numbers
+from tfwright.host.hermetic import ANOTHER_CUDA
 from tfwright.match.wish import ARM, X86, Wish
 
 KNOWN = [
@@ -290,6 +291,9 @@ def _cuda(
         value += f" (tested with {tested.cuda})"
     yield Need("CUDA", value, tested.source)
     yield Need("cuDNN", range_text(*row.cudnn), row.source("cudnn"))
+    tree = compatibility.hermetic(release)
+    if tree and (lacking := tree.lacks(row.version, row.cudnn[0])):
+        yield Need("archives", f"the tree lists {lacking}; {ANOTHER_CUDA}", tree.source)
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:
         # Instead of a driver for Linux and gcc.
@@ -303,7 +307,7 @@ def _cuda(
     else:
         drivers = compatibility.drivers(row, wanted.gpu)
         yield Need("driver", str(drivers), drivers.source)
-        if compatibility.hermetic(release) is None:
+        if tree is None:
             gcc, why = compatibility.gcc(release, row)
             yield Need("gcc", f"{gcc} or earlier", why.partition(": ")[2])
     if wanted.gpu:

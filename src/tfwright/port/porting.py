@@ -105,9 +105,9 @@ class _Porting:
 
     def copy_documents(self, old: Path, branch: str) -> None:
         """Give the new recipe packages of its own, and archives that may change."""
-        if old.with_suffix(PINS).is_file():
-            self.made.append(self.path.with_suffix(PINS))
-            files.write(self.made[-1], pins_copied(old, self.path))
+        for place, text in pins_copied(old, self.path):
+            self.made.append(place)
+            files.write(place, text)
         named = self.old.recipe.fetch.archives
         if not named:
             return

@@ -20,7 +20,7 @@ from tfwright.configure import expected, validation
 from tfwright.configure.catalogue import Prompt
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import PINS, pins_copied
+from tfwright.documents.composing import pins_copied
 from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
@@ -28,6 +28,7 @@ from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.facts import compatibility, gpus
 from tfwright.facts.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.host.hermetic import ANOTHER_CUDA
 from tfwright.lock import packages
 from tfwright.match import releases
 from tfwright.match.wish import Wish
@@ -121,8 +122,11 @@ class Toolkit:
         They are those that setup.py lists for the extra and-cuda.
         """
         cuda, cudnn = self.downloaded(release)
-        names = dict.fromkeys(re.findall(r"['\"](nvidia-[a-z-]+-cu\d+)\b", setup))
-        if not (cuda and names):
+        found = re.findall(r"['\"](nvidia-[a-z-]+-cu)\d+\b", setup)
+        # setup.py lists those of the CUDA that the release was tested with.
+        major = self.row.version.partition(".")[0]
+        names = dict.fromkeys(f"{name}{major}" for name in found)
+        if not (cuda and cudnn and names):
             return []
         # NVIDIA's package of a whole CUDA requires those that go together, each as an extra of it.
         parts = {re.sub(r"^nvidia-(cuda-)?|-cu\d+$", "", name): name for name in names}
@@ -395,13 +399,14 @@ class _Draft:
                 self.answers.pop(variable, None)
             lacking = interview.unanswered()
             if not (lacking or useless):
-                # Tables have the line of a CUDA only, and cuDNNs that no known tree lists.
-                for name in ("cuda", "cudnn") if toolkit else ():
-                    variable = f"HERMETIC_{name.upper()}_VERSION"
-                    if self.answers.get(variable) == '""':
+                tree = compatibility.hermetic(self.wanted.line)
+                if toolkit and tree:
+                    unlisted = tree.lacks(toolkit.row.version, toolkit.cudnn()[0])
+                    if unlisted:
                         self.open.append(
-                            f"{variable}: a full version of {self.host[name][0]} or later that "
-                            "the tree lists; without it Bazel downloads the tree's default"
+                            f"host.cuda, host.cudnn: TensorFlow {self.wanted.line} lists "
+                            f"{unlisted}, so that Bazel would download CUDA {tree.cuda} and cuDNN "
+                            f"{tree.cudnn}; choose another CUDA, or {ANOTHER_CUDA}"
                         )
                 return
             for prompt in lacking:
@@ -435,10 +440,14 @@ class _Draft:
             "summary": f"TensorFlow {self.wanted} {kind}for {system}",
             "by_program": release <= recipes.LAST_BY_PROGRAM,
             "wheel_target": recipes.WHEEL_TARGET,
-            "hermetic": tree if toolkit else None,
+            "by_bazel": toolkit and tree,
+            "nvshmem": tree.nvshmem_for(toolkit.row.version) if toolkit and tree else "",
             "gpus": CAPABILITIES[1],
             "by_clang": self.answers.get("TF_CUDA_CLANG") == "true",
-            "own_clang": self.machine == "aarch64" and tree and not tree.clang,
+            "tree": tree,
+            "own_clang": tree
+            and tree.clang_downloaded
+            and self.machine not in tree.clang_downloaded,
             "python_names": recipes.hermetic_python(release)[:1],
             "floors": self._floors(),
         }
@@ -492,19 +501,20 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     # Its faults are shown with its own lines, and not with those of a copy that is removed again.
-    original = recipes.read(str(path))
+    recipes.read(str(path))
     text = verified.removed_from(path.read_text("utf-8"))
     head = f"# A copy of {path.stem}; not run yet."
     files.write(target, schemas.headed(head, text, target.parent))
-    copied = target.with_suffix(PINS)
-    if path.with_suffix(PINS) in original.documents:
-        files.write(copied, pins_copied(path, target))
+    made = [target]
+    for place, packages_of in pins_copied(path, target):
+        made.append(place)
+        files.write(place, packages_of)
     try:
         recipes.read(str(target))
     except RecipeError:
         # Its patches may lie next to the original only.
-        files.remove(target)
-        files.remove(copied)
+        for place in made:
+            files.remove(place)
         raise
     return NewRecipe(target, ("what makes it differ from the recipe that it copies",))
 

@@ -15,6 +15,7 @@ from packaging.version import Version
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import Evidence, RecipeError
+from tfwright.facts.compatibility import is_within
 from tfwright.rules.starlark.language import parse_python
 from tfwright.tools.git.repository import GitRepository
 
@@ -103,15 +104,23 @@ def bazel_of(texts: Mapping[str, str]) -> TreeBazel | None:
 
     `texts` are its files by path, as many of `BAZELS` as it has.
     """
+    # The bounds that ./configure compares with.
+    limits = next(
+        (
+            TreeBazel(found[1], found[2] or "", path)
+            for path, pattern in _LIMITS
+            if (found := pattern.search(texts.get(path, "")))
+        ),
+        None,
+    )
     # Comments and further lines are allowed in it; bazelisk reads the first line.
     first = texts.get(".bazelversion", "").partition("\n")[0].strip()
-    if re.fullmatch(r"\d+\.\d+\.\d+", first):
-        return TreeBazel(first, first, ".bazelversion", first)
-    # The bounds that ./configure compares with.
-    for path, pattern in _LIMITS:
-        if found := pattern.search(texts.get(path, "")):
-            return TreeBazel(found[1], found[2] or "", path)
-    return None
+    if not re.fullmatch(r"\d+\.\d+\.\d+", first):
+        return limits
+    # The candidates of 2.1 name a version that their own ./configure refuses.
+    if limits and not is_within(first, limits.least, limits.most):
+        return limits
+    return TreeBazel(first, first, ".bazelversion", first)
 
 
 def setup_of(texts: Mapping[str, str]) -> str:

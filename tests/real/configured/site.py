@@ -135,7 +135,9 @@ class Site:
         pinned = {"commit": self.pinned.commit, "epoch": 1}
         bazel_here = bazel_for(recipe.bazel.version, self.folder)
         inputs = inputs_of(self.tree, bazel_here, self.python, **pinned)
-        tree = tree_of(job, path=self.tree, release=self.release, **pinned)
+        named = ["git", "-C", str(self.tree), "rev-parse", f"{self.pinned.commit}^{{tree}}"]
+        content = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
+        tree = tree_of(job, path=self.tree, release=self.release, content=content, **pinned)
         return configure.run(job, recipe, facts, inputs, tree)
 
 
