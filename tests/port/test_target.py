@@ -56,7 +56,7 @@ def job(tmp_path: Path) -> RecipeJob:
     run_git("commit", "--quiet", "-m", "x", cwd=repository)
     for name in ("v1.12.0", "v1.12.0-rc0", "v0.11.0rc1", "v1.12.3"):
         run_git("tag", name, cwd=repository)
-    for name in ("r1.12", "r1.15.5+nv22.12"):
+    for name in ("r1.12", "r1.14-own", "r1.15.5+nv22.12"):
         run_git("branch", name, cwd=repository)
     text = RECIPE.format(repository=repository, commit=run_git("rev-parse", "HEAD", cwd=repository))
     path = make_file(tmp_path / "linux-r1.8-cpu.toml", text)
@@ -86,6 +86,7 @@ def ported(job: RecipeJob, to: str, folder: Path) -> tuple[Path, set[str]]:
         ("r1.12", "linux-r1.12-cpu", "r1.12", "1.12.0", "1.12"),
         ("1.12", "linux-r1.12-cpu", "r1.12", "1.12.0", "1.12"),
         ("r1.15.5+nv22.12", "linux-r1.15-cpu", "r1.15.5+nv22.12", "1.15.5+nv22.12", "1.15"),
+        ("r1.14-own", "linux-r1.14-own-cpu", "r1.14-own", "1.14.0", "1.14"),
         ("master", "linux-rmaster-cpu", "master", "1.14.0", "1.14"),
     ],
 )

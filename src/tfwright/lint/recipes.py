@@ -386,7 +386,7 @@ def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     tree = compatibility.hermetic(recipe.source.release)
     local = {"--config=clang_local", "--config=release_arm64_linux"} & {*recipe.compile.flags}
-    if recipe.source.interface == "own" or local or not (tree and tree.clang_downloaded):
+    if local or not (tree and tree.clang_downloaded):
         return
     if recipe.host.machine not in {"any", *tree.clang_downloaded}:
         yield subject.finding(

@@ -56,7 +56,8 @@ class PortTarget:
     def recipe_name(self, old: Recipe) -> str:
         """Return the old recipe's name with the new release in the place of the old one."""
         release = old.source.release
-        new = self.name.replace("/", "-")
+        # A branch r2.21-own: names of recipes have the r already.
+        new = re.sub(r"^r(?=\d)", "", self.name.replace("/", "-"))
         if self.version:
             candidate = f"-{self.version.candidate}" if self.version.candidate else ""
             new = f"{self.version.line}{candidate}"
