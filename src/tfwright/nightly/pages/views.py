@@ -178,9 +178,9 @@ class TargetView:
                 return ""
             built = any(build.result == "built" for build in self.builds)
             return "none yet" if built else "none; it was never built"
-        parts = [*failed.changed]
+        # The commits themselves say more than that the commit is another one.
+        parts = [part for part in failed.changed if part != "commit" or not failed.commits]
         if failed.commits:
-            parts.remove("commit")
             count = len(failed.commits)
             plural = "" if count == 1 else "s"
             newest = failed.commits[0].subject[:100]
