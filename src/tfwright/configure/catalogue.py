@@ -152,6 +152,8 @@ class Afterwards(Table):
     since: Line
     until: Line = "99.0"
     says: Line
+    now: Variable | None = None
+    """The variable of the question that asks for it instead."""
 
 
 class Catalogue(Table):
@@ -171,13 +173,13 @@ def everything() -> tuple[Prompt, ...]:
     return _read().prompt
 
 
-def afterwards(variable: str, version: ExactRelease) -> str:
-    """Return what became of a feature whose question a version does not ask; empty if unknown."""
+def afterwards(variable: str, version: ExactRelease) -> Afterwards | None:
+    """Return what became of a feature whose question a version does not ask; None if unknown."""
     for entry in _read().afterwards:
         reached = first_of(entry.since) <= version.rank <= last_of(entry.until)
         if entry.variable == variable and reached:
-            return entry.says
-    return ""
+            return entry
+    return None
 
 
 def prompts(version: ExactRelease, system: str) -> tuple[Prompt, ...]:

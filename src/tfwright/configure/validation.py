@@ -35,6 +35,8 @@ class AnswerFault:
     remedy: str
     harmless: bool = False
     """Whether the build does what the answer says in spite of it."""
+    now: str = ""
+    """The variable that the release asks for instead; empty if there is none."""
 
     def __str__(self) -> str:
         return f"{self.variable}: {self.what}"
@@ -90,10 +92,12 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
         what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
     # A no that the release ignores is a lie only if the feature is built in: 1.12 dropped the
     # questions for GCP, HDFS, AWS and Kafka, and built them in.
-    if says := catalogue.afterwards(variable, dialect.version):
-        what += f"; {says}"
+    became = catalogue.afterwards(variable, dialect.version)
+    if became:
+        what += f"; {became.says}"
     harmless = answer is False and "built in" not in what
-    return AnswerFault(variable, what, f"Remove {variable} from the recipe.", harmless=harmless)
+    now = (became and became.now) or ""
+    return AnswerFault(variable, what, f"Remove {variable} from the recipe.", harmless, now)
 
 
 def _unheard_of(interview: Interview, variable: str) -> AnswerFault:

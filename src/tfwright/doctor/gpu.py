@@ -265,7 +265,7 @@ class CudaRequirements(HostComparison):
                 found.what, "a recipe of one mind", found.remedy, blocks="compile", why="the recipe"
             )
 
-        stated = cuda.Stated(self.recipe.configure.answers, self.recipe.compile.flags)
+        stated = cuda.Stated.by(self.recipe)
         for variable, folders in hermetic.LOCAL_FOLDERS.items():
             root = stated.of(variable)
             exists = self.host.place.exists

@@ -28,6 +28,11 @@ class Stated:
     answers: Mapping[str, bool | str]
     flags: Sequence[str]
 
+    @classmethod
+    def by(cls, recipe: Recipe) -> "Stated":
+        """Return what a recipe says."""
+        return cls(recipe.configure.answers, recipe.compile.flags)
+
     def of(self, variable: str) -> str:
         """Return the value of a variable; empty if neither states it."""
         return self.flag(variable) or self.answer(variable)
@@ -71,7 +76,7 @@ def in_force(recipe: Recipe) -> CudaInForce | None:
     if not wanted(recipe):
         return None
     answers, flags = recipe.configure.answers, recipe.compile.flags
-    stated = Stated(answers, flags)
+    stated = Stated.by(recipe)
     tree = compatibility.hermetic(recipe.source.release)
     if tree is None or recipe.source.interface == "own":
         return CudaInForce(

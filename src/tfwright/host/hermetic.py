@@ -97,7 +97,7 @@ def _of_lists(
 ) -> Iterator[Contradiction]:
     """Yield the versions that are not those of [host], or that the tree lists no archives of."""
     release = recipe.source.release
-    stated = cuda.Stated(recipe.configure.answers, recipe.compile.flags)
+    stated = cuda.Stated.by(recipe)
     for name, version, listed, wanted in (
         ("CUDA", found.version, tree.cudas, recipe.host.cuda or ""),
         ("cuDNN", found.cudnn, tree.cudnns, recipe.host.cudnn or ""),
@@ -128,7 +128,7 @@ def _of_nvshmem(
 ) -> Iterator[Contradiction]:
     """Yield an NVSHMEM that NVIDIA has no archive of for this CUDA."""
     variable, wanted = "HERMETIC_NVSHMEM_VERSION", tree.nvshmem_for(found.version)
-    stated = cuda.Stated(recipe.configure.answers, recipe.compile.flags).of(variable)
+    stated = cuda.Stated.by(recipe).of(variable)
     if wanted and is_older(stated or tree.nvshmem, wanted):
         yield Contradiction(
             ("compile", "flags"),
@@ -140,7 +140,7 @@ def _of_nvshmem(
 def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
     """Yield what the configurations of the tree make of the answers."""
     capabilities = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
-    told = cuda.Stated(recipe.configure.answers, recipe.compile.flags)
+    told = cuda.Stated.by(recipe)
     answered = told.answer(capabilities)
     overridden = answered and set(architectures(answered)) != set(found.architectures)
     made = ", ".join(found.architectures)

@@ -109,7 +109,8 @@ def _place(path: Path, key: Key) -> tuple[Path, Key]:
     before = toml.values_of(shared).get(str(kind), ())
     # The recipe's sources follow those of the document; of two substitutes its own counts.
     if isinstance(name, int):
-        own, name = name >= len(before), name - len(before) if name >= len(before) else name
+        own = name >= len(before)
+        name -= len(before) if own else 0
     else:
         own = name in table.get(kind, ())
     return (path, ("fetch", kind, name, last)) if own else (shared, (kind, name, last))

@@ -154,6 +154,13 @@ def others() -> dict[str, OtherSubstitute]:
     return found
 
 
+def replacing(
+    pinned: Collection[str], others: Mapping[str, OtherSubstitute]
+) -> OtherSubstitute | None:
+    """Return the substitute for one of these checksums; None if there is none."""
+    return next((others[pin] for pin in pinned if pin in others), None)
+
+
 def _lines(path: Path, recipe: Recipe, name: str) -> str:
     """Return the lines of a substitute as its author wrote them; empty if it has no header."""
     for file, table in [(path, SUBSTITUTES), *((doc, SUBSTITUTES[1:]) for doc in recipe.documents)]:

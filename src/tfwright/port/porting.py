@@ -325,14 +325,12 @@ class _Porting:
             name = fault.variable
             if recipe.configure.answers.get(name) is False and "does not ask" in fault.what:
                 # "No" to a question that is gone decides nothing; to one of another name, the same.
-                found = re.search(r"(\w+) asks for it$", fault.what)
-                now = found[1] if found else ""
                 toml_editing.without_key(self.path, ("configure", "answers", name))
                 if name in recipe.configure.no:
-                    toml_editing.replace_item(self.path, ("configure", "no"), name, now)
-                elif now:
-                    toml_editing.put(self.path, ("configure", "answers", now), value=False)
-                what = f"now {now}" if now else "removed"
+                    toml_editing.replace_item(self.path, ("configure", "no"), name, fault.now)
+                elif fault.now:
+                    toml_editing.put(self.path, ("configure", "answers", fault.now), value=False)
+                what = f"now {fault.now}" if fault.now else "removed"
                 yield PortedPin("answer", name, "look", f"{what}; {fault.what}")
             else:
                 state: State = "look" if fault.harmless else "change"
@@ -443,7 +441,7 @@ class _Porting:
             elif changes := archives.carried(self.new, name, table, old, new):
                 self.substitutes.replace(name, changes)
                 says = "packs the commit that the new tree pins now, as the old one's before"
-            elif other := next((others[pin] for pin in after if pin in others), None):
+            elif other := archives.replacing(after, others):
                 self.substitutes.put(name, other.lines)
                 says = f"the tree pins another archive; taken over from {other.recipe}"
                 self.taken.append(other)
@@ -459,8 +457,7 @@ class _Porting:
             yield PortedPin("substitute", name, state, says)
         lacking = compared.lost - compared.unneeded if compared else set()
         for name in sorted(lacking - recipe.fetch.substitutes.keys()):
-            pins = archives.checksums(new, name)
-            if other := next((others[pin] for pin in pins if pin in others), None):
+            if other := archives.replacing(archives.checksums(new, name), others):
                 self.substitutes.put(name, other.lines)
                 self.taken.append(other)
                 says = f"no source on this host has the archive; taken over from {other.recipe}"

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfwright.tools import files
+
+if TYPE_CHECKING:
+    from tomlkit.items import Item
 
 
 def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
@@ -155,9 +158,7 @@ def put(
         item.multiline(multiline=True)
         item.extend(value)
     elif reason:
-        item = tomlkit.item(value)
-        item.comment(reason)
-        item.trivia.comment_ws = "  "
+        item = _with_reason(value, reason)
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     place = document
     for part in key[:-1]:
@@ -180,6 +181,16 @@ def put(
     files.write(path, tomlkit.dumps(document))
 
 
+def _with_reason(value: str | bool, reason: str) -> "Item":  # noqa: FBT001 a value
+    """Return a value with the reason as the comment behind it."""
+    import tomlkit
+
+    item = tomlkit.item(value)
+    item.comment(reason)
+    item.trivia.comment_ws = "  "
+    return item
+
+
 def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str) -> None:
     """Set ``a.b = value`` among a table's own lines, with the reason behind it.
 
@@ -188,9 +199,7 @@ def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str)
     import tomlkit
 
     document: Any = tomlkit.parse(path.read_text("utf-8"))
-    item = tomlkit.item(value)
-    item.comment(why)
-    item.trivia.comment_ws = "  "
+    item = _with_reason(value, why)
     place = document[table]
     if key[0] in place:
         for part in key[:-1]:
