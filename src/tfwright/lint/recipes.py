@@ -33,6 +33,7 @@ from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import pips
 from tfwright.vault import lock, locking
+from tfwright.wheel.binary import cpu
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
 """Keys that describe a recipe rather than pin something, and so need no reason."""
@@ -343,6 +344,22 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
             )
 
 
+def stays_below_its_cpu_floor(subject: Subject) -> Iterator[LintFinding]:
+    """Find flags that compile for a newer CPU than verify allows, as it says after hours."""
+    recipe = subject.recipe
+    floor, answered = recipe.verify.cpu, recipe.configure.answers.get("CC_OPT_FLAGS", "")
+    flags = " ".join((str(answered), *recipe.compile.flags)) if floor else ""
+    for flag in re.findall(r"(?<![\w-])-m[\w.=-]+", flags):
+        level = compatibility.cpu_level(flag)
+        if level and cpu.LEVELS.index(level) > cpu.LEVELS.index(floor):
+            yield subject.finding(
+                "cpu",
+                "verify.cpu",
+                f"{flag} compiles for CPUs with {level}, and verify.cpu is {floor}",
+                "Make the two agree, or verify refuses the wheel.",
+            )
+
+
 def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
     """Find a target from which no wheel is made; a build would say so after hours."""
     recipe = subject.recipe
@@ -553,6 +570,7 @@ RULES: Sequence[Rule] = (
     agrees_with_its_host,
     states_one_cuda,
     is_not_tied_to_one_cpu,
+    stays_below_its_cpu_floor,
     makes_a_wheel,
     pins_a_pip_that_reads_its_wheel,
     says_what_it_replaces,

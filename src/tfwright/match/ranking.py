@@ -117,4 +117,6 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         ptx = [cuda.capability(name) for name in recipe.verify.architectures if "compute" in name]
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
             text += ", and PTX, which the driver may compile for this GPU (not tried)"
+        if row and row.compiles_for(wanted.gpu):
+            text += f"; a copy can name {wanted.gpu}"
         yield text

@@ -150,7 +150,7 @@ def _read(name: str, value: str) -> str:
     if name == "python" and re.fullmatch(r"3\.\d+t", value):
         raise RecipeError(
             f"No TensorFlow is made for Python without its global lock ({value})",
-            remedy=f"Use the usual Python {value[:-1]}: --python {value[:-1]}.",
+            remedy=f"Leave out the t: 'invoke match --python {value[:-1]}' says what there is.",
         )
     if not (found := re.fullmatch(form, value, re.IGNORECASE)):
         option = example.split(" ")[0]
