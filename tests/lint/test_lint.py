@@ -64,6 +64,7 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path
             "cpu",
             "compiles for CPUs with avx2, and verify.cpu is sse3",
         ),
+        ('"--config=opt"', '"--config=opt", "--config=cuda"', "cuda", "TF_NEED_CUDA is not true"),
         ("TF_NEED_GCP = false\n", "", "unanswered", "TF_NEED_GCP"),
         ("TF_NEED_GCP = false\n", "TF_NEED_GCP = false\nTF_BANANA = true\n", "answer", "BANANA"),
     ],

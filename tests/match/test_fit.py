@@ -223,6 +223,23 @@ def test_of_a_wheel_for_windows_the_gpu_code_is_judged_and_the_rest_is_unknown()
     assert fit.verdict(made, older, None, HostFile()).runs is False
 
 
+@pytest.mark.parametrize(
+    ("requires", "fits"), [(">=3.9", False), (">=3.8.2", True), ("<3.8.5", True), ("what", True)]
+)
+def test_a_python_that_the_metadata_excludes_is_none_that_pip_takes(
+    requires: str, *, fits: bool
+) -> None:
+    made = replace(wheel(tag="py3-none-any"), requires_python=requires)
+    wanted = wish.Wish(system="Linux", machine="x86_64", python="3.8")
+    (said,) = [
+        one
+        for one in fit.verdict(made, wanted, None, HostFile()).judgements
+        if one.what == "Python"
+    ]
+    assert said.holds is fits
+    assert bool(said.remedy) is not fits
+
+
 def test_a_wheel_without_gpu_code_runs_on_the_cpu_of_a_machine_with_a_gpu(out: Read) -> None:
     wanted = wish.Wish(
         system="Linux", machine="x86_64", gpu="8.7", python="3.10", glibc="2.35", cpu="avx"

@@ -123,6 +123,8 @@ def test_a_recipe_whose_cuda_compiles_for_a_gpu_can_name_it_in_a_copy(rank: Rank
     newer = rank(Wish(system="Linux", machine="x86_64", gpu="12.0", release="2.6"))
     (r26,) = [one for one in newer if one.recipe == "linux-r2.6-cuda11.2"]
     assert not any("a copy can" in said for said in r26.differs)
+    fermi = rank(Wish(system="Linux", machine="x86_64", gpu="2.0"))
+    assert not any("a copy can" in said for one in fermi for said in one.differs)
 
 
 def test_cuda_and_python_name_one_recipe(rank: Rank) -> None:

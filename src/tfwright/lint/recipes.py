@@ -24,7 +24,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
 from tfwright.facts import compatibility
-from tfwright.host import hermetic, toolchain
+from tfwright.host import cuda, hermetic, toolchain
 from tfwright.pipeline.job import RecipeJob
 from tfwright.rules import dropping, tree_files
 from tfwright.rules.dropping import DropFacts
@@ -299,6 +299,9 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
             what = "TF_NEED_CUDA is not true, but [host] names a cuda"
         key = "configure.answers.TF_NEED_CUDA"
         yield subject.finding("cuda", key, what, "Make the two agree.")
+    if not cuda.wanted(recipe) and "--config=cuda" in recipe.compile.flags:
+        what = "compile.flags has --config=cuda, and TF_NEED_CUDA is not true"
+        yield subject.finding("cuda", "compile.flags", what, "Make the two agree.")
     version = str(answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or "")
     if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
         yield subject.finding(

@@ -3,8 +3,10 @@
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag, parse_tag
 from packaging.utils import canonicalize_name
 
@@ -50,6 +52,8 @@ class WheelFacts:
     """As `needs.of_machine` returns it; empty for a wheel that was not read."""
     modules: frozenset[str] = frozenset()
     """The only Pythons that import its modules, whatever its tags say (PEP 3149)."""
+    requires_python: str = ""
+    """What its metadata says, as ``>=3.9``."""
     without_code: str = NO_CODE
     """What is said to someone with a GPU where `needs` has no GPU code."""
 
@@ -68,6 +72,7 @@ class WheelFacts:
             frozenset(tag for text in report.tags for tag in parse_tag(text)),
             needs,
             frozenset(f"3.{minor}" for minor in modules),
+            report.requires_python,
         )
 
     @property
@@ -179,6 +184,12 @@ class Judge:
             )
             remedy = f"Use such a Python, or a wheel with cp{python.replace('.', '')} in its name."
             said = f"{python}, as wanted" if fits else f"for Python {said or '3'}"
+            # pip reads the metadata, too; of a patch level nothing is said here.
+            with suppress(InvalidSpecifier):
+                asked = SpecifierSet(self.wheel.requires_python)
+                if fits and not any(map(asked.contains, (f"{python}.0", f"{python}.99"))):
+                    fits, said = False, f"its metadata requires Python {asked}"
+                    remedy = "Use such a Python, or another release of it."
             yield Judgement("Python", said, fits, "" if fits else remedy)
         elif self.host and unlocked:
             said = f"needs Python {said}; whether this host has one is not known"

@@ -189,7 +189,7 @@ def _named(name: str) -> dict[str, str]:
         if maker:
             raise RecipeError(
                 f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
-                remedy=f"For the CPU alone, leave out --gpu; {maker} has its own: {builds}.",
+                remedy=f"For the CPU alone, write --gpu none; {maker} has its own: {builds}.",
             )
         cards = re.split(r" ?[,+&] ?| and ", name)
         if len(cards) > 1:
