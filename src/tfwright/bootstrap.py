@@ -224,9 +224,6 @@ def _install(place: Path, requirements: Path, variables: dict[str, str]) -> None
     pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
     options = ["--disable-pip-version-check", "--require-hashes", "-r", str(requirements)]
     environment = {**os.environ, **variables}
-    # pip reads only this variable for a company's certificate.
-    if trusted := os.environ.get("SSL_CERT_FILE"):
-        environment.setdefault("REQUESTS_CA_BUNDLE", trusted)
     done = subprocess.run(  # noqa: S603 no shell
         [*pip, *options], env=environment, check=False
     )
