@@ -30,7 +30,7 @@ def smoke(
     report: str = "",
     json: bool = False,
 ) -> Iterator[Shown]:
-    """Install a wheel in a fresh venv and run small programs with it, on the CPU and on GPUs."""
+    """Install a wheel in a fresh venv and test it with small programs, on the CPU and on GPUs."""
     from tfwright.documents import host_file
     from tfwright.smoke import page, smoking
     from tfwright.terminal import console
