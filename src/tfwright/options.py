@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -177,6 +178,8 @@ def explained(
     from tfwright.tools import disk
 
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         disk.insist_on_working_directory()
         # What a build makes is run by others: it is never writable for all, whatever the umask.
         # umask can only be read by setting it; both bits are then added to the caller's

@@ -7,6 +7,7 @@ from invoke import Context
 
 from tfwright.documents.filesystem import HOST_FILE
 from tfwright.options import JSON, task
+from tfwright.printable import as_started
 from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
 
@@ -52,7 +53,7 @@ def make(directory: str) -> Made:
     for folder in wanted[:2]:
         folder.mkdir(parents=True, exist_ok=True)
     if wanted[2] in absent:
-        files.write(wanted[2], HOST)
+        files.write(wanted[2], as_started(HOST))
     return Made(place, absent)
 
 

@@ -17,7 +17,7 @@ from tfwright.terminal.answer import Answer, Shown
     | {
         "python": "target Python, as 3.6 or as a path; default: what the wheel's tag says",
         "requirement": 'installed with it, as "numpy<1.17"; may be given again',
-        "module": "what to import, where it is not tensorflow",
+        "module": "what to import; default: the wheel's only package, else tensorflow",
         "report": "folder for a page with the plot, and the data",
     },
 )
@@ -26,7 +26,7 @@ def smoke(
     requirement: list[str],
     wheel: str = "",
     python: str = "",
-    module: str = "tensorflow",
+    module: str = "",
     report: str = "",
     json: bool = False,
 ) -> Iterator[Shown]:
@@ -36,6 +36,7 @@ def smoke(
     from tfwright.terminal import console
 
     file = file_of(wheel, "smoke")
+    module = module or smoking.module_of(file)
     request = smoking.Request(file, host_file.read(), python, requirement, module)
     # Standard output must hold nothing but the JSON.
     with console.working(f"testing {file.name}"):
