@@ -40,7 +40,7 @@ def test_an_unknown_option_is_not_taken_for_a_file(command: str, tmp_path: Path)
 def test_a_command_without_its_file_asks_for_one(words: tuple[str, ...], tmp_path: Path) -> None:
     done = invoke(tmp_path, *words)
     assert done.returncode == 2
-    assert f"'invoke {words[0]}' was not given a file" in done.stderr
+    assert f"'invoke {words[0]}' needs a file" in done.stderr
     assert f"'invoke {words[0]} --help' shows how" in done.stderr
 
 

@@ -267,7 +267,7 @@ def file_of(given: str, command: str) -> Path:
 
     if not given:
         raise RecipeError(
-            f"'invoke {command}' was not given a file",
+            f"'invoke {command}' needs a file",
             remedy=f"Name one; 'invoke {command} --help' shows how.",
         )
     if given.startswith("-") and given != "-":

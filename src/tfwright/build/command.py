@@ -203,7 +203,7 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
             "path of a wheel of ours, whose build record names the recipe; without it the one in "
             "the wheelhouse"
         ),
-        "cached": "let the build cache take part: faster, and proves less",
+        "cached": "use the build cache: faster, but proves less",
         "control": "on a difference, build again at fixed addresses to tell why",
     }
 )
@@ -212,7 +212,7 @@ def reproduce(
 ) -> Shown:
     """Build a wheel again from scratch in another directory, and compare the two.
 
-    The exit status is 0 if they are the same bytes; if not, the cause is looked for.
+    The exit status is 0 if they are the same bytes; otherwise it looks for the cause.
     """
     from tfwright.build import page
     from tfwright.build import reproduce as reproduction

@@ -22,7 +22,7 @@ def doctor(
 ) -> Shown:
     """List what this host lacks for a recipe, the worst first, each with its remedy.
 
-    The exit status is 0 only if the build may start.
+    The exit status is 0 only if the build can start.
     """
     from tfwright import errors
     from tfwright.doctor import page, requirements

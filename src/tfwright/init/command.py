@@ -12,7 +12,8 @@ from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
 
 HOST = """\
-# The settings of this host; every key is optional, and docs/host.md describes all of them.
+# The settings of this host; every key is optional. All of them are described in
+# docs/host.md
 # build_out = "/scratch/tfwright"  # for builds and wheels; by default build_out/ in this directory
 # jobs = 8                         # actions that Bazel runs at once
 # drop = "/home/me/Downloads"      # files that you downloaded by hand; found by checksum
