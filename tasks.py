@@ -10,6 +10,10 @@ import sys
 ROOT = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(ROOT, "src"))
 
+import tfwright
+
+tfwright.let_interrupts_end_it()
+
 if sys.version_info < (3, 11):
     # Python 2.7 would leave compiled files among the sources.
     sys.dont_write_bytecode = True
@@ -42,5 +46,5 @@ sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
 from tfwright import tasks
 from tfwright.terminal import program
 
-program.install(tasks.names(), tasks.REPLACED)
+program.install(tasks.names(), tasks.REPLACED, os.environ.get(tfwright.STARTED_AS, "invoke"))
 namespace = tasks.collection()

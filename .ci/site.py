@@ -11,6 +11,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 MARK = "<!-- commands -->"
 """Where commands.md has the help of each command."""
+INVOKE = ".venv/bin/invoke"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN401 mkdocs' own
@@ -31,14 +32,15 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:  # noqa: ANN
 
 def _help() -> str:
     """Return the help of all commands, in lines that a page of the site has room for."""
-    listed = _run("--list")
+    # Makes .venv where there is none.
+    _run(sys.executable, "tasks.py", "--list")
+    listed = _run(INVOKE, "--list")
     names = re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE)
-    return "\n\n".join(f"### {name}\n\n```text\n{_run(name, '--help')}```" for name in names)
+    helps = {name: _run(INVOKE, name, "--help") for name in names}
+    return "\n\n".join(f"### {name}\n\n```text\n{text}```" for name, text in helps.items())
 
 
-def _run(*words: str) -> str:
-    """Run tasks.py, which makes its own venv where there is none."""
-    command = [sys.executable, str(ROOT / "tasks.py"), *words]
+def _run(*command: str) -> str:
     environment = {**os.environ, "COLUMNS": "80"}
     done = subprocess.run(
         command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment

@@ -98,7 +98,7 @@ def test_a_checkout_that_is_set_up_need_not_be_writable(
     (tmp_path / ".venv.lock").mkdir()
     started: list[str] = []
     monkeypatch.setattr(bootstrap, "_ready", lambda *_: True)
-    monkeypatch.setattr("os.execv", lambda _, command: started.extend(command))
+    monkeypatch.setattr("os.execve", lambda _, command, __: started.extend(command))
     bootstrap.hand_over(str(tmp_path), ["build"])
     assert started[-1] == "build"
 

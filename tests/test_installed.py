@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.making import find_text
 
 from tfwright import __version__
 from tfwright.documents import filesystem as home
@@ -67,6 +68,12 @@ def test_messages_name_the_program_that_was_started(run: Run) -> None:
     assert "'tfwright build'" in done.stderr
     done = run("build", "--recipe", "dmo", "--json")
     assert "'tfwright recipes'" in json.loads(done.stdout)["remedy"]
+
+
+def test_the_host_file_of_init_names_a_page_that_exists(run: Run, tmp_path: Path) -> None:
+    run("init")
+    page = find_text(r"\S+host\.md", (tmp_path / "host.toml").read_text("utf-8"))[0]
+    assert "[pythons]" in Path(page).read_text("utf-8")
 
 
 def test_it_has_the_recipes_of_the_package_and_those_of_its_directory(

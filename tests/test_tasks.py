@@ -1,14 +1,16 @@
 """The command line, as Invoke reads it."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.making import Maker
+from tests.making import Maker, make_file
 
-from tfwright import tasks
+from tfwright import STARTED_AS, tasks
 from tfwright.documents.recipe import ROOT
 
 pytestmark = pytest.mark.medium
@@ -38,7 +40,7 @@ def test_an_unknown_option_is_not_taken_for_a_file(command: str, tmp_path: Path)
 def test_a_command_without_its_file_asks_for_one(words: tuple[str, ...], tmp_path: Path) -> None:
     done = invoke(tmp_path, *words)
     assert done.returncode == 2
-    assert f"'invoke {words[0]}' was not given a file" in done.stderr
+    assert f"'invoke {words[0]}' needs a file" in done.stderr
     assert f"'invoke {words[0]} --help' shows how" in done.stderr
 
 
@@ -56,6 +58,29 @@ def test_inspect_says_which_files_name_directories_of_this_host(
     assert f"small.h names {build_out}/toolkits, " in said
     assert f"such as {build_out}/toolkits/cuda-11.8. Users" in said
     assert done.returncode == 0, "the wheel is sound"
+
+
+def test_a_user_without_invoke_on_the_path_is_shown_what_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STARTED_AS, "python3 up/tasks.py")
+    said = " ".join(invoke(tmp_path, "inspect").stderr.split())
+    assert "'python3 up/tasks.py inspect --help'" in said
+    assert "Usage: python3 up/tasks.py build" in invoke(tmp_path, "build", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("program", "module"), [(str(ROOT / "tasks.py"), "compileall"), ("-m tfwright", "invoke")]
+)
+def test_ctrl_c_during_imports_ends_the_program_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, module: str
+) -> None:
+    stop = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    make_file(tmp_path / f"{module}.py", stop)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT / "src")]))
+    command = [sys.executable, *program.split(), "recipes"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (-signal.SIGINT, "")
 
 
 def test_invoke_without_a_command_builds_the_demo(

@@ -5,9 +5,12 @@ import gc
 import os
 import sys
 
+from tfwright import let_interrupts_end_it
+
 
 def main() -> None:
     """Run the command that was typed; without one, list all."""
+    let_interrupts_end_it()
     # As in tasks.py, which says why.
     gc.set_threshold(100000)
     atexit.register(gc.freeze)
@@ -15,12 +18,11 @@ def main() -> None:
 
     from invoke import Program
 
-    from tfwright import __version__, printable, tasks
+    from tfwright import __version__, tasks
+    from tfwright.documents.filesystem import SHIPPED
     from tfwright.terminal import program
 
-    groups = tasks.names(installed=True)
-    printable.started_as("tfwright", [name for names in groups.values() for name in names])
-    program.install(groups, tasks.REPLACED)
+    program.install(tasks.names(installed=True), tasks.REPLACED, "tfwright", f"{SHIPPED}/docs/")
     commands = tasks.collection(installed=True)
     started = Program(__version__, commands, name="tfwright", binary_names=["tfwright"])
     started.run(["tfwright", *(sys.argv[1:] or ["--list"])])

@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+from tfwright import STARTED_AS
 from tfwright.old_python import as_root
 
 FOR_DEVELOPERS = {"lint", "types", "test"}
@@ -29,11 +31,12 @@ HOST_STATUS, SUPPLY_STATUS = 3, 4
 its recipe to another one."""
 LONGEST_NAME = 64 * 1024
 """Bytes of a member's path in a bundle that is still read."""
-VERSION_TOO = b"""program
-from tfwright import __version__
-program.version += f", running tfwright {__version__}"
-if """
-"""What lets `invoke --version`, which reads no tasks.py, name tfwright's version as well."""
+INVOKE = b"""import tfwright
+tfwright.let_interrupts_end_it()
+from invoke.main import program
+program.version += f", running tfwright {tfwright.__version__}"
+"""
+"""What starts `invoke`, and names tfwright's version as well: that option reads no tasks.py."""
 UNPACKING = {"--unpack", "--lacking"}
 """The options of `bundle` that may be the first command on a host without a package index."""
 
@@ -68,10 +71,13 @@ def hand_over(checkout: str, arguments: list[str]) -> None:
                 f"{place} cannot be made, with {room} MB free on the disk: {fault}",
                 "Make room for 200 MB, or take a copy of the checkout that you may write.",
             )
-    python = str(place / "bin/python")
-    command = [python, "-m", "invoke", f"--search-root={root}", *(arguments or ["--list"])]
+    # Not by the script's first line, which breaks when the checkout's path is long.
+    command = [str(place / name) for name in ("bin/python", "bin/invoke")]
+    command += [f"--search-root={root}", *(arguments or ["--list"])]
+    # `invoke` itself is on PATH only where the venv is active.
+    environment = {**os.environ, STARTED_AS: f"python3 {shlex.quote(sys.argv[0])}"}
     # Replaced, not called: Ctrl-C and the exit status then are invoke's own.
-    os.execv(python, command)  # noqa: S606 a fixed program, no shell
+    os.execve(command[0], command, environment)  # noqa: S606 a fixed program, no shell
 
 
 def _open_closed_streams() -> None:
@@ -178,7 +184,7 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
     _make_venv(place)
     _install(place, root / wanted, variables)
     script = place / "bin/invoke"
-    script.write_bytes(script.read_bytes().replace(b"program\nif ", VERSION_TOO))
+    script.write_bytes(script.read_bytes().replace(b"from invoke.main import program\n", INVOKE))
     # A .pth file instead of an installation: edits of the sources count at once.
     site = next((place / "lib").glob("python3*/site-packages"))
     # Python reads this file in the locale's encoding, which in C may not hold the checkout's path.

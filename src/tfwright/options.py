@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,18 +23,18 @@ if TYPE_CHECKING:
 RECIPE = {"recipe": "name of a recipe, or path of one that ends in .toml"}
 JSON = {"json": "print JSON, for machines"}
 UNTIL = {"until": "stop after this stage"}
-OFFLINE = {"offline": "use only what is on this host"}
+OFFLINE = {"offline": "use only what is on this host, without a network"}
 WHEEL = {"wheel": "path of a .whl file, of any TensorFlow"}
 MACHINE = {
-    "gpu": "name as 'RTX 3090', compute capability as sm_86 or 8.6, or none",
-    "python": "target Python, as 3.6",
-    "glibc": "the oldest that the wheel must load on; none for a system with musl",
-    "cuda": "version, as 10.1",
+    "gpu": "a name such as 'RTX 3090', a compute capability such as sm_86 or 8.6, or none",
+    "python": "target Python, such as 3.6",
+    "glibc": "the oldest glibc that the wheel must run on; none for a system with musl",
+    "cuda": "version, such as 10.1",
     "os": "Linux, Darwin or Windows",
     "machine": "x86_64, aarch64 or arm64",
-    "cpu": "the most that an x86-64 CPU has: sse4.2, avx, avx2",
-    "driver": "version of NVIDIA's driver, as 535",
-    "host": "report about another host, as 'invoke doctor --json' prints it there",
+    "cpu": "newest instruction set of an x86-64 CPU: sse4.2, avx, avx2",
+    "driver": "version of NVIDIA's driver, such as 535",
+    "host": "a file with the output of 'invoke doctor --json' on another host",
 }
 """The options that describe a machine; see `CommandTask.argspec`."""
 
@@ -177,6 +178,8 @@ def explained(
     from tfwright.tools import disk
 
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         disk.insist_on_working_directory()
         # What a build makes is run by others: it is never writable for all, whatever the umask.
         # umask can only be read by setting it; both bits are then added to the caller's
@@ -264,7 +267,7 @@ def file_of(given: str, command: str) -> Path:
 
     if not given:
         raise RecipeError(
-            f"'invoke {command}' was not given a file",
+            f"'invoke {command}' needs a file",
             remedy=f"Name one; 'invoke {command} --help' shows how.",
         )
     if given.startswith("-") and given != "-":

@@ -14,8 +14,10 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 CUT = "…"
-_started: tuple[str, re.Pattern[str]] | None = None
-"""The program that was started in place of `invoke`, and how messages begin a command of ours."""
+_started: tuple[str, re.Pattern[str], str] | None = None
+"""The program that was started in place of `invoke`, how messages begin a command of ours, and
+where the pages of docs/ are."""
+_PAGE = re.compile(r"\bdocs/(?=[\w-]+\.md)")
 _UNSAFE = re.compile(r"[^\x20-\x7e]")
 """Candidates only: most text is ASCII, and `str.isprintable` on each letter of a long log is
 slow."""
@@ -38,15 +40,19 @@ def printable(text: object, longest: int | None = None) -> str:
     return shown[: longest - len(CUT)] + CUT if longest is not None and cut else shown
 
 
-def started_as(program: str, commands: Sequence[str]) -> None:
-    """Let messages name `program` in the commands that they give, which say `invoke`."""
+def started_as(program: str, commands: Sequence[str], pages: str = "docs/") -> None:
+    """Let messages name `program` in the commands that they give, and `pages` for docs/."""
     global _started  # noqa: PLW0603 a process is started under one name
-    _started = program, re.compile(rf"\binvoke (?=(?:{'|'.join(commands)}|COMMAND)\b|--|\[)")
+    command = re.compile(rf"\binvoke (?=(?:{'|'.join(commands)}|COMMAND)\b|--|\[)")
+    _started = program, command, pages
 
 
 def as_started(text: str) -> str:
-    """Return a text whose commands begin with the program that was started."""
-    return _started[1].sub(f"{_started[0]} ", text) if _started else text
+    """Return a text with the program that was started, and the pages, as they are here."""
+    if not _started:
+        return text
+    program, command, pages = _started
+    return _PAGE.sub(lambda _: pages, command.sub(lambda _: f"{program} ", text))
 
 
 def program() -> str:

@@ -31,8 +31,8 @@ def examined(
 @pytest.mark.parametrize(
     ("findings", "verdict"),
     [
-        ((), "the build may start"),
-        ((NOTE,), "the build may start"),
+        ((), "the build can start"),
+        ((NOTE,), "the build can start"),
         ((COMPILER,), "the build cannot start; 1 finding stops it"),
         ((COMPILER, CUDA), "the build cannot start; 2 findings stop it"),
         ((CUDA,), "the build would stop before 'configure'; 1 finding stops it"),
@@ -88,7 +88,7 @@ def test_what_was_not_found_is_counted_and_listed_only_on_demand(
         ["git", "2.20", "git", "--version"],
     ]
     assert "* can change the bytes of this recipe's wheel" in lines
-    assert lines[-1].startswith("1 optional item was looked for and not found;")
+    assert lines[-1].startswith("1 optional item was not found;")
     lines = examined(capsys, everything=True)
     assert ["driver", "-"] in [line.split() for line in lines]
     assert "--all" not in "\n".join(lines)

@@ -32,10 +32,11 @@ def test_a_folder_of_packages_gives_no_name_other_bytes(tmp_path: Path) -> None:
         assert len(index.refresh(place).refused) == refused
 
 
-def test_nginx_gets_tls_where_the_address_of_the_site_has_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("port", [8080, 80, 443])
+def test_nginx_gets_tls_where_the_address_of_the_site_has_it(tmp_path: Path, port: int) -> None:
     nightly = NightlyFile.model_validate({"directory": tmp_path, "url": "https://w.example/"})
     place = IndexPlace(tmp_path, "packages", nightly)
-    text = index.nginx_configuration(place, 8080, "w.example")
+    text = index.nginx_configuration(place, port, "w.example")
     for line in ("listen 443 ssl;", "listen [::]:443 ssl;", "return 301 https://w.example$request"):
         assert line in text
     assert "ssl" not in index.nginx_configuration(replace(place, nightly=None), 8080, "w.example")

@@ -87,7 +87,7 @@ class CommandLine:
         # `install` replaces these for the whole process.
         for method in ("list_flat", "parse_tasks", "print_task_help"):
             monkeypatch.setattr(Program, method, getattr(Program, method))
-        program.install(tasks.names(), tasks.REPLACED)
+        program.install(tasks.names(), tasks.REPLACED, "invoke")
 
     def _hear(self, fault: TfwrightError, resume: str = "", *_: object) -> None:
         self.fault, self.resume = fault, resume

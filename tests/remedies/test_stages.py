@@ -421,7 +421,7 @@ def test_the_commands_of_a_finding_are_shown_by_doctor(
     add(shell.host_file, 'cuda = "/nowhere/cuda"\n')
     shell.remedy(f"invoke build {named}")
     assert shell.fault
-    advice = find_text(r"'(invoke doctor --recipe .+)' has the commands", shell.fault.what)
+    advice = find_text(r"(invoke doctor --recipe .+?)   #", shell.fault.remedy)
     capsys.readouterr()
     shell.status(advice[1])
     said = "".join(capsys.readouterr())

@@ -122,6 +122,21 @@ def test_a_release_gets_the_bounds_of_its_time(request_for: Callable[..., Reques
     assert bounds("2.20.0") == ()
 
 
+@pytest.mark.parametrize(
+    ("packages", "module"),
+    [
+        (["tensorflow_demo"], "tensorflow_demo"),
+        (["tensorflow", "tensorflow_core"], "tensorflow"),
+        ([], "tensorflow"),
+    ],
+)
+def test_a_wheel_is_imported_by_the_name_of_its_only_package(
+    make_wheel: Maker, packages: list[str], module: str
+) -> None:
+    wheel = make_wheel({f"{package}/__init__.py": "" for package in packages})
+    assert smoke.module_of(wheel) == module
+
+
 def statuses(outcomes: tuple[TrialOutcome, ...]) -> dict[str, str]:
     return {outcome.program: outcome.status for outcome in outcomes}
 

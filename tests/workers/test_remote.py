@@ -408,7 +408,8 @@ RSYNC_FAULTS = {
         "refused",
         "The disk of one is full",
     ),
-    "exit 12": ("lost", "rsync: connection unexpectedly closed"),
+    # Not at once: rsync would name what it was writing.
+    "sleep 0.5; exit 12": ("lost", "rsync: connection unexpectedly closed"),
 }
 
 
@@ -440,6 +441,19 @@ def test_a_recipe_that_cannot_be_read_loses_no_worker(
     first, second = builds.elsewhere(settings, "workers", recipes, OPTIONS, lambda _: None, print)
     assert (first.state, first.status, first.lost) == ("failed", 2, ())
     assert second.state == "built"
+
+
+def test_a_wheel_that_stayed_on_its_worker_is_missing_here(
+    tmp_path: Path, programs: Programs
+) -> None:
+    programs(ssh=ended_by_ssh(f"{ssh.PRINTED}a-1-py3-none-any.whl", ssh.PRINTED_END))
+    worker = a_host("one", "one", "/srv/x")
+    settings = HostFile(build_out=tmp_path / "out", workers=(worker,))
+    given = built_by(settings, "publish")
+    assert given.state == "failed"
+    assert "a-1-py3-none-any.whl, which is not in the wheelhouse of this host" in given.detail
+    make_file(tmp_path / "out/wheelhouse/a-1-py3-none-any.whl", "")
+    assert built_by(settings, "publish").state == "built"
 
 
 def test_no_second_worker_builds_what_this_host_has_no_room_for(

@@ -22,14 +22,14 @@ from tfwright.terminal.answer import Answer, Shown
     | UNTIL
     | OFFLINE
     | {
-        "recipe": "name of a recipe, or path of one that ends in .toml; again for each further one",
+        "recipe": "name of a recipe, or path of one that ends in .toml; repeatable",
         "again": "run this stage even if its result is up to date",
         "fresh": "forget what was built of this recipe; caches stay",
-        "jobs": "how many actions Bazel runs at once",
+        "jobs": "number of actions that Bazel runs at once",
         "wait": "wait until another build of the same recipe ends",
-        "verified-by": "when the build ends well, write [verified] into the recipe with this name",
-        "cache": "take results of earlier builds from the build cache",
-        "on": "here, workers or slurm; default: where the host file says, for several recipes",
+        "verified-by": "after a successful build, write [verified] into the recipe, with this name",
+        "cache": "reuse results of earlier builds from the build cache",
+        "on": "here, workers or slurm; default: here, or what the host file has for several",
     },
 )
 def build(
@@ -138,7 +138,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
     | JSON
     | UNTIL
     | {
-        "again": "plan as if this stage were asked for again",
+        "again": "plan as if this stage had to run again",
         "offline": "plan a build without a network",
         "bazelrc": "print the .tf_configure.bazelrc that the recipe's answers give, and end",
     }
@@ -185,7 +185,7 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
     | {"caches": "remove the mirrors, the vault and the build cache of all recipes, too"}
 )
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
-    """Remove what was built of a recipe, except its wheels."""
+    """Remove the build of a recipe, except its wheels."""
     from tfwright.pipeline import engine
     from tfwright.terminal.text import tell
 
@@ -203,16 +203,16 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
             "path of a wheel of ours, whose build record names the recipe; without it the one in "
             "the wheelhouse"
         ),
-        "cached": "let the build cache take part: faster, and proves less",
+        "cached": "use the build cache: faster, but proves less",
         "control": "on a difference, build again at fixed addresses to tell why",
     }
 )
 def reproduce(
     _: Context, wheel: str = "", recipe: str = "", cached: bool = False, control: bool = True
 ) -> Shown:
-    """Build a wheel again from nothing in another directory, and compare the two.
+    """Build a wheel again from scratch in another directory, and compare the two.
 
-    The exit status is 0 if they are the same bytes; if not, the cause is looked for.
+    The exit status is 0 if they are the same bytes; otherwise it looks for the cause.
     """
     from tfwright.build import page
     from tfwright.build import reproduce as reproduction

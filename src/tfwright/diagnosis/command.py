@@ -13,7 +13,7 @@ from tfwright.terminal.answer import Answer, Shown
     help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"},
 )
 def diagnose(_: Context, log: str) -> Shown:
-    """Find the root error in a log, its cause, and what helps.
+    """Find the root error in a log, its cause, and the remedy.
 
     The exit status is 0 if the error is known.
     """

@@ -207,6 +207,8 @@ def advice(family: Family, parameters: Mapping[str, str]) -> Advice:
 
     def filled(templates: tuple[str, ...]) -> tuple[str, ...]:
         lines = [line(template, parameters) for template in templates]
-        return tuple(dict.fromkeys(filter(None, lines)))
+        return tuple(dict.fromkeys(text for text in lines if text and not text.startswith(foreign)))
 
+    # The log shows its system where it does: a Mac has no packages of Debian's.
+    foreign = ("apt-get ",) if parameters.get("system") in {"Darwin", "Windows"} else ()
     return Advice(filled(family.recipe), filled(family.host_file), filled(family.commands))

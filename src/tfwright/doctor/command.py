@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from tfwright.pipeline.job import RecipeJob
 
 
-@task(help=RECIPE | JSON | {"all": "list what was looked for and not found, too"})
+@task(help=RECIPE | JSON | {"all": "also list optional items that were not found"})
 def doctor(
     _: Context,
     recipe: str = "demo",
     all: bool = False,  # noqa: A002 the flag's name
 ) -> Shown:
-    """Compare this host with a recipe: what is missing, the worst first, each with its remedy.
+    """List what this host lacks for a recipe, the worst first, each with its remedy.
 
-    The exit status is 0 only if the build may start.
+    The exit status is 0 only if the build can start.
     """
     from tfwright import errors
     from tfwright.doctor import page, requirements

@@ -80,7 +80,7 @@ def _show_facts(shown: "Sequence[Fact]", known: int) -> None:
     if left_out := known - len(shown):
         absent = text.counted(left_out, "optional item")
         were, them = ("was", "it") if left_out == 1 else ("were", "them")
-        hint = f"{absent} {were} looked for and not found; --all lists {them}"
+        hint = f"{absent} {were} not found; --all lists {them}"
         text.line(text.detail(hint))
 
 
@@ -123,7 +123,7 @@ def _verdict(findings: "Sequence[Finding]") -> Styled:
     """Say whether a build may start; the worst finding comes first."""
     blocking = [finding for finding in findings if finding.blocks]
     if not blocking:
-        return text.good("the build may start")
+        return text.good("the build can start")
     count = text.counted(len(blocking), "finding")
     stop = "stops it" if len(blocking) == 1 else "stop it"
     worst = blocking[0].blocks

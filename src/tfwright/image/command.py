@@ -34,7 +34,7 @@ def image(
     build: bool = False,
     containerfile: str = "",
 ) -> Shown:
-    """List the container images in the vault, or bring one; a recipe names it by its digest."""
+    """List the container images in the vault, or add one; a recipe names it by its digest."""
     from tfwright.image import images
     from tfwright.tools.container import building
     from tfwright.tools.container import image as layouts

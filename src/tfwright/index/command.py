@@ -34,7 +34,7 @@ def index(
     reason: str = "",
     json: bool = False,
 ) -> Iterator[Shown]:
-    """Bring the wheel index up to date; serve it, or yank a wheel."""
+    """Update the wheel index; serve it, or yank a wheel."""
     from tfwright.index import page
     from tfwright.index import serving as index
     from tfwright.nightly import site

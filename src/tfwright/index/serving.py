@@ -15,8 +15,9 @@ from tfwright.tools.process import file_lock
 from tfwright.tools.render import content_policy, render
 
 LAST_PORT = 65535
-PORT, TLS_PORT = 8080, 443
-"""Where an index is served unless another port is named: without TLS, and with it."""
+PORT, TLS_PORT, PLAIN_PORT = 8080, 443, 80
+"""Where an index is served unless another port is named, and what web servers use with TLS and
+without it."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:
             )
     url = (found.nightly.url if found.nightly else "") or ""
     tls = port == TLS_PORT or url.startswith("https://")
-    if tls and port == PORT:
+    # Port 80 leads to the one with TLS.
+    if tls and port in {PORT, PLAIN_PORT}:
         port = TLS_PORT
     values = {
         "folder": found.folder,

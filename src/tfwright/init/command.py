@@ -7,11 +7,13 @@ from invoke import Context
 
 from tfwright.documents.filesystem import HOST_FILE
 from tfwright.options import JSON, task
+from tfwright.printable import as_started
 from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
 
 HOST = """\
-# The settings of this host; every key is optional, and docs/host.md describes all of them.
+# The settings of this host; every key is optional. All of them are described in
+# docs/host.md
 # build_out = "/scratch/tfwright"  # for builds and wheels; by default build_out/ in this directory
 # jobs = 8                         # actions that Bazel runs at once
 # drop = "/home/me/Downloads"      # files that you downloaded by hand; found by checksum
@@ -34,7 +36,7 @@ class Made:
 
 @task(positional=["directory"], help={"directory": "path; by default the working directory"} | JSON)
 def init(_: Context, directory: str = ".") -> Shown:
-    """Make a directory for your own recipes: recipes/, patches/ and a host file.
+    """Create a directory for your own recipes: recipes/, patches/ and a host file.
 
     What exists already stays as it is. In this directory and below it, tfwright uses these recipes
     and this host file, and builds into its build_out/.
@@ -52,7 +54,7 @@ def make(directory: str) -> Made:
     for folder in wanted[:2]:
         folder.mkdir(parents=True, exist_ok=True)
     if wanted[2] in absent:
-        files.write(wanted[2], HOST)
+        files.write(wanted[2], as_started(HOST))
     return Made(place, absent)
 
 

@@ -18,7 +18,7 @@ from tfwright.terminal.answer import Answer, Shown
     },
 )
 def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> Shown:
-    """Pin all packages that a recipe's packages need, and every checksum that it leaves open."""
+    """Resolve and pin the packages of a recipe, and write its missing checksums."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
     from tfwright.lock import checksums, packages
@@ -59,7 +59,7 @@ def lock(_: Context, recipe: str = "demo") -> Shown:
 def fetch(
     _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
 ) -> None:
-    """Download all inputs of a recipe into the vault; what failed before is tried again."""
+    """Download all inputs of a recipe into the vault; retry what failed before."""
     from tfwright.build import page
     from tfwright.documents import recipe as recipes
     from tfwright.pipeline import engine

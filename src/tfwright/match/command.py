@@ -13,12 +13,12 @@ from tfwright.terminal.answer import Answer, Shown
     help=JSON
     | MACHINE
     | {
-        "release": "of TensorFlow, as 2.6, 2.11.0 or v1.12.0-rc0",
+        "release": "TensorFlow release, such as 2.6, 2.11.0 or v1.12.0-rc0",
         "index": "address of a tfwright index: name its wheels that fit, without a download",
     }
 )
 def match(_: Context, machine: Mapping[str, str], release: str = "", index: str = "") -> Shown:
-    """Say what to install or build: official wheels that fit, recipes, what a new one would pin.
+    """Find the official wheels and recipes that fit, and what a new recipe would pin.
 
     Without options the machine is this one. The exit status is 3 if neither a wheel nor a recipe
     fits.

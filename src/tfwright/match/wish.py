@@ -195,11 +195,11 @@ def _named(name: str) -> dict[str, str]:
         if len(cards) > 1:
             raise RecipeError(
                 f"{name!r} names more than one GPU",
-                remedy="Ask for each by itself: what serves them all is in each answer.",
+                remedy="Ask for one at a time; what fits all of them is in every answer.",
             )
         meant = guess(name, gpus.names())
         raise RecipeError(
-            f"No GPU of NVIDIA is known by the name {name!r}{meant}; the list is of "
+            f"tfwright knows no NVIDIA GPU named {name!r}{meant}; its list is of "
             f"{gpus.published()}",
             remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and "
             "write it as in --gpu 8.6.",

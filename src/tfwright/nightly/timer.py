@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from tfwright import printable
 from tfwright.documents import filesystem, host_file, nightly
 from tfwright.documents.filesystem import ROOT
 from tfwright.errors import Evidence, HostError, RecipeError
@@ -95,7 +94,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     if host_file.path().exists():
         caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
     schedule = Schedule(
-        program=(sys.executable, "-m", printable.program()),
+        program=(sys.executable, "-m", "tfwright" if filesystem.INSTALLED else "invoke"),
         checkout=ROOT,
         writable=tuple(sorted({wanted.directory, host.build_out, host.cache_directory})),
         hours=wanted.hours,

@@ -35,7 +35,7 @@ def patch(
     refresh: str = "",
     write: bool = False,
 ) -> Iterator[Shown]:
-    """Write a patch from your edits in a recipe's tree, or redo one that no longer fits.
+    """Write a patch from your edits in a recipe's tree, or refresh one that no longer fits.
 
     With --add the edits are those of a patch as others have it.
     Without --refresh the edits are those in the tree of the source stage, and the new patch is

@@ -42,6 +42,17 @@ _OTHER_FORMS = (
         "Take the one from the parent that you have: 'git diff COMMIT^1 COMMIT'.",
     ),
     (r"\d+(,\d+)?[acd]\d+(,\d+)?\n[<>] ", "names no file", "Make it with 'diff -u'."),
+    (
+        r"Only in \S+: \S+$",
+        "does not hold the files that only one of the two directories has",
+        "Make it with 'diff -ruN', or remove its lines 'Only in' if the files do not matter.",
+    ),
+    (r"\x1b\[", "holds a terminal's colours", "Make it with 'git diff --no-color'."),
+    (
+        r"> ?(diff --git|--- )",
+        "is quoted, as in the answer to a mail",
+        "Remove the marks before its lines, or download the patch itself.",
+    ),
     # git would put the lines at the end of the file.
     (r"@@ -[1-9]\d*,0 ", *BARE),
 )

@@ -10,7 +10,7 @@ from tfwright.terminal.answer import Answer, Shown
     help=RECIPE | JSON | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"}
 )
 def port(_: Context, to: str, recipe: str = "demo") -> Shown:
-    """Carry a recipe to another release: a new file, and a report of what no longer fits."""
+    """Port a recipe to another release: write a new one, and report what no longer fits."""
     from tfwright.documents import recipe as recipes
     from tfwright.port import page, porting
 

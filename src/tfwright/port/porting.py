@@ -446,12 +446,11 @@ class _Porting:
                 says = f"the tree pins another archive; taken over from {other.recipe}"
                 self.taken.append(other)
             else:
-                pinned = ", ".join(sorted(after)) or "which one cannot be read"
                 # Without the substitute, the pinned archive is asked for like any other.
                 state = "change"
                 says = (
-                    f"the tree pins another archive ({pinned}), and no source on this host has it."
-                    " Find a file for it; or write this checksum into replaces, if the substitute"
+                    "the tree pins another archive, and no source on this host has it. Find a file"
+                    " for it; or write the 'replaces' that invoke fetch prints, if the substitute"
                     " does for it, too; or remove the substitute, if the target does not need it"
                 )
             yield PortedPin("substitute", name, state, says)

@@ -26,7 +26,7 @@ def recipes(_: Context) -> Shown:
     help=JSON
     | MACHINE
     | {
-        "release": "as 2.6, 2.4.4, 1.12.0-rc0 or 2.4.0@COMMIT; default: the newest that fits",
+        "release": "such as 2.6, 2.4.4, 1.12.0-rc0 or 2.4.0@COMMIT; default: the newest that fits",
         "bazel": "version, where neither the tree nor tfwright's tables name one",
         "like": "copy this recipe instead, without what was verified",
         "name": "the name of the copy",
@@ -42,7 +42,7 @@ def new(
     bazel: str = "",
     folder: str = "",
 ) -> Shown:
-    """Write a new recipe: what is known is filled in with its source, the rest is asked for."""
+    """Write a new recipe: fill in what is known, with its source, and ask for the rest."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
     from tfwright.errors import RecipeError
@@ -79,7 +79,7 @@ def new(
 
 @task(help=RECIPE | JSON)
 def record(_: Context, recipe: str = "demo") -> Shown:
-    """Answer ./configure yourself, once: questions and answers are written into the recipe."""
+    """Answer ./configure yourself, once, and write questions and answers into the recipe."""
     from tfwright.documents import recipe as recipes
     from tfwright.recipes import page, session
 

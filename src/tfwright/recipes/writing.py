@@ -508,7 +508,7 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         for place in made:
             files.remove(place)
         raise
-    return NewRecipe(target, ("what makes it differ from the recipe that it copies",))
+    return NewRecipe(target, ("how it differs from the recipe that it copies",))
 
 
 def pinned(made: NewRecipe) -> NewRecipe:

@@ -17,7 +17,7 @@ from tfwright.terminal.answer import Answer, Shown
     | {
         "python": "target Python, as 3.6 or as a path; default: what the wheel's tag says",
         "requirement": 'installed with it, as "numpy<1.17"; may be given again',
-        "module": "what to import, where it is not tensorflow",
+        "module": "what to import; default: the wheel's only package, else tensorflow",
         "report": "folder for a page with the plot, and the data",
     },
 )
@@ -26,16 +26,17 @@ def smoke(
     requirement: list[str],
     wheel: str = "",
     python: str = "",
-    module: str = "tensorflow",
+    module: str = "",
     report: str = "",
     json: bool = False,
 ) -> Iterator[Shown]:
-    """Install a wheel in a fresh venv and run small programs with it, on the CPU and on GPUs."""
+    """Install a wheel in a fresh venv and test it with small programs, on the CPU and on GPUs."""
     from tfwright.documents import host_file
     from tfwright.smoke import page, smoking
     from tfwright.terminal import console
 
     file = file_of(wheel, "smoke")
+    module = module or smoking.module_of(file)
     request = smoking.Request(file, host_file.read(), python, requirement, module)
     # Standard output must hold nothing but the JSON.
     with console.working(f"testing {file.name}"):

@@ -32,6 +32,7 @@ LET_THROUGH = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 """What of the caller's environment reaches the programs: where CUDA is, which GPUs are meant."""
 NEED_NO_MODULE = ("imports", "library_path")
 """The other programs have nothing to say about a module that does not import."""
+PACKAGE = re.compile(r"(\w+)/__init__\.py")
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,17 @@ def _parsed(wheel: Path) -> tuple[Version, frozenset[Tag]]:
             evidence=Evidence(where=str(wheel)),
         ) from fault
     return version, tags
+
+
+def module_of(wheel: Path) -> str:
+    """Return the only package that a wheel holds; `tensorflow` for one with several, or none.
+
+    Raises WheelError if the file is missing or not a wheel.
+    """
+    archive.insist_on_file(wheel)
+    with archive.opened(wheel) as opened:
+        own = {found[1] for name in opened.namelist() if (found := PACKAGE.fullmatch(name))}
+    return own.pop() if len(own) == 1 else "tensorflow"
 
 
 def bounds_for(request: Request) -> tuple[str, ...]:

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tfwright import __version__
-from tfwright.printable import nearest
+from tfwright import __version__, printable
 from tfwright.terminal import streams, text
 
 if TYPE_CHECKING:
@@ -37,14 +36,23 @@ REFUSED = {
 """Options of invoke that act on what commands run through it, and tfwright's never do."""
 
 
-def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) -> None:
-    """Make invoke list commands in `groups`, and answer the words in `replaced` with new ones."""
+def install(
+    groups: Mapping[str, Sequence[str]],
+    replaced: Mapping[str, str],
+    started_as: str,
+    pages: str = "docs/",
+) -> None:
+    """Make invoke list commands in `groups`, and answer the words in `replaced` with new ones.
+
+    Messages name the program as it was started, and the documentation by the path `pages`.
+    """
     import invoke.program
     from invoke.exceptions import ParseError
     from invoke.program import Program
 
     from tfwright.terminal import completion
 
+    printable.started_as(started_as, list(itertools.chain(*groups.values())), pages)
     # Before the first line is printed, and before the first file is opened.
     streams.make_safe()
     # Kept, since the replacement ends by calling it.
@@ -151,7 +159,7 @@ class CommandLine:
         # invoke itself answers to options, and shows the list where no command is named.
         if not word or word.startswith("-") or word in known:
             return
-        near = nearest(word, known)
+        near = printable.nearest(word, known)
         meant = f"Did you mean 'invoke {near}'? " if near else ""
         remedy = f"{meant}'invoke --list' lists all commands."
         if word in replaced:
@@ -197,14 +205,14 @@ class CommandLine:
 
             word = ast.literal_eval(found[1])
             if word.startswith("-"):
-                near = nearest(word, context.flags)
+                near = printable.nearest(word, context.flags)
                 meant = f"Did you mean {near}? " if near else ""
                 whose = f" of 'invoke {command}'" if command else ""
                 return f"Unknown option '{word}'{whose}", meant + remedy
             if "--recipe" in context.flags:
                 from tfwright.documents import recipe as recipes
 
-                if near := nearest(word, recipes.names()):
+                if near := printable.nearest(word, recipes.names()):
                     remedy = f"Did you mean 'invoke {command} --recipe {near}'? {remedy}"
             return f"'invoke {command}' does not take the word '{word}'", remedy
         if found := re.match(r"Flag <Argument: ([^ >]+).*> (needed|doesn't)", message):

@@ -44,7 +44,7 @@ def toolkit(
     licence_accepted: bool = False,
     offline: bool = False,
 ) -> Iterator[Shown]:
-    """Obtain the CUDA, its libraries and the compiler that a recipe pins.
+    """Download and unpack the CUDA, its libraries and the compiler that a recipe pins.
 
     With --cuda, --cudnn and so on, what you downloaded is unpacked instead. Builds of the recipe
     then find it. It needs no root and leaves /usr/local alone.

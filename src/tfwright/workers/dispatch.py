@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.documents.host_file import HostFile, WorkerTable
-from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError, WheelError
+from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError, WheelError
 from tfwright.index import write as index
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files, json_text
@@ -136,8 +136,18 @@ def elsewhere(  # noqa: PLR0913, PLR0917 what is built, and where
         recipe, host = given.recipe, hosts[given.worker]
 
         def bring(done: RemoteBuild) -> None:
-            if not done.failure and host.build_out and options["until"] == "publish":
+            if done.failure or options["until"] != "publish":
+                return
+            if host.build_out:
                 _collect(host, done, settings, recipe)
+                return
+            wheel = settings.build_out / "wheelhouse" / PurePosixPath(done.printed).name
+            if not wheel.is_file():
+                raise HostError(
+                    f"{host.name} built {wheel.name}, which is not in the wheelhouse of this host",
+                    remedy=f"Let both share {settings.build_out}; or name the build_out that "
+                    f"{host.name} uses in its [[workers]] table, and tfwright copies the wheel.",
+                )
 
         return hand_out.on_worker(
             host,

@@ -35,9 +35,12 @@ def test_a_client_gets_the_proxy_in_both_spellings_and_its_own_variables(
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
     monkeypatch.setenv("PIP_INDEX_URL", "https://index.example.org/simple")
     monkeypatch.setenv("npm_config_registry", "https://npm.example.org")
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/company.pem")
+    monkeypatch.delenv("NODE_EXTRA_CA_CERTS", raising=False)
     given = package_clients.of("pip")
     assert given["https_proxy"] == "http://proxy.example.org:3128"
     assert given["HTTPS_PROXY"] == "http://proxy.example.org:3128"
+    assert given["NODE_EXTRA_CA_CERTS"] == "/etc/company.pem"
     assert given["PIP_INDEX_URL"] == "https://index.example.org/simple"
     assert not {"http_proxy", "npm_config_registry"} & given.keys()
 

@@ -49,12 +49,14 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     interpreter = pythons.find(recipe.host.python, job.host_file)
     blocking = [finding for finding in findings if finding.stops(job.until)]
     # What stops nothing is a note also where something else stops the build.
-    for finding in findings:
-        if finding not in blocking:
-            job.listener.note(f"{finding}. {_advice(job, finding)}")
+    notes = [finding for finding in findings if finding not in blocking]
+    for finding in notes:
+        job.listener.note(". ".join(filter(None, (str(finding), _sentence(finding)))))
     # The facts name the interpreter, so a build without one stops here in any case.
     if interpreter is None or blocking:
         raise _refusal(job, blocking or findings)
+    if not all(map(_sentence, notes)):
+        job.listener.note(f"'invoke doctor --recipe {job.argument}' shows what to do")
     if job.reaches("verify"):
         # Here and not above: only the interpreter says which Python "any" is.
         version = pythons.version_of(interpreter)
@@ -73,16 +75,16 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     lines = [f"{goal}:"]
     for number, finding in enumerate(findings, 1):
         lines.append(f"  {number}. {finding}")
-        lines.append(f"     {_advice(job, finding)}")
-    fault = HostError(
-        "\n".join(lines), remedy="Follow the advice under each finding, then start again."
-    )
+        if sentence := _sentence(finding):
+            lines.append(f"     {sentence}")
+    remedy = "Follow the advice under each finding, then start again."
+    if not all(map(_sentence, findings)):
+        remedy = f"invoke doctor --recipe {job.argument}   # shows what to do for each finding"
+    fault = HostError("\n".join(lines), remedy=remedy)
     fault.lasting = any(finding.lasting for finding in findings)
     return fault
 
 
-def _advice(job: Job, finding: Finding) -> str:
-    """Return a remedy on one line; several commands are left to where there is room for them."""
-    if "\n" not in finding.remedy:
-        return finding.remedy
-    return f"'invoke doctor --recipe {job.argument}' has the commands."
+def _sentence(finding: Finding) -> str:
+    """Return a remedy of one line; several commands are left to doctor, which has room for them."""
+    return "" if "\n" in finding.remedy else finding.remedy

@@ -131,7 +131,7 @@ class Remote:
                 printed = transport.ask(place, "--end-of-options", self._address, pattern)
         except ToolError as fault:
             raise SupplyError(
-                f"{self._address} does not say which commits it has: {program.reason(fault)}",
+                f"git cannot list the commits of {self._address}: {program.reason(fault)}",
                 remedy="Check the network, or name a mirror in the host file: [mirrors].",
                 evidence=fault.evidence,
             ) from fault

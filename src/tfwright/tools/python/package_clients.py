@@ -81,6 +81,9 @@ def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
     """Return the environment for ``npm`` or ``pip``; the directories `programs` lead its PATH."""
     # npm's variables are written in lower case, pip's in upper case.
     own = {name: value for name, value in os.environ.items() if name.lower() in _INDEX[client]}
+    # npm does not read the other programs' variable for a company's certificate; it adds this one.
+    if trusted := os.environ.get("NODE_EXTRA_CA_CERTS") or os.environ.get("SSL_CERT_FILE"):
+        own["NODE_EXTRA_CA_CERTS"] = trusted
     # The real home: the clients' own configuration is there, often with the index's
     # address.
     return clean_environment(filesystem.home(), programs, extra={**proxies(), **own})

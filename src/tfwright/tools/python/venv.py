@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -250,18 +251,21 @@ def changed_files(venv: Path) -> Iterator[str]:
         return str(file.relative_to(venv)) if file.is_relative_to(venv) else str(file)
 
     for site in sorted(venv.glob("lib/python*/site-packages")):
-        recorded: set[Path] = set()
+        # Two packages may own a file: Debian's venvs have a package pkg_resources, which setuptools
+        # replaces.
+        recorded: defaultdict[Path, set[str]] = defaultdict(set)
         for record in sorted(site.glob("*.dist-info/RECORD")):
             with record.open(encoding="utf-8", errors="replace", newline="") as stream:
                 rows = [row for row in csv.reader(stream) if len(row) > 1]
             for path, checksum, *_ in rows:
                 # Scripts stand in RECORD as ../../../bin/name.
-                file = (site / path).resolve()
-                recorded.add(file)
                 # RECORD has no checksum for itself, and none for scripts that pip made. Bytecode
                 # is Python's.
-                if checksum and not path.endswith(".pyc") and _checksum(file) != checksum:
-                    yield shown(file)
+                known = () if not checksum or path.endswith(".pyc") else (checksum,)
+                recorded[(site / path).resolve()].update(known)
+        for file, checksums in recorded.items():
+            if checksums and _checksum(file) not in checksums:
+                yield shown(file)
         for file in sorted(site.rglob("*")):
             # Python writes bytecode when a module is first imported, in whatever build comes first.
             if file.suffix == ".pyc" or not set(file.parts).isdisjoint(IGNORED):
