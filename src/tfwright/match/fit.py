@@ -221,8 +221,8 @@ class Judge:
             yield Judgement("glibc", f"needs glibc {glibc}; --glibc was not given", None)
         macos = [m for name in platforms if (m := re.match(r"macosx_(\d+)_(\d+)_", name))]
         if macos and wanted.system == "Darwin":
-            promised = [min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)]
-            least = max(needs.get("macos", ""), *promised, key=version_numbers)
+            tag = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
+            least = max(needs.get("macos", ""), tag, key=version_numbers)
             has = self.host.release.value.removeprefix("macOS ") if self.host else ""
             fits_macos = not is_older(has, least) if has else None
             said = f"needs macOS {least}; "
