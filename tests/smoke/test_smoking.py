@@ -14,7 +14,7 @@ from tfwright.smoke import smoking as smoke
 from tfwright.smoke.run import ORDER, TrialOutcome
 from tfwright.smoke.smoking import Request
 from tfwright.tools import json_text
-from tfwright.tools.python import packages, venv
+from tfwright.tools.python import packages, pips, venv
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no
 # TensorFlow.
@@ -157,6 +157,20 @@ def test_a_wheel_is_installed_and_every_program_run_on_it(
     assert json_text.record(request.place / "smoke.json")["wheel"] == request.wheel.name
     assert not (request.place / "venv").exists()
     smoke.insist(request, report)
+
+
+def test_an_extra_that_is_asked_for_is_the_wheels_own(
+    request_for: Callable[..., Request], make_wheel: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setattr(venv, "create", lambda *_: None)
+    monkeypatch.setattr(pips, "instead", lambda *_: "")
+    monkeypatch.setattr(packages, "run_pip", lambda run, *_: seen.append(run.argv))
+    request = request_for(make_wheel(), requirements=("small[and-cuda]",))
+    smoke._install(request, Path(sys.executable), "3.11.2", ())
+    words = seen[-1]
+    # pip looks for a requirement that comes before its wheel on the index.
+    assert words.index(str(request.wheel)) < words.index("small[and-cuda]")
 
 
 @pytest.mark.slow

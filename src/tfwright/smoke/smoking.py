@@ -278,7 +278,8 @@ def _install(request: Request, interpreter: Path, version: str, bounds: Sequence
     constraints = place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
     wheel = str(request.wheel.absolute())
-    what = ("--constraint", str(constraints), *request.requirements, wheel)
+    # The wheel first: then 'tensorflow-gpu[and-cuda]' is an extra of it, and not of the index's.
+    what = (wheel, *request.requirements, "--constraint", str(constraints))
     _pip(request, logs / "install.log", *what)
     return time.monotonic() - start
 
@@ -293,7 +294,7 @@ def _pip(request: Request, log: Path, *what: str) -> None:
     command = package_clients.pip(request.venv.python, *options, *what, cwd=request.place)
     remedy = "Give other bounds with --requirement, or check how pip reaches its package index."
     try:
-        packages.run_pip(command, log, f"could not install {Path(what[-1]).name}", remedy)
+        packages.run_pip(command, log, f"could not install {Path(what[0]).name}", remedy)
     except SupplyError as fault:
         _, unsupported, why = fault.what.partition("ERROR: ")
         # pip says so before any download: the wheel is wrong here, and not the index.
