@@ -9,7 +9,6 @@ import hashlib
 import importlib
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from typing import NoReturn
 
 from tfwright import STARTED_AS
 from tfwright.old_python import as_root
+from tfwright.printable import shell_word
 
 FOR_DEVELOPERS = {"lint", "types", "test"}
 """Commands that need the tools of requirements-dev.txt as well."""
@@ -75,7 +75,7 @@ def hand_over(checkout: str, arguments: list[str]) -> None:
     command = [str(place / name) for name in ("bin/python", "bin/invoke")]
     command += [f"--search-root={root}", *(arguments or ["--list"])]
     # `invoke` itself is on PATH only where the venv is active.
-    environment = {**os.environ, STARTED_AS: f"python3 {shlex.quote(sys.argv[0])}"}
+    environment = {**os.environ, STARTED_AS: f"python3 {shell_word(sys.argv[0])}"}
     # Replaced, not called: Ctrl-C and the exit status then are invoke's own.
     os.execve(command[0], command, environment)  # noqa: S606 a fixed program, no shell
 

@@ -33,8 +33,8 @@ def message(command):
     """Return what is needed, and one command that runs this one, tasks.py's path first, with it."""
     words = " ".join(quote(word) for word in command)
     return (
-        "tfwright needs Python %d.%d or newer to run; this is %d.%d. Recipes can build for older\n"
-        "ones all the same. Run instead:\n\n    %s"
+        "tfwright needs Python %d.%d or newer to run; this is %d.%d. It still builds wheels for\n"
+        "older ones. Run this instead:\n\n    %s"
         % (NEEDED + sys.version_info[:2] + (_line(words),))
     )
 
