@@ -81,8 +81,8 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
             yield Contradiction(
                 version,
                 f"CUDA {found.version}, {source}, does not compile {', '.join(beyond)}",
-                f"It takes compute capabilities {' to '.join(row.capabilities)}: correct those of the "
-                "recipe, or name another CUDA.",
+                f"It takes compute capabilities {' to '.join(row.capabilities)}: correct those of "
+                "the recipe, or name another CUDA.",
             )
     if newest := compatibility.clang_capability(found.clang):
         beyond = [name for name, gpu in gpus.items() if is_newer(gpu, newest)]
