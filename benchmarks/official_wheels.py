@@ -8,8 +8,10 @@ such as tensorflow-intel: then the Pythons of that project's files count.
 
 Of each release one wheel for Linux on x86-64 is downloaded and read, the one for the newest Python: the
 others are compiled with the same options. Files of an index never change, so what the table says already
-is not read again; all of them are 77 GB. `--kept` keeps what inspect printed. `--names` downloads no wheel for
-Linux: a release that was not read gets what the nearest one of its line needs, and `unread` of its row names it.
+is not read again; all of them are 77 GB. `--kept` keeps what inspect printed. With `--names` a release that
+was not read gets what the nearest one of its line needs, and `unread` of its row names it; it is only read if
+their sizes differ by more than a tenth. The same goes, with and without `--names`, for the GPU code of wheels
+for Windows.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +51,14 @@ PLATFORMS = {
 }
 """The platform tags of a column, and how its system and machine name themselves in markers."""
 NEEDS = ("glibc", "cpu", "gpu", "cuda", "cudnn")
+ALIKE = 0.1
+"""By which part the sizes of wheels that need the same differ at most."""
 HEADER = """\
 # The official wheels, as benchmarks/official_wheels.py read them on the day below. `also` are the earlier
 # releases that need the same. `glibc`, `cpu` and `gpu` are what `invoke inspect` found in the wheel for Linux
-# on x86-64; `cuda` and `cudnn` what the wheel states of itself. Of the releases under `unread` only the names
-# of the files were read. The other keys are the Pythons for which pip finds all of a release on a platform.
+# on x86-64, `windows_gpu` in that for Windows, or in one of its line whose size is the same within a tenth;
+# `cuda` and `cudnn` what the wheel states of itself. Of the releases under `unread` only names and sizes of the
+# files were read. The other keys are the Pythons for which pip finds all of a release on a platform.
 """
 
 Files = list[dict[str, Any]]
@@ -85,6 +91,24 @@ def pythons(files: Files, platform: str) -> list[str]:
     }
     order = sorted(tags, key=lambda name: (name[:3], len(name), name))
     return [f"{it[1]}.{it[2]}" for name in order if (it := re.fullmatch(r"cp(\d)(\d+)", name))]
+
+
+def newest(files: Files, platform: str) -> dict[str, Any] | None:
+    """Return the file of a release for a platform and the newest Python."""
+    mine = [(pythons([file], platform), file) for file in files]
+    found = [(Version(names[-1]), file) for names, file in mine if names]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def same_line(one: Version, other: Version) -> bool:
+    """Say whether two releases are of one line, as 2.10.0 and 2.10.1."""
+    return one.release[:2] == other.release[:2]
+
+
+def alike(file: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Say whether the sizes of two files are those of wheels that need the same."""
+    small, large = sorted((file["size"], other["size"]))
+    return bool(large - small <= ALIKE * large)
 
 
 def required(file: dict[str, Any], platform: str) -> str:
@@ -157,39 +181,90 @@ def needs(report: dict[str, Any]) -> Row:
 
 
 def read_already() -> dict[tuple[str, str], Row]:
-    """Return what the table says of the wheels that were read, by project and release."""
+    """Return the rows of the table, by project and release."""
     table = tomllib.loads(TABLE.read_text("utf-8"))["wheel"]
     return {
-        (row["project"], version): {name: row[name] for name in NEEDS if name in row}
+        (row["project"], version): row
         for row in table
         for version in (row["version"], *row.get("also", ()))
-        if version not in row.get("unread", ())
     }
 
 
-def joined(project: str, releases: list[tuple[Version, Row, Row | None]]) -> Iterator[Row]:
-    """Yield the rows of a project: of each release its columns, and its needs where it was read."""
+class WindowsWheels:
+    """The GPU code of a project's wheels for Windows."""
+
+    def __init__(self, behind: Mapping[str, dict[Version, Files]], kept: Path) -> None:
+        """Take the projects that small files require, and where reports are kept."""
+        self.behind, self.kept = behind, kept
+        self.read: list[tuple[Version, dict[str, Any], list[str]]] = []
+
+    def code(self, version: Version, files: Files, known: Row) -> Row:
+        """Return the column of a release, which is read if no other of its size was."""
+        file = newest(files, "windows")
+        if file and (project := required(file, "windows")):
+            file = newest(self.behind[project].get(version, []), "windows")
+        if file is None:
+            return {}
+        found: list[str] | None = known.get("windows_gpu")
+        for other, its_file, code in self.read if found is None else ():
+            if same_line(other, version) and alike(file, its_file):
+                found = code
+        if found is None:
+            print(file["filename"], flush=True)
+            found = inspected(file, self.kept)["summary"]["architectures"]
+        self.read.append((version, file, found))
+        return {"windows_gpu": found}
+
+
+@dataclass
+class Release:
+    """A release of a project."""
+
+    version: Version
+    files: Files
+    file: dict[str, Any]
+    """For Linux, and the one that is read."""
+    names: Row
+    """The Pythons by platform."""
+    read: Row | None
+    """Its needs, where it was read."""
+
+    def nearest(self, releases: list["Release"]) -> "Release | None":
+        """Return the nearest release of its line that was read, the later one of two."""
+        line = [
+            one
+            for one in releases
+            if one.read and same_line(one.version, self.version) and alike(one.file, self.file)
+        ]
+        micro = self.version.micro
+        order = [(abs(one.version.micro - micro), -one.version.micro) for one in line]
+        return line[order.index(min(order))] if line else None
+
+
+def joined(project: str, releases: list[Release]) -> Iterator[Row]:
+    """Yield the rows of a project."""
     rows: list[Row] = []
-    for version, names, read in releases:
-        line = [it for it in releases if it[0].release[:2] == version.release[:2] and it[2]]
-        if not line:
+    for one in releases:
+        near = one.nearest(releases)
+        if near is None:
             continue
-        # The nearest of its line that was read, the later one of two.
-        near = min(line, key=lambda it: (abs(it[0].micro - version.micro), -it[0].micro))
-        row = {"project": project, "version": str(version), **names, **(read or near[2] or {})}
-        if read is None:
-            row["unread"] = [str(version)]
+        needed = one.read or near.read or {}
+        row = {"project": project, "version": str(one.version), **one.names, **needed}
+        if one.read is None:
+            row["unread"] = [str(one.version)]
         before = rows[-1] if rows else {}
-        its_line = Version(before.get("version", "0")).release[:2] == version.release[:2]
+        its_line = same_line(Version(before.get("version", "0")), one.version)
         apart = {"version", "also", "unread"}
         if its_line and all(before.get(name) == row.get(name) for name in {*before, *row} - apart):
             rows.pop()
             row["also"] = [*before.get("also", []), before["version"]]
             row["unread"] = [*before.get("unread", []), *row.get("unread", [])]
         rows.append(row)
-    order = ("project", "version", "also", "unread", *PLATFORMS, *NEEDS)
+    order = ("project", "version", "also", "unread", *PLATFORMS, *NEEDS, "windows_gpu")
     for row in rows:
-        yield {name: row[name] for name in order if row.get(name)}
+        # An empty list of GPU code says that it was looked for.
+        empty = [name for name in row if not row[name] and name != "windows_gpu"]
+        yield {name: row[name] for name in order if name in row and name not in empty}
 
 
 def main() -> None:
@@ -207,17 +282,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         kept = given.kept or Path(folder)
         for project in PROJECTS:
-            releases = []
+            releases, windows = list[Release](), WindowsWheels(behind, kept)
             for version, files in of_project(given.index, project).items():
-                linux = [file for file in files if pythons([file], "linux_x86_64")]
-                if not linux:
+                file = newest(files, "linux_x86_64")
+                if file is None:
                     continue
-                newest = max(linux, key=lambda file: Version(pythons([file], "linux_x86_64")[-1]))
-                read = already.get((project, str(version)))
-                if read is None and (not given.names or said(newest, kept).exists()):
-                    print(newest["filename"], flush=True)
-                    read = needs(inspected(newest, kept))
-                releases.append((version, columns(version, files, behind), read))
+                known = already.get((project, str(version)), {})
+                was_read = known and str(version) not in known.get("unread", ())
+                read = {name: known[name] for name in NEEDS if name in known} if was_read else None
+                names = columns(version, files, behind)
+                releases.append(Release(version, files, file, names, read))
+            for one in releases:
+                guessed = given.names and not said(one.file, kept).exists()
+                if one.read is None and not (guessed and one.nearest(releases)):
+                    print(one.file["filename"], flush=True)
+                    one.read = needs(inspected(one.file, kept))
+                near = one.nearest(releases)
+                if near and near.read and near.read.get("gpu"):
+                    known = already.get((project, str(one.version)), {})
+                    one.names |= windows.code(one.version, one.files, known)
             for row in joined(project, releases):
                 rows.append(tomlkit.item(row))
     document["wheel"] = rows

@@ -65,8 +65,8 @@ def test_a_capability_that_nvcc_does_not_know_is_found_before_it_compiles(
     play: Player, tmp_path: Path
 ) -> None:
     old = recipe(TF_CUDA_COMPUTE_CAPABILITIES="3.0,8.6")
-    (finding,) = CudaRequirements(old, HostFile(build_out=tmp_path), play({})).capabilities()
-    assert finding.found.startswith("compute capability 3.0 with CUDA 11.8")
+    (finding,) = CudaRequirements(old, HostFile(build_out=tmp_path), play({})).contradictions()
+    assert finding.found == "CUDA 11.8, as the recipe states, does not compile sm_30, compute_30"
 
 
 @pytest.mark.parametrize(("version", "refused"), [("13.0", False), ("15.0", True)])
@@ -88,7 +88,7 @@ def test_a_local_cuda_that_bazel_would_take_for_an_empty_one_is_found(
     local = read.model_copy(update={"configure": configure})
     files = {f"{CUDA}/{name}": "" for name in ("include", "lib64", "bin", "nvvm")}
     settings = HostFile(build_out=tmp_path)
-    (found,) = CudaRequirements(local, settings, play({"files": files})).downloaded()
+    (found,) = CudaRequirements(local, settings, play({"files": files})).local_folders()
     assert found.found == f"{CUDA} has no lib"
     files[f"{CUDA}/lib"] = ""
-    assert list(CudaRequirements(local, settings, play({"files": files})).downloaded()) == []
+    assert list(CudaRequirements(local, settings, play({"files": files})).local_folders()) == []

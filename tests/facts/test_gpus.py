@@ -82,6 +82,15 @@ def test_gpus_of_other_makers_are_told_apart(name: str, maker: str) -> None:
     assert gpus.other_maker(name)[0] == maker
 
 
+def test_a_card_of_one_kind_of_machine_brings_its_processor() -> None:
+    arm, x86 = gpus.named("T4G"), gpus.named("T4")
+    assert arm
+    assert x86
+    assert (arm.capability, arm.machine) == (x86.capability, "aarch64")
+    assert not x86.machine
+    assert not gpus.machine_of("7.5")
+
+
 def test_every_name_of_the_table_is_known() -> None:
     for name in gpus.names():
         with suppress(gpus.AmbiguousGpu):

@@ -202,7 +202,7 @@ def test_what_files_of_a_host_say_is_found_with_the_stage_that_it_stops(  # noqa
             "0.26.1",
             "6.1,7.5",
             IN_USR_LOCAL,
-            "compute capability 7.5 with CUDA 9.2",
+            "CUDA 9.2, as the recipe states, does not compile sm_75, compute_75",
             "compile",
         ),
         ("1.6", "0.26.1", "6.1", CUDNN_7_3, "cuDNN 7.3.1", "configure"),

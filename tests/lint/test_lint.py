@@ -58,6 +58,13 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path
         ('"absl-py==', '"tb-nightly==2.20.0a1", "absl-py==', "nightly", "one night"),
         ('CC_OPT_FLAGS = "', 'CC_OPT_FLAGS = "-march=native ', "native", "ties the wheel"),
         ("TF_NEED_CUDA = false", "TF_NEED_CUDA = true", "cuda", "[host] names no cuda"),
+        (
+            'CC_OPT_FLAGS = "',
+            'CC_OPT_FLAGS = "-march=haswell ',
+            "cpu",
+            "compiles for CPUs with avx2, and verify.cpu is sse3",
+        ),
+        ('"--config=opt"', '"--config=opt", "--config=cuda"', "cuda", "TF_NEED_CUDA is not true"),
         ("TF_NEED_GCP = false\n", "", "unanswered", "TF_NEED_GCP"),
         ("TF_NEED_GCP = false\n", "TF_NEED_GCP = false\nTF_BANANA = true\n", "answer", "BANANA"),
     ],
@@ -68,6 +75,25 @@ def test_a_mistake_is_found_with_its_rule(
     found = [finding for finding in changed(outside, before, after) if finding.rule == rule]
     assert says in found[0].what
     assert found[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ('gcc = "10"', 'gcc = "12"', "gcc 12 is newer"),
+        ("/usr/bin/gcc-10", "/usr/bin/gcc-11", "gcc 11 is newer"),
+        ("sm_86,compute_86", "sm_86,sm_90", "CUDA 11.2, as the recipe states, does not compile"),
+    ],
+)
+def test_a_compiler_or_a_gpu_that_the_cuda_of_a_recipe_does_not_take_is_found(
+    tmp_path: Path, before: str, after: str, says: str
+) -> None:
+    name = "linux-r2.6-cuda11.2"
+    shutil.copy(recipes.RECIPES / f"{name}.pins", tmp_path)
+    text = (recipes.RECIPES / f"{name}.toml").read_text("utf-8").replace("toolkit = ", "# ", 1)
+    copy = make_file(tmp_path / f"{name}.toml", text)
+    assert "cuda" not in {found.rule for found in linting.lint(str(copy))}
+    assert any(says in found.what for found in changed(copy, before, after))
 
 
 def test_a_build_whose_bazel_would_download_another_python_is_found(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from tfwright.match.wish import Wish
         ({"system": "Darwin", "gpu": "8.6"}, ("Darwin", "8.6")),
         ({"release": "0.9"}, ("TensorFlow 0.9",)),
         ({"release": "2.20", "python": "3.14"}, ("Python 3.9 to 3.13",)),
-        ({"cuda": "13"}, ("TensorFlow 2.21", "CUDA 12")),
+        ({"cuda": "13.3"}, ("TensorFlow 2.21", "lists those to 13.1.0, and not 13.3")),
         ({"gpu": "2.0"}, ("3.0 and later",)),
-        ({"gpu": "11.0"}, ("CUDA 12", "11.0")),
+        ({"gpu": "11.0", "release": "2.20"}, ("CUDA 12", "11.0", "TensorFlow 2.21")),
         ({"gpu": "3.7", "driver": "535"}, ("driver 470 or earlier", "drop driver 535")),
         ({"gpu": "7.0", "driver": "470", "release": "2.15"}, ("525.60.13 to 580", "2.14")),
         ({"gpu": "7.2", "machine": "aarch64", "release": "2.16"}, ("JetPack", "11.4", "2.14")),
@@ -54,6 +54,11 @@ def test_the_cuda_of_a_release_that_serves_the_gpu_is_not_refused() -> None:
     reasons = exclusions(Wish(system="Linux", gpu="8.9", cuda="12.4", release="2.13"))
     assert "TensorFlow 2.13 is made for CUDA 11, and not 12.4" in reasons
     assert not any("no CUDA 11" in reason for reason in reasons)
+
+
+def test_a_cuda_that_the_tree_of_a_release_lists_is_not_refused() -> None:
+    assert exclusions(Wish(system="Linux", cuda="13.0", gpu="12.0")) == []
+    assert exclusions(Wish(system="Linux", cuda="13.0", release="2.20"))
 
 
 def test_a_release_behind_the_end_of_the_tables_is_unknown_and_not_impossible() -> None:

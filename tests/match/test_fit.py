@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import Read, make_file
 
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
 from tfwright.host.probes import Host
-from tfwright.match import fit, wish
-from tfwright.wheel.binary.elf import Elf, VersionRequirement
+from tfwright.match import fit, page, wish
+from tfwright.wheel.binary.elf import Elf, LibraryPart, VersionRequirement
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.library import Library
 from tfwright.wheel.inspect.needs import Summary, WheelNeed
@@ -205,15 +205,90 @@ def test_a_promise_that_only_older_systems_miss_does_not_keep_a_wheel_from_a_new
     assert fit.verdict(damaged, wish.Wish(glibc="2.36", **wanted), None, HostFile()).runs is False
 
 
-@pytest.mark.parametrize(
-    ("stated", "says"), [("False", "no GPU code"), ("True", "what its libraries need is not known")]
-)
-def test_of_a_wheel_for_windows_only_what_it_states_is_known(stated: str, says: str) -> None:
-    tag = "cp310-cp310-win_amd64"
-    made = replace(wheel(tag=tag), summary=None, stated=(("is_cuda_build", stated),))
+def test_of_a_wheel_for_windows_the_gpu_code_is_judged_and_the_rest_is_unknown() -> None:
+    stated = (("cuda_version", "64_112"), ("cudnn_version", "64_8"))
+    made = wheel("sm_80", tag="cp310-cp310-win_amd64")
+    windows = LibraryPart(machine="", needed=(), search=())
+    a_pyd = Library("tensorflow/a.pyd", 1, windows=windows)
+    made = replace(made, version="2.10.0", stated=stated, libraries=(a_pyd,))
     wanted = wish.Wish(system="Windows", machine="AMD64", gpu="8.9", python="3.10")
-    judgements = fit.verdict(made, wanted, None, HostFile()).judgements
-    assert says in [one.says for one in judgements if not one.holds]
+    found = fit.verdict(made, wanted, None, HostFile())
+    said = {one.what: one for one in found.judgements}
+    assert found.runs is None
+    assert said["GPU code"].holds
+    assert said["libraries"].holds is None
+    assert "CUDA 11.2" in said["driver"].says
+    assert said["CUDA"].remedy == ("Install CUDA 11.2 and cuDNN 8, and name their folders in PATH.")
+    older = replace(wanted, gpu="7.0")
+    assert fit.verdict(made, older, None, HostFile()).runs is False
+
+
+@pytest.mark.parametrize(
+    ("requires", "fits"), [(">=3.9", False), (">=3.8.2", True), ("<3.8.5", True), ("what", True)]
+)
+def test_a_python_that_the_metadata_excludes_is_none_that_pip_takes(
+    requires: str, *, fits: bool
+) -> None:
+    made = replace(wheel(tag="py3-none-any"), requires_python=requires)
+    wanted = wish.Wish(system="Linux", machine="x86_64", python="3.8")
+    (said,) = [
+        one
+        for one in fit.verdict(made, wanted, None, HostFile()).judgements
+        if one.what == "Python"
+    ]
+    assert said.holds is fits
+    assert bool(said.remedy) is not fits
+
+
+def test_a_wheel_without_gpu_code_runs_on_the_cpu_of_a_machine_with_a_gpu(out: Read) -> None:
+    wanted = wish.Wish(
+        system="Linux", machine="x86_64", gpu="8.7", python="3.10", glibc="2.35", cpu="avx"
+    )
+    found = fit.verdict(wheel(), wanted, None, HostFile())
+    assert (found.runs, found.on_the_cpu) == (False, True)
+    page.show_verdict((found, wheel()), lambda _: None)
+    assert "runs on the CPU, and not on the GPU, of a machine" in out()
+    other = fit.verdict(wheel(), replace(wanted, python="3.12"), None, HostFile())
+    assert not other.on_the_cpu
+
+
+@pytest.mark.parametrize("named", ["<2.17,>=2.16", ""])
+def test_a_wheel_of_operations_needs_the_tensorflow_that_its_metadata_names(named: str) -> None:
+    ops = library("ops/a.so")
+    assert ops.elf
+    linked = replace(ops, elf=replace(ops.elf, needed=("libtensorflow_framework.so.2",)))
+    made = replace(wheel(), libraries=(linked,), requires_tensorflow=named)
+    wanted = wish.Wish(system="Linux", machine="x86_64", python="3.10")
+    (said,) = [
+        one
+        for one in fit.verdict(made, wanted, None, HostFile()).judgements
+        if one.what == "TensorFlow"
+    ]
+    assert said.holds is None
+    assert said.remedy == (f"pip install 'tensorflow{named}'" if named else "")
+    # A wheel that brings it needs no other one.
+    own = replace(made, libraries=(linked, library("tensorflow/libtensorflow_framework.so.2")))
+    assert not any(
+        one.what == "TensorFlow" for one in fit.verdict(own, wanted, None, HostFile()).judgements
+    )
+
+
+def test_a_mac_needs_what_the_libraries_need_if_the_tag_promises_less() -> None:
+    needs = {"macOS": WheelNeed("12.1", "a.dylib")}
+    summary = Summary(needs, (), (), {}, (), 0)
+    promise = "a.dylib needs macOS 12.1, and the tag macosx_12_0_arm64 promises 12.0"
+    made = replace(
+        wheel(tag="cp312-cp312-macosx_12_0_arm64"),
+        summary=summary,
+        faults=(promise,),
+        broken_promises=(promise,),
+    )
+    wanted = wish.Wish(system="Darwin", machine="arm64", python="3.12")
+    found = fit.verdict(made, wanted, None, HostFile()).judgements
+    assert [one.says for one in found if one.what == "macOS"] == [
+        "needs macOS 12.1; which one is there is not known"
+    ]
+    assert not any("does not matter here" in one.says for one in found)
 
 
 def test_what_is_no_report_of_doctor_is_refused(tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ def first(**wanted: str) -> official.OfficialMatch:
             {"system": "Darwin", "machine": "arm64", "release": "2.13", "python": "3.8"},
             "pip install 'tensorflow==2.13.0'",
         ),
+        (
+            {"system": "Windows", "machine": "AMD64", "gpu": "8.9"},
+            "pip install 'tensorflow==2.10.1'",
+        ),
         # 2.11.1 is for Python 3.8 and later.
         ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.11.0'"),
         ({"gpu": "8.9", "release": "2.10"}, "pip install 'tensorflow==2.10.1'"),
@@ -73,6 +77,15 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         ({"release": "2.10.7"}, "another release"),
         ({"machine": "aarch64", "release": "2.11.1"}, "another release"),
         ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code on this platform"),
+        # Wheels for Windows have other GPU code than those for Linux: tensorflow#22594.
+        (
+            {"system": "Windows", "machine": "AMD64", "gpu": "3.5", "release": "1.11"},
+            "code for sm_37",
+        ),
+        (
+            {"system": "Windows", "machine": "AMD64", "gpu": "8.9", "release": "2.18"},
+            "no GPU code for Windows; in WSL 2",
+        ),
     ],
 )
 def test_a_wheel_that_does_not_fit_says_why(wanted: dict[str, str], reason: str) -> None:

@@ -51,6 +51,14 @@ def test_without_a_recipe_that_fits_this_is_said(capsys: pytest.CaptureFixture[s
     assert "others" not in alone
 
 
+def test_a_recipe_that_lacks_only_code_for_the_gpu_can_be_copied(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "invoke new --like" not in matched(capsys, (NEAR,))
+    lacks = replace(NEAR, differs=("code for 8.6 only; a copy can name 8.0",))
+    assert "invoke new --like" in matched(capsys, (lacks,))
+
+
 def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

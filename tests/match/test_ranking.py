@@ -116,6 +116,17 @@ def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(rank: Rank) -> 
     assert fitting(rank(spark)) == ["linux-r2.20-cuda12.8-sm121"]
 
 
+def test_a_recipe_whose_cuda_compiles_for_a_gpu_can_name_it_in_a_copy(rank: Rank) -> None:
+    old = rank(Wish(system="Linux", machine="x86_64", gpu="8.0", release="1.15", python="3.8"))
+    assert old[0].recipe == "linux-nv1.15-cuda11.8"
+    assert old[0].differs == ("code for 8.6 only; a copy can name 8.0",)
+    newer = rank(Wish(system="Linux", machine="x86_64", gpu="12.0", release="2.6"))
+    (r26,) = [one for one in newer if one.recipe == "linux-r2.6-cuda11.2"]
+    assert not any("a copy can" in said for said in r26.differs)
+    fermi = rank(Wish(system="Linux", machine="x86_64", gpu="2.0"))
+    assert not any("a copy can" in said for one in fermi for said in one.differs)
+
+
 def test_cuda_and_python_name_one_recipe(rank: Rank) -> None:
     assert fitting(rank(Wish(system="Linux", cuda="10.1", python="3.7"))) == ["linux-r2.1-cuda10.1"]
 
@@ -151,7 +162,7 @@ def test_the_demo_is_no_tensorflow_to_be_found(rank: Rank) -> None:
             {
                 "TensorFlow": "2.21",
                 "CUDA": "12.8 (tested with 12.5)",
-                "cuDNN": "9.7 or later",
+                "cuDNN": "9.7",
                 "driver": "570.26 or later",
             },
         ),

@@ -240,31 +240,13 @@ class CudaRequirements(HostComparison):
             why=why,
         )
 
-    def capabilities(self) -> Iterator[Finding]:
-        row = self.row
-        # `downloaded` judges a CUDA that Bazel downloads.
-        if row is None or self.in_force is None or self.in_force.downloaded:
-            return
-        built = self.in_force.capabilities
-        (oldest, newest) = row.capabilities
-        # nvcc refuses them only when it compiles the first kernel.
-        beyond = [made for made in built if not row.compiles_for(made)]
-        if beyond:
-            remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
-            yield Finding(
-                f"compute capability {', '.join(beyond)} with CUDA {row.version}",
-                f"{oldest} to {newest}",
-                remedy,
-                blocks="compile",
-                why=row.source("capabilities"),
-            )
-
-    def downloaded(self) -> Iterator[Finding]:
+    def contradictions(self) -> Iterator[Finding]:
         for found in hermetic.contradictions(self.recipe):
             yield Finding(
                 found.what, "a recipe of one mind", found.remedy, blocks="compile", why="the recipe"
             )
 
+    def local_folders(self) -> Iterator[Finding]:
         stated = cuda.Stated.by(self.recipe)
         for variable, folders in hermetic.LOCAL_FOLDERS.items():
             root = stated.of(variable)
@@ -431,8 +413,8 @@ CHECKS = (
     CudaRequirements.nccl,
     CudaRequirements.tensorrt,
     CudaRequirements.host_compiler,
-    CudaRequirements.capabilities,
-    CudaRequirements.downloaded,
+    CudaRequirements.contradictions,
+    CudaRequirements.local_folders,
     CudaRequirements.nouveau,
     CudaRequirements.driver,
     CudaRequirements.stubs,

@@ -147,10 +147,14 @@ class HostComparison:
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Sort by the stage that is blocked, the earliest first, notes last."""
+    """Sort by the stage that is blocked, the earliest first, notes last.
 
-    def place(finding: Finding) -> int:
+    What cannot be changed on this host comes before all: there is no use in mending the rest.
+    """
+
+    def place(finding: Finding) -> tuple[bool, int]:
         # The sort is stable: within a stage the order of the requirements stays.
-        return STAGES.index(finding.blocks) if finding.blocks else len(STAGES)
+        blocks = STAGES.index(finding.blocks) if finding.blocks else len(STAGES)
+        return not finding.lasting, blocks
 
     return sorted(findings, key=place)

@@ -193,6 +193,17 @@ def build_cost(release: Release, *, cuda: bool) -> BuildCost:
     )
 
 
+def cpu_level(flag: str) -> str:
+    """Return what code by a compiler's flag, as ``-march=haswell``, may need of an x86-64 CPU.
+
+    It is one of CpuLevel, or empty for a flag that is not known to need more than every CPU has.
+    """
+    name = flag.removeprefix("-march=").removeprefix("-m")
+    return next(
+        (row["level"] for row in facts.read(TABLE)["cpu_flags"] if name in row["names"]), ""
+    )
+
+
 def clang_capability(version: str) -> str:
     """Return the newest compute capability that a clang compiles for; empty if it is unknown."""
     return next(

@@ -113,9 +113,11 @@ def _words(name: str) -> tuple[tuple[str, ...], bool]:
 
 
 def _rows() -> Iterator[tuple[GpuModel, bool]]:
+    machines = facts.read(TABLE)["machine"]
     for chip, row in facts.read(TABLE)["chip"].items():
         for name in row.get("names", ()):
-            gpu = GpuModel(name, chip, row["capability"], row.get("machine", ""))
+            machine = machines.get(name, row.get("machine", ""))
+            gpu = GpuModel(name, chip, row["capability"], machine)
             yield gpu, _words(name)[1]
 
 

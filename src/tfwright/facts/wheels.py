@@ -31,6 +31,8 @@ class OfficialWheel:
     """The least CPU, one of CpuLevel."""
     gpu: tuple[str, ...] = ()
     """``sm_80`` is machine code, ``compute_80`` PTX, which the driver compiles."""
+    windows_gpu: tuple[str, ...] = ()
+    """The same of the wheel for Windows."""
     cuda: str = ""
     cudnn: str = ""
     linux_x86_64: tuple[str, ...] = ()

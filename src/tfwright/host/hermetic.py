@@ -1,9 +1,10 @@
-"""The CUDA that Bazel downloads, from TensorFlow 2.18 on: which is in force, what contradicts it.
+"""What in a recipe contradicts its CUDA, above all one that Bazel downloads (TensorFlow 2.18 on).
 
-Three places state it: the answers to ./configure, the flags of compile, which win, and the tree's
-own .bazelrc, which holds where both are silent.
+Three places state that one: the answers to ./configure, the flags of compile, which win, and the
+tree's own .bazelrc, which holds where both are silent.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -62,22 +63,26 @@ def environment(
 def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
     """Yield what makes a build fail, or a wheel be refused, whatever the host; the worst first."""
     found = cuda.in_force(recipe)
-    if found is None or not found.downloaded:
+    if found is None:
         return
     source = "the tree's default" if found.by_default else "as the recipe states"
-    tree = compatibility.hermetic(recipe.source.release)
+    tree = compatibility.hermetic(recipe.source.release) if found.downloaded else None
     if tree:
         yield from _of_lists(recipe, found, tree)
         yield from _of_nvshmem(recipe, found, tree)
-    version = ("configure", "answers", "HERMETIC_CUDA_VERSION")
+    variable = "HERMETIC_CUDA_VERSION" if tree else "TF_CUDA_COMPUTE_CAPABILITIES"
+    version = ("configure", "answers", variable)
     gpus = {name: cuda.capability(name) for name in found.architectures}
     if row := compatibility.cuda(found.version):
+        if not found.downloaded:
+            yield from _of_gcc(recipe, row)
         beyond = [name for name, gpu in gpus.items() if not row.compiles_for(gpu)]
         if beyond:
             yield Contradiction(
                 version,
                 f"CUDA {found.version}, {source}, does not compile {', '.join(beyond)}",
-                f"It compiles for {' to '.join(row.capabilities)}: name another CUDA, or GPUs.",
+                f"It takes compute capabilities {' to '.join(row.capabilities)}: correct those of "
+                "the recipe, or name another CUDA.",
             )
     if newest := compatibility.clang_capability(found.clang):
         beyond = [name for name, gpu in gpus.items() if is_newer(gpu, newest)]
@@ -89,7 +94,24 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
                 f"Name clang {least} or later, or let nvcc compile: TF_CUDA_CLANG = false and "
                 '"--config=cuda_nvcc".',
             )
-    yield from _of_configuration(recipe, found)
+    if tree:
+        yield from _of_configuration(recipe, found)
+
+
+def _of_gcc(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
+    """Yield a gcc, as [host] or a path names it, that is newer than CUDA's nvcc takes."""
+    told, limit = cuda.Stated.by(recipe), compatibility.gcc(recipe.source.release, row)
+    path = re.search(r"gcc-(\d+)$", told.of("GCC_HOST_COMPILER_PATH"))
+    for key, version in (
+        (("host", "gcc"), recipe.host.gcc or ""),
+        (("configure", "answers", "GCC_HOST_COMPILER_PATH"), path[1] if path else ""),
+    ):
+        if version and is_newer(version, limit[0]):
+            yield Contradiction(
+                key,
+                f"gcc {version} is newer than those which CUDA {row.version} and this release take",
+                f"Name gcc {limit[0]} or earlier, {limit[1]}.",
+            )
 
 
 def _of_lists(

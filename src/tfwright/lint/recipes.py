@@ -24,7 +24,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError, ToolError
 from tfwright.facts import compatibility
-from tfwright.host import hermetic, toolchain
+from tfwright.host import cuda, hermetic, toolchain
 from tfwright.pipeline.job import RecipeJob
 from tfwright.rules import dropping, tree_files
 from tfwright.rules.dropping import DropFacts
@@ -33,6 +33,7 @@ from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import pips
 from tfwright.vault import lock, locking
+from tfwright.wheel.binary import cpu
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
 """Keys that describe a recipe rather than pin something, and so need no reason."""
@@ -298,6 +299,9 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
             what = "TF_NEED_CUDA is not true, but [host] names a cuda"
         key = "configure.answers.TF_NEED_CUDA"
         yield subject.finding("cuda", key, what, "Make the two agree.")
+    if not cuda.wanted(recipe) and "--config=cuda" in recipe.compile.flags:
+        what = "compile.flags has --config=cuda, and TF_NEED_CUDA is not true"
+        yield subject.finding("cuda", "compile.flags", what, "Make the two agree.")
     version = str(answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or "")
     if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
         yield subject.finding(
@@ -340,6 +344,22 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
                 _line_with(subject.text, flag),
                 f"{flag!r} ties the wheel to the processor of the building machine",
                 "Name the instruction set instead, such as -march=haswell or -mavx.",
+            )
+
+
+def stays_below_its_cpu_floor(subject: Subject) -> Iterator[LintFinding]:
+    """Find flags that compile for a newer CPU than verify allows, as it says after hours."""
+    recipe = subject.recipe
+    floor, answered = recipe.verify.cpu, recipe.configure.answers.get("CC_OPT_FLAGS", "")
+    flags = " ".join((str(answered), *recipe.compile.flags)) if floor else ""
+    for flag in re.findall(r"(?<![\w-])-m[\w.=-]+", flags):
+        level = compatibility.cpu_level(flag)
+        if level and cpu.LEVELS.index(level) > cpu.LEVELS.index(floor):
+            yield subject.finding(
+                "cpu",
+                "verify.cpu",
+                f"{flag} compiles for CPUs with {level}, and verify.cpu is {floor}",
+                "Make the two agree, or verify refuses the wheel.",
             )
 
 
@@ -553,6 +573,7 @@ RULES: Sequence[Rule] = (
     agrees_with_its_host,
     states_one_cuda,
     is_not_tied_to_one_cpu,
+    stays_below_its_cpu_floor,
     makes_a_wheel,
     pins_a_pip_that_reads_its_wheel,
     says_what_it_replaces,

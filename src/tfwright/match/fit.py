@@ -3,8 +3,10 @@
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag, parse_tag
 from packaging.utils import canonicalize_name
 
@@ -16,13 +18,14 @@ from tfwright.host import cuda, pythons
 from tfwright.host.probes import Host
 from tfwright.match.wish import LEVELS, Wish, above
 from tfwright.wheel.inspect import tags
-from tfwright.wheel.inspect.inspection import Inspection, copies
+from tfwright.wheel.inspect.inspection import Inspection, built_on_tensorflow, copies
 from tfwright.wheel.inspect.needs import of_machine
 
 LAST_MINOR = 20
 """Pythons 3 that are looked for stop before this one."""
 AND_CUDA = "2.14"
 """From this release on pip brings CUDA's libraries, where it is asked for tensorflow[and-cuda]."""
+NO_CODE = "no GPU code"
 OFFICIAL = {"tensorflow", "tensorflow-gpu", "tensorflow-cpu"}
 _SYSTEMS = {"Linux": r"(many|musl)?linux", "Darwin": "macosx", "Windows": "win"}
 
@@ -49,7 +52,9 @@ class WheelFacts:
     """As `needs.of_machine` returns it; empty for a wheel that was not read."""
     modules: frozenset[str] = frozenset()
     """The only Pythons that import its modules, whatever its tags say (PEP 3149)."""
-    without_code: str = "no GPU code"
+    requires_python: str = ""
+    """What its metadata says, as ``>=3.9``."""
+    without_code: str = NO_CODE
     """What is said to someone with a GPU where `needs` has no GPU code."""
 
     @classmethod
@@ -60,16 +65,14 @@ class WheelFacts:
         stated = dict(report.stated)
         needs = of_machine(report)
         if needs:
-            needs["cudnn"] = stated.get("cudnn_version", "")
-        elif stated.get("is_cuda_build") == "False":
-            # All that is known of a wheel for Windows.
-            needs["gpu"] = ""
+            needs["cudnn"] = stated.get("cudnn_version", "").removeprefix("64_")
         return cls(
             report.project,
             report.version,
             frozenset(tag for text in report.tags for tag in parse_tag(text)),
             needs,
             frozenset(f"3.{minor}" for minor in modules),
+            report.requires_python,
         )
 
     @property
@@ -181,6 +184,12 @@ class Judge:
             )
             remedy = f"Use such a Python, or a wheel with cp{python.replace('.', '')} in its name."
             said = f"{python}, as wanted" if fits else f"for Python {said or '3'}"
+            # pip reads the metadata, too; of a patch level nothing is said here.
+            with suppress(InvalidSpecifier):
+                asked = SpecifierSet(self.wheel.requires_python)
+                if fits and not any(map(asked.contains, (f"{python}.0", f"{python}.99"))):
+                    fits, said = False, f"its metadata requires Python {asked}"
+                    remedy = "Use such a Python, or another release of it."
             yield Judgement("Python", said, fits, "" if fits else remedy)
         elif self.host and unlocked:
             said = f"needs Python {said}; whether this host has one is not known"
@@ -212,10 +221,12 @@ class Judge:
             yield Judgement("glibc", f"needs glibc {glibc}; --glibc was not given", None)
         macos = [m for name in platforms if (m := re.match(r"macosx_(\d+)_(\d+)_", name))]
         if macos and wanted.system == "Darwin":
-            least = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
+            tag = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
+            least = max(needs.get("macos", ""), tag, key=version_numbers)
             has = self.host.release.value.removeprefix("macOS ") if self.host else ""
             fits_macos = not is_older(has, least) if has else None
-            said = f"needs {least}, {has or 'which one is unknown'} is there"
+            said = f"needs macOS {least}; "
+            said += f"{has} is there" if has else "which one is there is not known"
             remedy = f"Use macOS {least} or later, or an older wheel."
             yield Judgement("macOS", said, fits_macos, remedy)
         level = needs.get("cpu", "")
@@ -247,7 +258,11 @@ class Judge:
         elif host or wanted.gpu or wanted.cuda:
             if wanted.gpu:
                 yield self._code(toolkit)
-            if row := compatibility.cuda(toolkit):
+            row = compatibility.cuda(toolkit)
+            if wanted.system == "Windows":
+                said = f"a driver for CUDA {toolkit or '(which one is not stated)'} or later"
+                yield Judgement("driver", said, None)
+            elif row:
                 yield self._driver(compatibility.drivers(row, wanted.gpu))
             yield self._libraries()
 
@@ -286,7 +301,8 @@ class Judge:
             return Judgement("CUDA", f"{name} is in the loader's cache", holds=True)
         both = f"CUDA {toolkit} and {f'cuDNN {cudnn}' if cudnn else 'its cuDNN'}"
         both = both if toolkit else "a CUDA whose version is not stated"
-        remedy = f"Install {both}, and name their folders in LD_LIBRARY_PATH."
+        path = "PATH" if self.wanted.system == "Windows" else "LD_LIBRARY_PATH"
+        remedy = f"Install {both}, and name their folders in {path}."
         if self.wheel.brings_cuda:
             name = f"{self.wheel.project}[and-cuda]=={self.wheel.version}"
             remedy = f"pip install '{name}' brings them."
@@ -306,6 +322,11 @@ class FitVerdict:
         found = {judgement.holds for judgement in self.judgements}
         return False if False in found else None if None in found else True
 
+    @property
+    def on_the_cpu(self) -> bool:
+        """Whether it lacks nothing but GPU code for the GPU that is asked for."""
+        return [one.says for one in self.judgements if one.holds is False] == [NO_CODE]
+
 
 def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: HostFile) -> FitVerdict:
     """Judge whether an inspected wheel runs on the machine of a wish, which is `host` if given."""
@@ -317,9 +338,18 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         remedy = "Take another wheel, or ask who made it."
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
+    if built_on_tensorflow(report.libraries):
+        named = report.requires_tensorflow
+        said = f"made for tensorflow{named or ' of one release, which it does not name'}"
+        remedy = f"pip install 'tensorflow{named}'" if named else ""
+        found.append(Judgement("TensorFlow", said, None, remedy))
+    if report.for_windows:
+        found.append(
+            Judgement("libraries", "for Windows: which CPU and DLLs they need is not read", None)
+        )
     found += Judge(WheelFacts.of(report), wanted, host, host_file).judgements()
     # A system that is newer than the tag says does not mind.
-    if not {"glibc", "macOS"} & {one.what for one in found if one.holds is False}:
+    if not {"glibc", "macOS"} & {one.what for one in found if not one.holds}:
         more = [f"{it}; this does not matter here" for it in report.broken_promises]
         found += [Judgement("tag", said, holds=True) for said in more]
     order = {False: 0, None: 1, True: 2}

@@ -6,14 +6,10 @@ from packaging.tags import Tag
 
 from tfwright.documents.release import Release
 from tfwright.facts import wheels
-from tfwright.facts.compatibility import is_older
 from tfwright.facts.wheels import OfficialWheel
 from tfwright.match.fit import Judge, WheelFacts
 from tfwright.match.ranking import order
 from tfwright.match.wish import Wish
-
-LAST_FOR_WINDOWS = "2.10"
-"""https://www.tensorflow.org/install/pip#windows-native: no GPU code for Windows after this."""
 
 _MAY_LACK = {"glibc", "CPU", "libraries"}
 """What a machine cannot get from pip or a package."""
@@ -96,8 +92,9 @@ def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
         return WheelFacts(wheel.project, wheel.version, made, needs)
     # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
     said = "no GPU code on this platform"
-    if wanted.system == "Windows" and wheel.gpu:
-        said = "has GPU code for Windows, but for which GPUs was not read"
-        if is_older(LAST_FOR_WINDOWS, wheel.line):
-            said = "no GPU code for Windows since 2.11; in WSL 2 the wheel for Linux has it"
-    return WheelFacts(wheel.project, wheel.version, made, {"gpu": ""}, without_code=said)
+    needs = {"gpu": ""}
+    if wanted.system == "Windows" and wheel.windows_gpu:
+        needs = {"gpu": ",".join(wheel.windows_gpu), "cuda": wheel.cuda, "cudnn": wheel.cudnn}
+    elif wanted.system == "Windows" and wheel.gpu:
+        said = "no GPU code for Windows; in WSL 2 the wheel for Linux has it"
+    return WheelFacts(wheel.project, wheel.version, made, needs, without_code=said)

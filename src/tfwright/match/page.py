@@ -88,6 +88,8 @@ def show_matches(answer: MatchAnswer) -> None:
         text.heading("The nearest others, and how they differ")
     for candidate in others:
         text.paragraph(f"  {candidate.recipe}", "; ".join(candidate.differs), indent=indent)
+    if any("a copy can" in said for candidate in others for said in candidate.differs):
+        text.line("  'invoke new --like RECIPE --name NAME' makes a copy to change.")
     if answer.excluded:
         besides = "Besides these recipes, " if fitting else ""
         text.heading(f"{besides}tfwright's tables have no TensorFlow for this")
@@ -113,6 +115,7 @@ def show_verdict(
     """Print whether a wheel runs on a machine, with what to do, then what the wheel is."""
     verdict, report = found
     runs = {True: "runs on", False: "does not run on", None: "may run on"}[verdict.runs]
+    runs = "runs on the CPU, and not on the GPU, of" if verdict.on_the_cpu else runs
     text.heading(f"{report.file} {runs} {verdict.machine}", MARKS[verdict.runs][1])
     for judgement in verdict.judgements:
         start = f"  {MARKS[judgement.holds][0]:<4}{judgement.what:<10} "

@@ -117,4 +117,7 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         ptx = [cuda.capability(name) for name in recipe.verify.architectures if "compute" in name]
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
             text += ", and PTX, which the driver may compile for this GPU (not tried)"
+        of_tensorflow = not is_older(wanted.gpu, releases.OLDEST_CAPABILITY)
+        if row and row.compiles_for(wanted.gpu) and of_tensorflow:
+            text += f"; a copy can name {wanted.gpu}"
         yield text

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility, gpus
-from tfwright.facts.compatibility import is_newer, is_of_line, is_older, range_text, version_numbers
+from tfwright.facts.compatibility import (
+    is_newer,
+    is_of_line,
+    is_older,
+    is_within,
+    range_text,
+    version_numbers,
+)
 from tfwright.host.hermetic import ANOTHER_CUDA
 from tfwright.match.wish import ARM, X86, Wish
 
@@ -45,11 +52,11 @@ def needs(wanted: Wish) -> list[Need]:
     The list is empty if no TensorFlow fits.
     """
     for release in fitting(wanted):
-        tested = compatibility.tested_with(release)
-        toolkit = toolkit_for(wanted, tested)
         found = list(_tensorflow(release, wanted))
-        if toolkit and tested:
-            found += _cuda(release, toolkit, tested, wanted)
+        if toolkit := toolkit_for(wanted, release):
+            found += _cuda(release, toolkit, wanted)
+        if wanted.cpu:
+            found.append(Need("verify.cpu", wanted.cpu, ""))
         if wanted.glibc and wanted.system != "Darwin":
             floor = f"{wanted.glibc}, built in an image that has no newer one"
             found.append(Need("verify.glibc", floor, ""))
@@ -69,24 +76,25 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
     python = compatibility.python(release)
     if wanted.python and not (python and python.holds(wanted.python)):
         yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
-    tested = compatibility.tested_with(release)
-    if (wanted.gpu or wanted.cuda) and not toolkit_for(wanted, tested):
-        yield from _cuda_refusal(release, tested, wanted)
+    if (wanted.gpu or wanted.cuda) and not toolkit_for(wanted, release):
+        yield from _cuda_refusal(release, wanted)
 
 
-def _cuda_refusal(
-    release: Release, tested: compatibility.Tested | None, wanted: Wish
-) -> Iterator[str]:
+def _cuda_refusal(release: Release, wanted: Wish) -> Iterator[str]:
     """Say why no CUDA of a release serves."""
+    tested, tree = compatibility.tested_with(release), compatibility.hermetic(release)
     major = tested.cuda.partition(".")[0] if tested else ""
     rows = [row for row in compatibility.cudas() if is_of_line(row.version, wanted.cuda or major)]
     if not tested:
         yield f"TensorFlow {release} was tested with no CUDA that is known"
-    elif wanted.cuda and not is_of_line(wanted.cuda, major):
-        yield f"TensorFlow {release} is made for CUDA {major}, and not {wanted.cuda}"
+    elif not rows:
+        yield _no_toolkit(wanted.cuda)
+    elif wanted.cuda and not any(is_of_line(row.version, wanted.cuda) for row in _cudas(release)):
+        listed = f", its tree lists those to {tree.cudas[-1]}" if tree else ""
+        yield f"TensorFlow {release} is made for CUDA {major}{listed}, and not {wanted.cuda}"
         own = replace(wanted, cuda="")
-        if wanted.gpu and not toolkit_for(own, tested):
-            yield from _cuda_refusal(release, tested, own)
+        if wanted.gpu and not toolkit_for(own, release):
+            yield from _cuda_refusal(release, own)
     elif wanted.gpu and is_older(wanted.gpu, OLDEST_CAPABILITY):
         yield f"TensorFlow has code for compute capability {OLDEST_CAPABILITY} and later"
     elif rows and wanted.gpu and not any(row.compiles_for(wanted.gpu) for row in rows):
@@ -96,8 +104,6 @@ def _cuda_refusal(
             f"{rows[0].capabilities[0]} to {rows[-1].capabilities[1]}{gaps}, and not for "
             f"{wanted.gpu}{_compiled_by(wanted.gpu)}"
         )
-    elif not rows:
-        yield _no_toolkit(wanted.cuda)
     elif last := compatibility.last_cuda(wanted.gpu):
         made_for = f"TensorFlow {release} is made for CUDA {wanted.cuda or major}"
         yield f"{made_for}, and the last JetPack for {wanted.gpu} has CUDA {last}"
@@ -230,20 +236,40 @@ def _nearest(wanted: Wish) -> Iterator[str]:
             return
 
 
-def toolkit_for(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
-    """Return the CUDA to build with.
+def _cudas(release: Release) -> list[compatibility.Cuda]:
+    """Return the CUDAs that a release can be built with: the one that was tested, then by age.
 
-    It is the one that was tested, or else the oldest of the same major version that serves.
+    They are of the major version that was tested, or among those that Bazel may download.
     """
-    if tested is None or not (wanted.gpu or wanted.cuda):
-        return None
+    tested, tree = compatibility.tested_with(release), compatibility.hermetic(release)
+    if tested is None:
+        return []
     # TensorFlow's code changes with the major version, and rarely with the minor one.
-    major = version_numbers(tested.cuda)[0]
+    lines = (tested.cuda.partition(".")[0], *(tree.cudas if tree else ()))
     rows = compatibility.cudas()
-    alike = [row for row in rows if version_numbers(row.version)[0] == major]
+    alike = [row for row in rows if any(is_of_line(row.version, line) for line in lines)]
     # The sort is stable, so the others stay in the order of their age.
-    tested_first = sorted(alike, key=lambda row: row.version != tested.cuda)
-    return next((row for row in tested_first if _serves(row, wanted)), None)
+    return sorted(alike, key=lambda row: row.version != tested.cuda)
+
+
+def toolkit_for(wanted: Wish, release: Release) -> compatibility.Cuda | None:
+    """Return the CUDA to build a release with; None if none serves, or none is wanted."""
+    if not (wanted.gpu or wanted.cuda):
+        return None
+    return next((row for row in _cudas(release) if _serves(row, wanted)), None)
+
+
+def cudnn_for(row: compatibility.Cuda, tested: compatibility.Tested | None) -> tuple[str, str]:
+    """Return the cuDNN to build with a CUDA, and the reason for it."""
+    least, most = row.cudnn
+    wanted = tested.cudnn if tested else ""
+    # 7 is of any 7.x, of which 9.2 takes those from 7.1 on.
+    fits = is_within(wanted, least, most) or is_of_line(least, wanted)
+    if tested and wanted and fits:
+        return wanted, f"tested with this release: {tested.source}"
+    # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
+    reason = "the oldest for this CUDA, since this release was tested with an older one"
+    return least, f"{reason}: {row.source('cudnn')}"
 
 
 def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
@@ -279,20 +305,20 @@ def _tensorflow(release: Release, wanted: Wish) -> Iterator[Need]:
         yield Need("Python", wanted.python or str(python), python.source)
 
 
-def _cuda(
-    release: Release, row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish
-) -> Iterator[Need]:
+def _cuda(release: Release, row: compatibility.Cuda, wanted: Wish) -> Iterator[Need]:
     if gpus.jetson(wanted.gpu):
         yield Need("CUDA, cuDNN, driver", "those of the Jetson's JetPack", gpus.JETPACK)
         yield Need("compute capability", wanted.gpu, row.source("capabilities"))
         return
-    value = row.version
-    if value != tested.cuda:
+    tested = compatibility.tested_with(release)
+    value, source = row.version, tested.source if tested else ""
+    if tested and value != tested.cuda:
         value += f" (tested with {tested.cuda})"
-    yield Need("CUDA", value, tested.source)
-    yield Need("cuDNN", range_text(*row.cudnn), row.source("cudnn"))
+    yield Need("CUDA", value, source)
+    cudnn, why = cudnn_for(row, tested)
+    yield Need("cuDNN", cudnn, why.partition(": ")[2])
     tree = compatibility.hermetic(release)
-    if tree and (lacking := tree.lacks(row.version, row.cudnn[0])):
+    if tree and (lacking := tree.lacks(row.version, cudnn)):
         yield Need("archives", f"the tree lists {lacking}; {ANOTHER_CUDA}", tree.source)
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:

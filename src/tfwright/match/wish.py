@@ -150,7 +150,7 @@ def _read(name: str, value: str) -> str:
     if name == "python" and re.fullmatch(r"3\.\d+t", value):
         raise RecipeError(
             f"No TensorFlow is made for Python without its global lock ({value})",
-            remedy=f"Use the usual Python {value[:-1]}: --python {value[:-1]}.",
+            remedy=f"Leave out the t: 'invoke match --python {value[:-1]}' says what there is.",
         )
     if not (found := re.fullmatch(form, value, re.IGNORECASE)):
         option = example.split(" ")[0]
@@ -189,7 +189,7 @@ def _named(name: str) -> dict[str, str]:
         if maker:
             raise RecipeError(
                 f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
-                remedy=f"For the CPU alone, leave out --gpu; {maker} has its own: {builds}.",
+                remedy=f"For the CPU alone, write --gpu none; {maker} has its own: {builds}.",
             )
         cards = re.split(r" ?[,+&] ?| and ", name)
         if len(cards) > 1:

@@ -27,7 +27,7 @@ from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.facts import compatibility, gpus
-from tfwright.facts.compatibility import is_of_line, is_older, is_within, version_numbers
+from tfwright.facts.compatibility import is_of_line, is_older, version_numbers
 from tfwright.host.hermetic import ANOTHER_CUDA
 from tfwright.lock import packages
 from tfwright.match import releases
@@ -98,15 +98,7 @@ class Toolkit:
 
     def cudnn(self) -> tuple[str, str]:
         """Return the cuDNN and the reason for it."""
-        least, most = self.row.cudnn
-        wanted = self.tested.cudnn if self.tested else ""
-        # 7 is of any 7.x, of which 9.2 takes those from 7.1 on.
-        fits = is_within(wanted, least, most) or is_of_line(least, wanted)
-        if self.tested and wanted and fits:
-            return wanted, f"tested with this release: {self.tested.source}"
-        # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
-        reason = "the oldest for this CUDA, since this release was tested with an older one"
-        return least, f"{reason}: {self.row.source('cudnn')}"
+        return releases.cudnn_for(self.row, self.tested)
 
     def downloaded(self, release: Release) -> tuple[str, str]:
         """Return the CUDA and cuDNN in full that Bazel downloads; empty for what no tree lists."""
@@ -188,7 +180,7 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     compiles for the GPU. Raises RecipeError if the release does not go with the wish.
     """
     tested = compatibility.tested_with(release)
-    row = compatibility.cuda(wish.cuda) or releases.toolkit_for(wish, tested)
+    row = compatibility.cuda(wish.cuda) or releases.toolkit_for(wish, release)
     # A CUDA that is asked for may be newer than the release; an older one lacks what it calls.
     least = tested.cuda.partition(".")[0] if tested else ""
     too_old = is_older(wish.cuda, least)

@@ -89,7 +89,7 @@ def show_report(report: "Inspection") -> None:
         "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
         "linked with": ", ".join(report.nvidia) or "none of NVIDIA's libraries",
     }
-    if report.summary is None:
+    if report.for_windows:
         facts["linked with"] = "not read"
     if report.signed_by:
         facts["signed by"] = f"the key with the id {report.signed_by}"
@@ -115,10 +115,12 @@ def _ways(report: "Inspection") -> Iterator[str]:
     with_cuda = built.get("is_cuda_build", built.get("cuda_version"))
     if not linked and with_cuda not in {None, "False"}:
         packages = ", ".join(report.cuda_in_reach)
+        path = "LD_LIBRARY_PATH or the system's loader configuration"
+        path = "PATH" if report.for_windows else path
         first = f"site-packages/nvidia/*/lib of pip's packages ({packages}), " if packages else ""
         yield (
             "TensorFlow opens CUDA's libraries by name while it runs: they must be in "
-            f"{first}LD_LIBRARY_PATH or the system's loader configuration"
+            f"{first}{path}"
         )
 
 

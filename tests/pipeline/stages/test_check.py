@@ -119,8 +119,8 @@ def test_all_findings_come_at_once_the_earliest_obstacle_first(job: RecipeJob) -
     with pytest.raises(HostError) as caught:
         run(for_host(job, system="Darwin", machine="sparc", python="3.2"))
     first, second = (
-        caught.value.what.index("1. no Python 3.2"),
-        caught.value.what.index("2. this host is"),
+        caught.value.what.index("1. this host is"),
+        caught.value.what.index("2. no Python 3.2"),
     )
     assert first < second
     assert "pyenv install 3.2" in caught.value.what
@@ -134,6 +134,9 @@ def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> No
         "compile",
         "",
     ]
+    # There is no use in mending the rest on a host that cannot be the right one.
+    other = Finding("this host is Linux", "", "", blocks="configure", lasting=True)
+    assert worst_first([*findings, other])[0] == other
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_the_obstacle_is_the_worst_finding_in_a_few_words(
     host_file = HostFile(build_out=tmp_path)
     assert (
         requirements.obstacle(for_host(job, system="Darwin", python="3.2").recipe, host_file)
-        == "no Python 3.2"
+        == "this host is Linux-x86_64"
     )
     assert requirements.obstacle(recipe, host_file) is None
 

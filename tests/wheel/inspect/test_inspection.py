@@ -2,7 +2,7 @@ import shutil
 import struct
 import subprocess
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -219,14 +219,18 @@ def test_a_wheel_that_holds_something_else_than_it_says_is_faulty(
 
 
 @pytest.mark.parametrize("name", ["small/_a.pyd", "small/a.dll", "small/ops.so"])
-def test_a_library_for_windows_is_sound_and_what_it_needs_is_unknown(
-    tmp_path: Path, name: str
+def test_of_a_library_for_windows_only_the_gpu_code_is_read(
+    tmp_path: Path, name: str, container: Callable[..., bytes]
 ) -> None:
-    content = {name: b"MZ\x90\x00 library"}
+    content = {name: b"MZ\x90\x00 library" + container((2, 80, 0), (1, 80, 0))}
     report = inspection.inspect(wheel_of(tmp_path, "small-1.0-cp312-cp312-win_amd64.whl", content))
     assert not report.faults
-    assert report.notes == (f"{name}: is for Windows, and what it needs is not read",)
-    assert report.summary is None
+    assert report.for_windows
+    assert report.notes == (
+        f"{name}: is for Windows, and what it needs is not read, apart from GPU code",
+    )
+    assert report.summary
+    assert report.summary.architectures == ("sm_80", "compute_80")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,8 @@ class Inspection:
     project: str = ""
     version: str = ""
     requires_python: str = ""
+    requires_tensorflow: str = ""
+    """The releases of TensorFlow that its metadata names, with or without an extra: ``<2.17``."""
     tags: tuple[str, ...] = ()
     stated: tuple[tuple[str, str], ...] = ()
     """What TensorFlow's build_info says, such as ``cuda_version``."""
@@ -67,6 +69,11 @@ class Inspection:
     """What may matter to whoever uses it."""
     signed_by: str = ""
     """Id of the key that signed the statement about it; empty where no key was given."""
+
+    @property
+    def for_windows(self) -> bool:
+        """Whether it has libraries for Windows, of which only the GPU code is read."""
+        return any(library.windows for library in self.libraries)
 
 
 def inspect(
@@ -140,7 +147,9 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         for note in library.notes():
             notes[note].append(library.path)
     needed = {name for library in libraries for name in library.needed}
-    # Those of a wheel for Windows are not read.
+    requires = [*map(str, headers.get_all("Requires-Dist") or ())]
+    beneath = re.search(r"(?m)^tensorflow *\(?([<>=~!][^;)]*)", "\n".join(requires))
+    # A file named like a library may be anything.
     read = not libraries or any(library.parts for library in libraries)
     return Inspection(
         file=path.name,
@@ -149,10 +158,11 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         project=project,
         version=version,
         requires_python=python,
+        requires_tensorflow=beneath[1].replace(" ", "")[:LONGEST] if beneath else "",
         tags=tuple(sorted(map(str, tags.named(path) or stated))),
         stated=built,
         nvidia=tuple(sorted(filter(cuda.NVIDIA.match, needed))),
-        cuda=cuda.sources(libraries, [*map(str, headers.get_all("Requires-Dist") or ())]),
+        cuda=cuda.sources(libraries, requires),
         cuda_in_reach=cuda.in_reach(libraries),
         summary=needs.summarize(libraries) if read else None,
         libraries=libraries,
@@ -165,6 +175,13 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
             *copies(libraries),
         ),
     )
+
+
+def built_on_tensorflow(libraries: Sequence[Library]) -> bool:
+    """Say whether the libraries of a wheel need those of a TensorFlow outside it."""
+    own = {name for library in libraries for name in library.names}
+    needed = {name.rpartition("/")[2] for library in libraries for name in library.needed}
+    return any(re.match(r"(lib|_pywrap_)tensorflow", name) for name in needed - own)
 
 
 def copies(libraries: Sequence[Library]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from tfwright.wheel.binary import elf, elf_image, macho
+from tfwright.wheel.binary import elf, elf_image, fatbin, macho
 from tfwright.wheel.binary.elf import Elf, ElfTable, LibraryPart
 from tfwright.wheel.binary.elf_image import KERNELS, REGISTRY, Content, ElfImage
 from tfwright.wheel.binary.macho import MachO
@@ -77,6 +77,8 @@ class Library:
     elf: Elf | None = None
     macho: tuple[MachO, ...] = ()
     """Once for each machine."""
+    windows: LibraryPart | None = None
+    """Of a library for Windows only the GPU code."""
     nccl: str = ""
     """The version of the NCCL that is linked into it, with its CUDA if it says that."""
     registered: Registered | None = None
@@ -86,7 +88,8 @@ class Library:
     @property
     def parts(self) -> tuple[LibraryPart, ...]:
         """What the library says of itself, once for each machine."""
-        return (self.elf,) if self.elf else self.macho
+        single = self.elf or self.windows
+        return (single,) if single else self.macho
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -106,8 +109,8 @@ class Library:
 
     def notes(self) -> Iterator[str]:
         """Say what a sound library may still do to its users."""
-        if not (self.parts or self.fault):
-            yield "is for Windows, and what it needs is not read"
+        if self.windows:
+            yield "is for Windows, and what it needs is not read, apart from GPU code"
         if self.registered and self.registered.stub:
             yield f"a stub, {self.registered.stub}"
         if self.elf and (missing := self.elf.symbols.missing):
@@ -151,7 +154,11 @@ def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
     if magic in macho.MAGICS:
         return replace(found, macho=macho.read(content)), None
     if magic[:2] == WINDOWS:
-        return found, None
+        gpu = fatbin.architectures(content)
+        part = LibraryPart(
+            machine="", needed=(), search=(), architectures=elf.ordered(gpu), gpu_bytes=gpu
+        )
+        return replace(found, windows=part), None
     raise ValueError("it is neither an ELF nor a Mach-O file")
 
 

@@ -89,7 +89,9 @@ def of_machine(report: "Inspection") -> dict[str, str]:
     wanted["gpu"] = ",".join(summary.architectures)
     # Releases before 2.0 do not state it, and are linked with it.
     linked = re.search(r"libcudart\.so\.(\d+\.\d+)", " ".join(report.nvidia))
-    wanted["cuda"] = dict(report.stated).get("cuda_version", linked[1] if linked else "")
+    cuda = dict(report.stated).get("cuda_version", linked[1] if linked else "")
+    # In wheels for Windows it is as in the names of CUDA's libraries: cudart64_112.dll.
+    wanted["cuda"] = re.sub(r"^64_(\d+)(\d)$", r"\1.\2", cuda)
     # A wheel may state anything, and documents that name one strange value are refused whole.
     return {name: value for name, value in wanted.items() if re.fullmatch(VALUE, value)}
 
