@@ -37,6 +37,8 @@ from invoke.main import program
 program.version += f", running tfwright {tfwright.__version__}"
 """
 """What starts `invoke`, and names tfwright's version as well: that option reads no tasks.py."""
+PIP = "import runpy, signal; signal.signal(2, 0); runpy.run_module('pip', run_name='__main__')"
+"""pip, without the traceback that it prints on Ctrl-C."""
 UNPACKING = {"--unpack", "--lacking"}
 """The options of `bundle` that may be the first command on a host without a package index."""
 
@@ -220,8 +222,8 @@ def _make_venv(place: Path) -> None:
 
 def _install(place: Path, requirements: Path, variables: dict[str, str]) -> None:
     """Install requirements, whose every line carries checksums, with the venv's own pip."""
-    # By "-m pip": the script's first line breaks when the checkout's path is long.
-    pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
+    # Not by the script, whose first line breaks when the checkout's path is long.
+    pip = [str(place / "bin/python"), "-c", PIP, "install", "--quiet"]
     options = ["--disable-pip-version-check", "--require-hashes", "-r", str(requirements)]
     environment = {**os.environ, **variables}
     done = subprocess.run(  # noqa: S603 no shell
