@@ -127,7 +127,7 @@ def test_an_answer_about_cuda_is_corrected(
 @pytest.mark.parametrize(
     ("wrong", "correct"),
     [
-        ("-march=native", r"such as (-march=\w+)"),
+        ("-march=native", r"such as (-march=[\w-]+)"),
         ("-DX=a#b", "Put the word in quotes"),
         ("-DX='a b'", r"Use flags without blanks inside"),
     ],

@@ -99,19 +99,17 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
 
 
 def _of_gcc(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
-    """Yield a gcc, as [host] or a path names it, that is newer than CUDA's nvcc takes."""
-    told, limit = cuda.Stated.by(recipe), compatibility.gcc(recipe.source.release, row)
-    path = re.search(r"gcc-(\d+)$", told.of("GCC_HOST_COMPILER_PATH"))
-    for key, version in (
-        (("host", "gcc"), recipe.host.gcc or ""),
-        (("configure", "answers", "GCC_HOST_COMPILER_PATH"), path[1] if path else ""),
-    ):
-        if version and is_newer(version, limit[0]):
-            yield Contradiction(
-                key,
-                f"gcc {version} is newer than those which CUDA {row.version} and this release take",
-                f"Name gcc {limit[0]} or earlier, {limit[1]}.",
-            )
+    """Yield a gcc, as a path or [host] names it, that is newer than CUDA's nvcc takes."""
+    variable = "GCC_HOST_COMPILER_PATH"
+    path = re.search(r"gcc-(\d+)$", cuda.Stated.by(recipe).of(variable))
+    version = path[1] if path else recipe.host.gcc or ""
+    newest, why = compatibility.gcc(recipe.source.release, row)
+    if version and is_newer(version, newest):
+        yield Contradiction(
+            ("configure", "answers", variable) if path else ("host", "gcc"),
+            f"gcc {version} is newer than those which CUDA {row.version} and this release take",
+            f"Name gcc {newest} or earlier, {why}.",
+        )
 
 
 def _of_lists(

@@ -343,7 +343,7 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
                 "native",
                 _line_with(subject.text, flag),
                 f"{flag!r} ties the wheel to the processor of the building machine",
-                "Name the instruction set instead, such as -march=haswell or -mavx.",
+                "Name the instruction set instead, such as -march=x86-64 or -mavx.",
             )
 
 

@@ -1,6 +1,6 @@
 """Which official wheel fits a wish, and what keeps the others from it."""
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from packaging.tags import Tag
@@ -8,7 +8,7 @@ from packaging.tags import Tag
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility, wheels
 from tfwright.facts.wheels import OfficialWheel
-from tfwright.match.fit import Judge, WheelFacts
+from tfwright.match.fit import NO_CODE, Judge, WheelFacts
 from tfwright.match.ranking import order
 from tfwright.match.wish import Wish
 
@@ -84,26 +84,22 @@ def proved(wanted: Wish) -> bool:
 
 def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
     """Return what the table says of a wheel on the platform of a wish."""
-    macos = compatibility.official_macos(Release.parse(wheel.version), wanted.machine)
-    versions = {"GLIBC": wheel.glibc, "MACOS": macos}
-    named = {
-        re.sub("[A-Z]{5}", lambda found: versions[found[0]].replace(".", "_"), platform): column
-        for platform, column in wheels.PLATFORMS.items()
-    }
-    made = frozenset(
-        Tag(f"cp{python.replace('.', '')}", "none", platform)
-        for platform, column in named.items()
-        for python in getattr(wheel, column)
-    )
-    if wanted.system == "Linux" and proved(wanted):
+    needs = {"gpu": ""}
+    if proved(wanted) and wanted.system == "Linux":
         needs = {name: getattr(wheel, name) for name in ("glibc", "cpu", "cuda", "cudnn")}
         needs["gpu"] = ",".join(wheel.gpu)
-        return WheelFacts(wheel.project, wheel.version, made, needs)
-    # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
-    said = "no GPU code on this platform"
-    needs = {"gpu": ""}
-    if wanted.system == "Windows" and wheel.windows_gpu:
+    elif wanted.system == "Windows" and wheel.windows_gpu:
         needs = {"gpu": ",".join(wheel.windows_gpu), "cuda": wheel.cuda, "cudnn": wheel.cudnn}
-    elif wanted.system == "Windows" and wheel.gpu:
-        said = "no GPU code for Windows; in WSL 2 the wheel for Linux has it"
+    # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
+    said = NO_CODE if proved(wanted) else f"{NO_CODE} on this platform"
+    made = frozenset(_tags(wheel))
     return WheelFacts(wheel.project, wheel.version, made, needs, without_code=said)
+
+
+def _tags(wheel: OfficialWheel) -> Iterator[Tag]:
+    for platform, column in wheels.PLATFORMS.items():
+        machine = column.removeprefix("macos_")
+        macos = compatibility.official_macos(Release.parse(wheel.version), machine)
+        named = platform.replace("GLIBC", wheel.glibc).replace("MACOS", macos).replace(".", "_")
+        for python in getattr(wheel, column):
+            yield Tag(f"cp{python.replace('.', '')}", "none", named)

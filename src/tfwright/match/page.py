@@ -67,8 +67,6 @@ def matches_data(answer: MatchAnswer) -> object:
 def show_matches(answer: MatchAnswer) -> None:
     """Print official wheels and recipes that fit, the nearest others, what a new one would pin."""
     text.paragraph("wanted: ", str(answer.wanted), indent=8)
-    if answer.wanted.named:
-        text.paragraph("        ", answer.wanted.named, indent=8)
     _show_official(answer)
     fitting = [candidate for candidate in answer.recipes if not candidate.differs]
     # Ranked by the number of differences, so those that fit come first.
@@ -164,4 +162,9 @@ def _show_official(answer: MatchAnswer) -> None:
         text.paragraph("  ", f"Which {what} these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
         text.paragraph("  ", f"NVIDIA has wheels for Jetsons: {gpus.JETPACK}", indent=2)
+    if wanted.gpu and wanted.system == "Windows":
+        said = "Wheels for Windows have GPU code up to 2.10; in WSL 2 those for Linux run."
+        text.paragraph("  ", said, indent=2)
     text.paragraph("  ", f"The package index was read on {wheels.read()}.", indent=2)
+    if wanted.named:
+        text.paragraph("  ", f"{wanted.named}.", indent=2)
