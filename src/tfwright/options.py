@@ -29,6 +29,7 @@ MACHINE = {
     "gpu": "a name such as 'RTX 3090', a compute capability such as sm_86 or 8.6, or none",
     "python": "target Python, such as 3.6",
     "glibc": "the oldest glibc that the wheel must run on; none for a system with musl",
+    "macos": "the oldest macOS that the wheel must run on, such as 12.6; implies --os Darwin",
     "cuda": "version, such as 10.1",
     "os": "Linux, Darwin or Windows",
     "machine": "x86_64, aarch64 or arm64",

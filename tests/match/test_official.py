@@ -43,6 +43,10 @@ def first(**wanted: str) -> official.OfficialMatch:
             {"system": "Windows", "machine": "AMD64", "gpu": "8.9"},
             "pip install 'tensorflow==2.10.1'",
         ),
+        (
+            {"system": "Darwin", "machine": "x86_64", "macos": "10.13", "python": "3.8"},
+            "pip install 'tensorflow-cpu==2.7.4'",
+        ),
         # 2.11.1 is for Python 3.8 and later.
         ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.11.0'"),
         ({"gpu": "8.9", "release": "2.10"}, "pip install 'tensorflow==2.10.1'"),
@@ -77,6 +81,10 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         ({"release": "2.10.7"}, "another release"),
         ({"machine": "aarch64", "release": "2.11.1"}, "another release"),
         ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code on this platform"),
+        (
+            {"system": "Darwin", "machine": "arm64", "macos": "11.7"},
+            "needs macOS 12.0; 11.7 is there",
+        ),
         # Wheels for Windows have other GPU code than those for Linux: tensorflow#22594.
         (
             {"system": "Windows", "machine": "AMD64", "gpu": "3.5", "release": "1.11"},

@@ -80,6 +80,7 @@ def test_cpu_and_glibc_of_this_host_complete_a_wish_for_a_wheel(ubuntu: Host) ->
         ({"machine": "arm64"}, "machine", "aarch64"),
         ({"system": "macos", "machine": "aarch64"}, "machine", "arm64"),
         ({"system": "win", "machine": "x64"}, "machine", "AMD64"),
+        ({"macos": "12.6.1"}, "system", "Darwin"),
     ],
 )
 def test_what_people_write_is_read_as_tfwright_writes_it(
@@ -93,6 +94,7 @@ def test_what_people_write_is_read_as_tfwright_writes_it(
     [
         ({"machine": "arm64", "cpu": "avx"}, "--cpu"),
         ({"system": "mac", "glibc": "2.17"}, "--glibc"),
+        ({"system": "Linux", "macos": "12"}, "--macos"),
     ],
 )
 def test_what_a_machine_cannot_have_is_refused(

@@ -230,6 +230,12 @@ def python(release: Release, fork: str = "") -> Range | None:
     return Range(**row) if row else None
 
 
+def official_macos(release: Release, machine: str) -> str:
+    """Return the oldest macOS of a release's official wheels; empty if there are none."""
+    row = _of("official_macos", release)
+    return str(row.get(machine, "")) if row else ""
+
+
 def tested_bazel(release: Release) -> TestedBazel | None:
     """Return the Bazel that a release was tested with."""
     row = _of("tested_bazel", release)

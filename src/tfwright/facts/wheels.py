@@ -10,8 +10,8 @@ TABLE = Path(__file__).with_suffix(".toml")
 PLATFORMS = {
     "manylinux_GLIBC_x86_64": "linux_x86_64",
     "manylinux_GLIBC_aarch64": "linux_aarch64",
-    "macosx_arm64": "macos_arm64",
-    "macosx_x86_64": "macos_x86_64",
+    "macosx_MACOS_arm64": "macos_arm64",
+    "macosx_MACOS_x86_64": "macos_x86_64",
     "win_amd64": "windows",
 }
 """The columns of the table by what the platform tags of their wheels have in common."""

@@ -223,10 +223,10 @@ class Judge:
         if macos and wanted.system == "Darwin":
             tag = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
             least = max(needs.get("macos", ""), tag, key=version_numbers)
-            has = self.host.release.value.removeprefix("macOS ") if self.host else ""
+            has = wanted.macos
             fits_macos = not is_older(has, least) if has else None
-            said = f"needs macOS {least}; "
-            said += f"{has} is there" if has else "which one is there is not known"
+            said = f"needs macOS {least}; {has or 'which one'} is there"
+            said += "" if has else " is not known"
             remedy = f"Use macOS {least} or later, or an older wheel."
             yield Judgement("macOS", said, fits_macos, remedy)
         level = needs.get("cpu", "")

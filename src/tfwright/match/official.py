@@ -1,17 +1,18 @@
 """Which official wheel fits a wish, and what keeps the others from it."""
 
+import re
 from dataclasses import dataclass, replace
 
 from packaging.tags import Tag
 
 from tfwright.documents.release import Release
-from tfwright.facts import wheels
+from tfwright.facts import compatibility, wheels
 from tfwright.facts.wheels import OfficialWheel
 from tfwright.match.fit import Judge, WheelFacts
 from tfwright.match.ranking import order
 from tfwright.match.wish import Wish
 
-_MAY_LACK = {"glibc", "CPU", "libraries"}
+_MAY_LACK = {"glibc", "macOS", "CPU", "libraries"}
 """What a machine cannot get from pip or a package."""
 
 
@@ -74,19 +75,27 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
 
 
 def proved(wanted: Wish) -> bool:
-    """Say whether a wish is about the platform that the table proves something about."""
-    return (wanted.system, wanted.machine) == ("Linux", "x86_64")
+    """Say whether a wish is about a platform of which the table has all that decides.
+
+    Macs with Apple's processors differ in their system only.
+    """
+    return (wanted.system, wanted.machine) in {("Linux", "x86_64"), ("Darwin", "arm64")}
 
 
 def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
     """Return what the table says of a wheel on the platform of a wish."""
-    glibc = wheel.glibc.replace(".", "_")
-    made = frozenset(
-        Tag(f"cp{python.replace('.', '')}", "none", platform.replace("GLIBC", glibc))
+    macos = compatibility.official_macos(Release.parse(wheel.version), wanted.machine)
+    versions = {"GLIBC": wheel.glibc, "MACOS": macos}
+    named = {
+        re.sub("[A-Z]{5}", lambda found: versions[found[0]].replace(".", "_"), platform): column
         for platform, column in wheels.PLATFORMS.items()
+    }
+    made = frozenset(
+        Tag(f"cp{python.replace('.', '')}", "none", platform)
+        for platform, column in named.items()
         for python in getattr(wheel, column)
     )
-    if proved(wanted):
+    if wanted.system == "Linux" and proved(wanted):
         needs = {name: getattr(wheel, name) for name in ("glibc", "cpu", "cuda", "cudnn")}
         needs["gpu"] = ",".join(wheel.gpu)
         return WheelFacts(wheel.project, wheel.version, made, needs)

@@ -87,6 +87,9 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
         yield f"Python {table.python}"
     if wanted.cpu and recipe.verify.cpu and above(recipe.verify.cpu, wanted.cpu):
         yield f"needs a CPU with {recipe.verify.cpu}"
+    macos = recipe.verify.macos or recipe.host.macos or ""
+    if wanted.macos and is_older(wanted.macos, macos):
+        yield f"macOS {macos}"
     yield from _gpu_differences(recipe, wanted)
     # Without a promise, the wheel may need symbols of the glibc that it was linked with.
     promised = recipe.verify.glibc

@@ -60,6 +60,8 @@ def needs(wanted: Wish) -> list[Need]:
         if wanted.glibc and wanted.system != "Darwin":
             floor = f"{wanted.glibc}, built in an image that has no newer one"
             found.append(Need("verify.glibc", floor, ""))
+        if wanted.macos:
+            found.append(Need("verify.macos", wanted.macos, ""))
         return found
     return []
 

@@ -23,6 +23,7 @@ _FORMS = {
     ),
     "python": (r"(?:cp|py|python)?([23])\.?(\d{1,2})(?:\.\d+)?", "--python 3.6"),
     "glibc": (r"(2\.\d+|none)", "--glibc 2.17, or --glibc none for musl"),
+    "macos": (r"(?:macos )?(\d+(?:\.\d+)*)", "--macos 12.6"),
     "cuda": (r"(\d+)(?:\.(\d+))?(?:\.\d+)?", "--cuda 10.1 or --cuda 10"),
     "system": (
         "(linux|darwin|mac|macos|osx|windows|win)",
@@ -50,6 +51,7 @@ _TITLES = {
     "gpu": "GPU of compute capability ",
     "python": "Python ",
     "glibc": "glibc ",
+    "macos": "macOS ",
     "cuda": "CUDA ",
     "release": "TensorFlow ",
     "cpu": "CPU with ",
@@ -69,6 +71,8 @@ class Wish:
     python: str = ""
     glibc: str = ""
     """The oldest that the wheel must load on; ``none`` for a system with musl."""
+    macos: str = ""
+    """The same for a Mac."""
     cuda: str = ""
     release: str = ""
     """The release line of TensorFlow, ``1.12``, or one release, ``1.12.3``."""
@@ -110,6 +114,8 @@ def wish(host: Host | None, **asked: str) -> Wish:
     """
     # An empty option was not given.
     wanted = {name: value for name, value in asked.items() if value}
+    if "macos" in wanted:
+        wanted.setdefault("system", "Darwin")
     for_cpu = wanted.get("gpu", "").lower() == "none"
     if for_cpu:
         del wanted["gpu"]
@@ -135,13 +141,19 @@ def wish(host: Host | None, **asked: str) -> Wish:
         gpu = "" if for_cpu else next((gpu.capability for gpu in host.gpus), "")
         wanted = {"system": host.system, "machine": host.machine, "gpu": gpu} | wanted
     found = Wish(**wanted)
+    _insist_on_its_own(found, system)
+    return found
+
+
+def _insist_on_its_own(found: Wish, system: str) -> None:
+    """Raise RecipeError for a part of a wish that its system or machine does not have."""
     if found.cpu and found.machine.lower() not in {"", *X86}:
         said = f"--cpu is of x86-64, and the machine is {found.machine}"
         raise RecipeError(said, remedy="Leave out --cpu.")
-    if found.glibc and system not in {"", "Linux"}:
-        said = f"--glibc is of Linux, and the system is {system}"
-        raise RecipeError(said, remedy="Leave out --glibc.")
-    return found
+    for name, of in (("glibc", "Linux"), ("macos", "Darwin")):
+        if vars(found)[name] and system not in {"", of}:
+            said = f"--{name} is of {of}, and the system is {system}"
+            raise RecipeError(said, remedy=f"Leave out --{name}.")
 
 
 def _read(name: str, value: str) -> str:
@@ -220,6 +232,7 @@ def of_wheels(wanted: Wish, host: Host) -> Wish:
         wanted,
         cpu=wanted.cpu or _level_of(host.machine, host.processor.value),
         glibc=wanted.glibc or glibc,
+        macos=wanted.macos or _macos(host.system, host.release.value),
         driver=wanted.driver or host.driver.value,
     )
 
@@ -248,12 +261,18 @@ def reported(path: Path, **asked: str) -> Wish:
             "system": system,
             "machine": machine,
             "glibc": seen.get("glibc") or ("none" if system == "Linux" else ""),
+            "macos": _macos(system, seen.get("release", "")),
             "cpu": _level_of(machine, seen.get("instruction sets", "")),
             "gpu": gpu[1] if gpu else "",
             "driver": seen.get("driver", ""),
         }
         | {name: value for name, value in asked.items() if value},
     )
+
+
+def _macos(system: str, release: str) -> str:
+    """Return the version of a Mac's system, which is its release; nothing for another system."""
+    return release.removeprefix("macOS ") if system == "Darwin" else ""
 
 
 def _level_of(machine: str, extensions: str) -> str:

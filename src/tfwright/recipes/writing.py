@@ -457,6 +457,8 @@ class _Draft:
             floors["cpu"] = self.wish.cpu
         if self.wish.glibc and self.wish.system != "Darwin":
             floors["glibc"] = self.wish.glibc
+        if self.wish.macos:
+            floors["macos"] = self.wish.macos
         return floors
 
 
