@@ -190,10 +190,10 @@ class Requirements(HostComparison):
         # The release may have gone from its server; npm's package is the second source.
         if copied and not self.host_file.bazel(version) and not self.host.has("npm"):
             yield Finding(
-                f"Bazel {version} can only come from its official release on GitHub",
+                f"Bazel {version} has one source on this host, its release on GitHub",
                 "npm, whose registry is the second source",
-                "Nothing, if this host reaches github.com. Otherwise install npm, or name a binary "
-                f"in the host file: [bazels] {version!r} = '/path/to/bazel'.",
+                "If this host does not reach github.com, install npm, or name a binary in the host "
+                f"file: [bazels] {version!r} = '/path/to/bazel'.",
             )
 
     def disk(self) -> Iterator[Finding]:

@@ -84,8 +84,8 @@ def absence(version: str, host_file: HostFile, place: Place = HERE) -> Absence:
     return Absence(
         f"no Python {version}",
         "an interpreter on PATH, in pyenv, in conda or in the host file",
-        f"Install it (pyenv install {version}), or name one in the host file: [pythons] "
-        f"{version!r} = '/path/to/python'.",
+        f"Install it with pyenv (https://github.com/pyenv/pyenv): pyenv install {version}. Or name "
+        f"one in the host file: [pythons] {version!r} = '/path/to/python'.",
     )
 
 
