@@ -164,6 +164,12 @@ def test_what_looks_bad_and_went_well_is_no_error(log: str) -> None:
     assert diagnose(log).first is None
 
 
+def test_an_exception_that_is_printed_again_and_again_is_named_as_harmless() -> None:
+    assert [match.entry.id for match in diagnose(2 * BARE + "2.16.2\n").harmless] == [
+        "python-protobuf"
+    ]
+
+
 @pytest.mark.parametrize("log", WENT_WRONG.values(), ids=WENT_WRONG)
 def test_the_same_without_a_good_end_is_an_error(log: str) -> None:
     assert diagnose(log).first is not None

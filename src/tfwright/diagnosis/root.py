@@ -98,8 +98,9 @@ class Search:
                 for line in self.lines[missing.at + 1 : loaded.at]
             )
         }
+        passing = self._printed_again()
         return [
-            complaint
+            replace(complaint, rank="harmless") if complaint.at in passing else complaint
             for complaint in self.complaints
             if complaint.rank == "harmless"
             or (complaint.at not in ignored and (complaint.at > last or complaint.family.fatal))
@@ -129,12 +130,18 @@ class Search:
             elif rule("cmake_warning").match(text):
                 # A paragraph: indented, with empty lines between its lines.
                 ignored.update(self._while(at, re.compile(r"  |\s*$").match))
-            elif rule("bare_exception").match(text):
-                repeated = self._while(at, self.lines[at].text.__eq__)
-                raised = at > 0 and self.lines[at - 1].text.startswith((" ", "\t"))
-                passes = len(repeated) > 1 and repeated.stop < len(self.lines) and not raised
-                ignored.update(repeated if passes else range(0))
         return ignored
+
+    def _printed_again(self) -> set[int]:
+        """Return the lines of exceptions that are printed again and again, and raised nowhere."""
+        passing: set[int] = set()
+        for at, line in enumerate(self.lines):
+            if at not in passing and rule("bare_exception").match(line.message):
+                repeated = self._while(at, line.text.__eq__)
+                raised = at > 0 and self.lines[at - 1].text.startswith((" ", "\t"))
+                if len(repeated) > 1 and repeated.stop < len(self.lines) and not raised:
+                    passing.update(repeated)
+        return passing
 
     def _below(self, at: int) -> str:
         return self.lines[at + 1].text if at + 1 < len(self.lines) else ""
