@@ -136,7 +136,8 @@ def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> Smoke
     with file_lock.held(request.place / "lock", f"smoke {request.wheel.name}"):
         seconds = _install(request, interpreter, version, bounds)
         installed = _installed(request)
-        outcomes = [TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)]
+        count = "1 package" if len(installed) == 1 else f"{len(installed)} packages"
+        outcomes = [TrialOutcome("install", "passed", count, seconds)]
         on_outcome(outcomes[0])
         for outcome in _outcomes(request):
             on_outcome(outcome)
