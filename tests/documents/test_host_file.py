@@ -47,6 +47,21 @@ def test_a_number_that_no_machine_has_is_refused(line: str, tmp_path: Path) -> N
         load(file, HostFile)
 
 
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ('{ path = "/x" }', "bazels.5.1.1.version is missing"),
+        ('{ path = "/x", version = "1", colour = 3 }', "unknown key bazels.5.1.1.colour"),
+        ("3", "bazels.5.1.1: must be a path in quotes, not 3"),
+    ],
+)
+def test_of_a_path_or_a_table_one_fault_is_named(value: str, fault: str, tmp_path: Path) -> None:
+    file = make_file(tmp_path / "host.toml", f'bazels."5.1.1" = {value}\n')
+    with fails(RecipeError) as caught:
+        load(file, HostFile)
+    assert caught.value.what.startswith(f"{file}:1: {fault}")
+
+
 def test_a_mirror_is_found_by_its_url_or_by_a_pattern_with_fields() -> None:
     host = HostFile(
         mirrors={

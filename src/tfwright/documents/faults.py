@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -80,8 +81,13 @@ def explained(
     `values` is what the document says, `model` the class that it should fit.
     """
     faults: dict[Location, DocumentFault] = {}
-    for finding in found[:SHOWN]:
-        place = _place(values, finding)
+    places = [_place(values, finding) for finding in found[:SHOWN]]
+    for place, finding in zip(places, found, strict=False):
+        # Of a value that may be a path or a table, only what is wrong inside the table counts.
+        if isinstance(finding["input"], Mapping) and any(
+            len(other) > len(place) and other[: len(place)] == place for other in places if place
+        ):
+            continue
         fault = _described(text, place, cast("Model", model), finding)
         # An answer may be of two types, and then has a finding for each; a text that is refused for
         # what it says has the second one only to go by.
@@ -89,6 +95,8 @@ def explained(
             what = f"{_dotted_name(place)}: must be true, false or a text in quotes"
             given = _spelled(finding["input"])
             fault = DocumentFault(fault.line, f"{what}, not {given}", GENERAL)
+        elif place in faults and finding["type"] == "model_type":
+            continue
         faults[place] = fault
     general = GENERAL.format(page=cast("Model", model).PAGE)
     return [
@@ -100,15 +108,14 @@ def explained(
 def _place(values: Mapping[str, object], finding: "ErrorDetails") -> Location:
     """Return the part of a location that the document has; pydantic adds names of types."""
     location = finding["loc"]
-    if finding["type"] in {"missing", "extra_forbidden"}:
-        return location
+    lacking = location[-1:] if finding["type"] == "missing" else ()
     inner: Any = values
-    for depth, part in enumerate(location):
-        try:
+    place = list[int | str]()
+    for part in location[: len(location) - len(lacking)]:
+        with suppress(KeyError, IndexError, TypeError):
             inner = inner[part]
-        except (KeyError, IndexError, TypeError):
-            return location[:depth]
-    return location
+            place.append(part)
+    return (*place, *lacking)
 
 
 def _described(text: str, place: Location, model: Model, finding: "ErrorDetails") -> DocumentFault:
@@ -223,6 +230,8 @@ def _table(model: Model, location: Location) -> Model | None:
         if annotation is None:
             continue
         inner = [annotation, *getattr(annotation, "__args__", ())]
+        # A table among the types of a union.
+        inner += [kind for union in inner[1:] for kind in getattr(union, "__args__", ())]
         tables = [kind for kind in inner if hasattr(kind, "model_fields")]
         if not tables:
             return None
