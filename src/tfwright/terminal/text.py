@@ -190,7 +190,8 @@ def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) 
     # An empty text still gets its label.
     for row in printable_lines(text).splitlines() or [""]:
         own = len(row) - len(row.lstrip())
-        line(Styled(lead.text.ljust(indent), lead.style), row, to=to, hang=indent + own)
+        start = lead.text.ljust(indent) if row else lead.text.rstrip()
+        line(Styled(start, lead.style), row, to=to, hang=indent + own)
         lead = Styled("")
 
 
