@@ -189,7 +189,10 @@ def make_wheel(tmp_path: Path) -> Maker:
                 **files,
                 f"{metadata}/RECORD": "\n".join([*lines, f"{metadata}/RECORD,,", ""]),
             }.items():
-                wheel.writestr(member, text)
+                # Of one date: two wheels are compared that may be made in two seconds.
+                entry = zipfile.ZipInfo(member)
+                entry.external_attr = 0o600 << 16
+                wheel.writestr(entry, text, zipfile.ZIP_DEFLATED)
         return path
 
     return make
