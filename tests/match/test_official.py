@@ -8,7 +8,7 @@ from tfwright.index import matching
 from tfwright.match import fit, official
 from tfwright.match.wish import Wish
 from tfwright.wheel.inspect.inspection import Inspection
-from tfwright.wheel.inspect.needs import Summary, WheelNeed, of_machine
+from tfwright.wheel.inspect.needs import Summary, WheelNeed
 
 HERE = {"system": "Linux", "machine": "x86_64"}
 
@@ -138,7 +138,7 @@ def test_a_wheel_gets_one_answer_from_the_table_from_an_index_and_from_its_own_b
         state="",
         python=(),
         platform=(),
-        needs=of_machine(report),
+        needs=report.needs_of_machine(),
     )
     text = matching.MatchDocument(wheels=(entry,)).model_dump_json().encode()
     (listed,) = matching.ranked(text, wish)
