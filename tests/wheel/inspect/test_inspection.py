@@ -248,6 +248,15 @@ def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(tag: str, glibc: str, un
     assert len(tags.faults(path, tags.named(path), [library(glibc)])) == untrue
 
 
+@pytest.mark.parametrize("named", ["tensorflow ~=2.16.1", "tensorflow-cpu (~=2.16.1)"])
+def test_the_tensorflow_that_a_wheel_requires_is_read(named: str, tmp_path: Path) -> None:
+    path = tmp_path / "small-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        stated = f"Name: small\nVersion: 1.0\nRequires-Dist: {named}\nRequires-Dist: six\n"
+        wheel.writestr("small-1.0.dist-info/METADATA", stated)
+    assert inspection.inspect(path).requires_tensorflow == "~=2.16.1"
+
+
 def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     renamed = path.rename(path.with_name("other-2.0-py2-none-any.whl"))

@@ -166,7 +166,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
             notes[note].append(library.path)
     needed = {name for library in libraries for name in library.needed}
     requires = [*map(str, headers.get_all("Requires-Dist") or ())]
-    beneath = re.search(r"(?m)^tensorflow *\(?([<>=~!][^;)]*)", "\n".join(requires))
+    beneath = re.search(r"(?m)^tensorflow(?:-cpu|-gpu)? *\(?([<>=~!][^;)\n]*)", "\n".join(requires))
     # A file named like a library may be anything.
     read = not libraries or any(library.parts for library in libraries)
     return Inspection(
@@ -199,7 +199,8 @@ def built_on_tensorflow(libraries: Sequence[Library]) -> bool:
     """Say whether the libraries of a wheel need those of a TensorFlow outside it."""
     own = {name for library in libraries for name in library.names}
     needed = {name.rpartition("/")[2] for library in libraries for name in library.needed}
-    return any(re.match(r"(lib|_pywrap_)tensorflow", name) for name in needed - own)
+    plugin = any(library.path.startswith("tensorflow-plugins/") for library in libraries)
+    return plugin or any(re.match(r"(lib|_pywrap_)tensorflow", name) for name in needed - own)
 
 
 def copies(libraries: Sequence[Library]) -> Iterator[str]:
