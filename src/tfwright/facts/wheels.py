@@ -19,7 +19,7 @@ PLATFORMS = {
 
 @dataclass(frozen=True)
 class OfficialWheel:
-    """Releases that need the same; what was proved of no other platform holds for Linux on x86-64."""
+    """Releases that need the same; what names no platform was proved for Linux on x86-64."""
 
     project: str
     """``tensorflow``, ``tensorflow-gpu`` or ``tensorflow-cpu``."""
