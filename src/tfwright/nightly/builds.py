@@ -238,6 +238,8 @@ class BuildOrder(BaseModel):
     """Whether the night reproduces wheels; otherwise every build runs without the cache."""
     offline: bool = False
     """Whether the build host has sent all inputs, so that the worker asks no server."""
+    worker: str = ""
+    """What the build host calls the machine; empty by Slurm, which chooses one later."""
     last_wheel: str = ""
     """The last good wheel, to compare with: a path, or a name in the order's own folder."""
     again: bool = False

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -82,7 +82,10 @@ class Installation:
 
 
 def planned(kind: str, at: str, *, remove: bool) -> Installation:
-    """Return what installing or removing a timer of a kind does; nothing is changed yet."""
+    """Return what installing or removing a timer of a kind does; nothing is changed yet.
+
+    A timer that is not installed has no file, and no table, to remove.
+    """
     if kind not in get_args(Kind):
         raise RecipeError(
             f"tfwright does not know the kind of timer {kind!r}",
@@ -104,10 +107,24 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
         user=filesystem.account_name() if kind == "system" else "",
     )
     note = noted(wanted.directory, schedule)
+    found = _of_kind(kind, schedule, note, remove=remove)
+    there = {path: text for path, text in found.files.items() if path.exists()}
+    if not remove:
+        return found
+    # The note may be that of a timer of another kind.
+    if found.crontab is None and not there.keys() - note.keys():
+        return Installation(kind, {})
+    return replace(found, files=there)
+
+
+def _of_kind(
+    kind: Kind, schedule: Schedule, note: Mapping[Path, str], *, remove: bool
+) -> Installation:
     if kind == "cron":
-        lines = [] if remove else cron_lines(schedule)
+        lines, before = [] if remove else cron_lines(schedule), _crontab()
         # The whole table: cron has no way to add or take away one line.
-        return Installation("cron", note, crontab_with(_crontab(), lines))
+        table = None if remove and CRON_MARK not in before else crontab_with(before, lines)
+        return Installation("cron", note, table)
     if kind == "launchd":
         lists = launchd(schedule, filesystem.home() / "Library/LaunchAgents")
         # The logged-in user's domain, which bootstrap and bootout ask for.
@@ -119,12 +136,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
             for path in lists
         ]
         return Installation("launchd", {**lists, **note}, commands=commands)
-    return _systemd(schedule, note, remove=remove)
-
-
-def _systemd(schedule: Schedule, note: Mapping[Path, str], *, remove: bool) -> Installation:
     config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
-    kind: Kind = "system" if schedule.user else "user"
     own = ("systemctl",) if schedule.user else ("systemctl", "--user")
     folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
     written = {**systemd(schedule, folder), **note}
