@@ -160,7 +160,7 @@ class NightlyBuild(_Frozen):
     def redacted(self) -> "NightlyBuild":
         """Return the build as strangers may read it."""
         # Not its names, which lead to files, nor what decides whether it is built again.
-        names = "source changed commits broken smoke differences host unpublished"
+        names = "recipe source changed commits broken smoke differences host unpublished"
         texts = self.model_dump(include=set(names.split()))
         shown = _each_text(texts, redaction.redacted)
         if self.broken and self.broken.log:
