@@ -108,17 +108,16 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     )
     note = noted(wanted.directory, schedule)
     found = _of_kind(kind, schedule, note, remove=remove)
-    there = {path: text for path, text in found.files.items() if path.exists()}
     if not remove:
         return found
-    # The note may be that of a timer of another kind.
-    if found.crontab is None and not there.keys() - note.keys():
-        return Installation(kind, {})
-    return replace(found, files=there)
+    there = {path: text for path, text in found.files.items() if path.exists()}
+    # The note alone is that of a timer of another kind.
+    own = found.crontab is not None or there.keys() - note.keys()
+    return replace(found, files=there if own else {})
 
 
 def _of_kind(
-    kind: Kind, schedule: Schedule, note: Mapping[Path, str], *, remove: bool
+    kind: str, schedule: Schedule, note: Mapping[Path, str], *, remove: bool
 ) -> Installation:
     if kind == "cron":
         lines, before = [] if remove else cron_lines(schedule), _crontab()
@@ -137,6 +136,7 @@ def _of_kind(
         ]
         return Installation("launchd", {**lists, **note}, commands=commands)
     config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
+    reached: Kind = "system" if schedule.user else "user"
     own = ("systemctl",) if schedule.user else ("systemctl", "--user")
     folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
     written = {**systemd(schedule, folder), **note}
@@ -146,8 +146,8 @@ def _of_kind(
     if remove:
         # Before the files go: systemd stops a timer only while it knows its unit.
         disable = (*own, "disable", "--now", *timers)
-        return Installation(kind, written, commands=[disable], afterwards=[reload])
-    return Installation(kind, written, commands=[reload, (*own, "enable", "--now", *timers)])
+        return Installation(reached, written, commands=[disable], afterwards=[reload])
+    return Installation(reached, written, commands=[reload, (*own, "enable", "--now", *timers)])
 
 
 def install(wanted: Installation) -> None:

@@ -34,10 +34,7 @@ _SENSITIVE = (
 _ASSIGNED = rf"{_SENSITIVE}\\?['\"]?\s{{0,9}}(?:=|:(?!:|//))\s{{0,9}}"
 RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # A private key in PEM, whole.
-    (
-        re.compile(rf"{BEGIN_KEY.pattern}.*?(?:{END_KEY.pattern}|\Z)", re.DOTALL),
-        HIDDEN,
-    ),
+    (re.compile(rf"{BEGIN_KEY.pattern}.*?(?:{END_KEY.pattern}|\Z)", re.DOTALL), HIDDEN),
     # https://user:password@host and https://token@host
     (re.compile(r"(?<=://)[^/\s'\"]+@"), f"{HIDDEN}@"),
     # Authorization: Bearer ..., also as a curl argument
@@ -56,12 +53,13 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         rf"\1\2{HIDDEN}",
     ),
     # --name value; curl's --user name:value; the words of .netrc
-    (re.compile(rf"(?i)(--[\w.-]{{0,64}}?{_SENSITIVE}\s+)[^\s-]\S*"), rf"\1{HIDDEN}"),
     (
-        re.compile(r"((?:\bcurl\b.{0,200}?\s-u|--user)[\s=]+['\"]?[^\s:'\"]+:)[^\s'\"]+"),
+        re.compile(
+            rf"(?i)(--[\w.-]{{0,64}}?{_SENSITIVE}\s+(?=[^\s-])|\blogin\s+\S+\s+password\s+"
+            r"|(?:\bcurl\b.{0,200}?\s-u|--user)[\s=]+['\"]?[^\s:'\"]+:)[^\s'\"]+"
+        ),
         rf"\1{HIDDEN}",
     ),
-    (re.compile(r"(\blogin\s+\S+\s+password\s+)\S+"), rf"\1{HIDDEN}"),
     # Query parameters that sign a download: X-Amz-Signature, sig, Signature, key
     (
         re.compile(r"(?i)([?&][\w.-]{0,64}?(?:sig|key|credential)[\w.-]{0,64}=)[^&\s'\"]+"),
@@ -69,23 +67,26 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     ),
     # Tokens that tell by their form: GitHub, GitLab, Slack, AWS, Google, npm, the Python index,
     # Hugging Face, Docker, JWT; and addresses of chats that anybody may post to
-    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"), HIDDEN),
-    (re.compile(r"\bgl(?:pat|rt|dt|ptt|cbt|ft|imt|soat|agent)-[\w-]{16,}"), HIDDEN),
-    (re.compile(r"\b(?:xox[a-z]|xapp)-[\w-]{10,}|\b(?:npm|hf)_[A-Za-z0-9]{30,}"), HIDDEN),
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bpypi-[\w-]{40,}"), HIDDEN),
-    (re.compile(r"\b(?:ya29\.|GOCSPX-|dckr_pat_)[\w-]{20,}"), HIDDEN),
-    (re.compile(r"\bhooks\.slack\.com/services/\S+|\bwebhook\.office\.com/\S+"), HIDDEN),
-    (re.compile(r"\bdiscord(?:app)?\.com/api/webhooks/\S+"), HIDDEN),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
+    (
+        re.compile(
+            r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
+            r"|gl(?:pat|rt|dt|ptt|cbt|ft|imt|soat|agent)-[\w-]{16,}|(?:xox[a-z]|xapp)-[\w-]{10,}"
+            r"|(?:npm|hf)_[A-Za-z0-9]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[\w-]{30,}|pypi-[\w-]{40,}"
+            r"|(?:ya29\.|GOCSPX-|dckr_pat_)[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+            r"|hooks\.slack\.com/services/\S+|webhook\.office\.com/\S+"
+            r"|discord(?:app)?\.com/api/webhooks/\S+)"
+        ),
+        HIDDEN,
+    ),
 )
 _HOME = re.compile(r"(/(?:home|Users|var/home)/)([^/\s'\":,;)\]]+)|/root(?![\w-])")
 _LOGIN = re.compile(r"://[^/\s]*@")
-_CLUES = (
-    "/home/ /users/ /root passw _pwd passphrase secret token key credential auth cookie bearer basic"
-    " sig ghp_ gho_ ghu_ ghs_ ghr_ github_pat glpat- glrt- gldt- glptt- glcbt- glft- glimt- glsoat-"
-    " glagent- curl --user xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi- hooks.slack"
-    " webhook eyj"
-).split()
+_CLUES = str.split(
+    "/home/ /users/ /root passw _pwd passphrase secret token key credential auth cookie bearer"
+    " basic sig ghp_ gho_ ghu_ ghs_ ghr_ github_pat glpat- glrt- gldt- glptt- glcbt- glft- glimt-"
+    " glsoat- glagent- curl --user xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
+    " hooks.slack webhook eyj"
+)
 """What each rule needs. Most lines of a log have none of it, and a log has a million lines."""
 
 

@@ -218,8 +218,7 @@ def _word(text: str) -> str:
 
 
 def _ssh(host: WorkerTable, options: tuple[str, ...], script: str) -> Command:
-    # The user's own shell there may be csh or fish. After `--` ssh takes an address that begins with
-    # a dash for an address.
+    # The user's own shell there may be csh or fish. After `--` an address may begin with a dash.
     posix = f"sh -c {shlex.quote(script)}"
     argv = ("ssh", *_config(host), *ALIVE, *options, "--", host.address, posix)
     return Command(argv, Path("/"), of_caller(PASSED_ON), here=True)
