@@ -31,6 +31,7 @@ def first(**wanted: str) -> official.OfficialMatch:
             {"machine": "aarch64", "release": "2.11", "python": "3.10"},
             "pip install 'tensorflow==2.11.0'",
         ),
+        ({"machine": "aarch64", "glibc": "2.26"}, "pip install 'tensorflow==2.20.0'"),
         (
             {"system": "Windows", "machine": "AMD64", "release": "2.13", "python": "3.8"},
             "pip install 'tensorflow-cpu==2.13.0'",
@@ -80,6 +81,7 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         ({"machine": "riscv64"}, "for manylinux"),
         ({"release": "2.10.7"}, "another release"),
         ({"machine": "aarch64", "release": "2.11.1"}, "another release"),
+        ({"machine": "aarch64", "glibc": "2.12", "release": "2.20"}, "needs glibc 2.17"),
         ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code on this platform"),
         (
             {"system": "Darwin", "machine": "arm64", "macos": "11.7"},

@@ -161,8 +161,7 @@ def _show_official(answer: MatchAnswer) -> None:
     for found in shown:
         text.paragraph(f"  {found.install}", "; ".join(found.differs or found.notes), indent=indent)
     if fitting and not proved(wanted):
-        what = "glibc and CPU" if wanted.system == "Linux" else "CPU"
-        text.paragraph("  ", f"Which {what} these wheels need is unknown.", indent=2)
+        text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
         text.paragraph("  ", f"NVIDIA has wheels for Jetsons: {gpus.JETPACK}", indent=2)
     if wanted.gpu and wanted.system == "Windows":
