@@ -10,8 +10,8 @@ Of each release one wheel for Linux on x86-64 is downloaded and read, the one fo
 others are compiled with the same options. Files of an index never change, so what the table says already
 is not read again; all of them are 77 GB. `--kept` keeps what inspect printed. With `--names` a release that
 was not read gets what the nearest one of its line needs, and `unread` of its row names it; it is only read if
-their sizes differ by more than a tenth. The same goes, with and without `--names`, for the GPU code of wheels
-for Windows.
+their sizes differ by more than a tenth. The same goes, with and without `--names`, for wheels for Windows and
+for Linux on ARM.
 """
 
 import argparse
@@ -50,15 +50,18 @@ PLATFORMS = {
     "windows": ("win_amd64", ("Windows", "AMD64")),
 }
 """The platform tags of a column, and how its system and machine name themselves in markers."""
+OTHERS = {"windows_gpu": "windows", "aarch64_glibc": "linux_aarch64"}
+"""What is kept of wheels that are not for Linux on x86-64, and their platform."""
 NEEDS = ("glibc", "cpu", "gpu", "cuda", "cudnn")
 ALIKE = 0.1
 """By which part the sizes of wheels that need the same differ at most."""
 HEADER = """\
 # The official wheels, as benchmarks/official_wheels.py read them on the day below. `also` are the earlier
 # releases that need the same. `glibc`, `cpu` and `gpu` are what `invoke inspect` found in the wheel for Linux
-# on x86-64, `windows_gpu` in that for Windows, or in one of its line whose size is the same within a tenth;
-# `cuda` and `cudnn` what the wheel states of itself. Of the releases under `unread` only names and sizes of the
-# files were read. The other keys are the Pythons for which pip finds all of a release on a platform.
+# on x86-64, `windows_gpu` and `aarch64_glibc` in those for Windows and for Linux on ARM, or in one of their line
+# whose size is the same within a tenth; `cuda` and `cudnn` are what the wheel states of itself. Of the releases
+# under `unread` only names and sizes of the files were read. The other keys are the Pythons for which pip finds
+# all of a release on a platform.
 """
 
 Files = list[dict[str, Any]]
@@ -190,30 +193,33 @@ def read_already() -> dict[tuple[str, str], Row]:
     }
 
 
-class WindowsWheels:
-    """The GPU code of a project's wheels for Windows."""
+class OtherWheels:
+    """What a project's wheels for another platform need, of which one column is kept."""
 
-    def __init__(self, behind: Mapping[str, dict[Version, Files]], kept: Path) -> None:
+    def __init__(self, column: str, behind: Mapping[str, dict[Version, Files]], kept: Path) -> None:
         """Take the projects that small files require, and where reports are kept."""
-        self.behind, self.kept = behind, kept
-        self.read: list[tuple[Version, dict[str, Any], list[str]]] = []
+        self.column, self.behind, self.kept = column, behind, kept
+        self.platform = OTHERS[column]
+        self.read: list[tuple[Version, dict[str, Any], Any]] = []
 
-    def code(self, version: Version, files: Files, known: Row) -> Row:
+    def need(self, version: Version, files: Files, known: Row) -> Row:
         """Return the column of a release, which is read if no other of its size was."""
-        file = newest(files, "windows")
-        if file and (project := required(file, "windows")):
-            file = newest(self.behind[project].get(version, []), "windows")
+        file = newest(files, self.platform)
+        if file and (project := required(file, self.platform)):
+            file = newest(self.behind[project].get(version, []), self.platform)
         if file is None:
             return {}
-        found: list[str] | None = known.get("windows_gpu")
-        for other, its_file, code in self.read if found is None else ():
+        found = known.get(self.column)
+        for other, its_file, need in self.read if found is None else ():
             if same_line(other, version) and alike(file, its_file):
-                found = code
+                found = need
         if found is None:
             print(file["filename"], flush=True)
-            found = inspected(file, self.kept)["summary"]["architectures"]
+            summary = inspected(file, self.kept)["summary"]
+            windows = self.platform == "windows"
+            found = summary["architectures"] if windows else summary["needs"]["GLIBC"]["version"]
         self.read.append((version, file, found))
-        return {"windows_gpu": found}
+        return {self.column: found}
 
 
 @dataclass
@@ -260,7 +266,7 @@ def joined(project: str, releases: list[Release]) -> Iterator[Row]:
             row["also"] = [*before.get("also", []), before["version"]]
             row["unread"] = [*before.get("unread", []), *row.get("unread", [])]
         rows.append(row)
-    order = ("project", "version", "also", "unread", *PLATFORMS, *NEEDS, "windows_gpu")
+    order = ("project", "version", "also", "unread", *PLATFORMS, *NEEDS, *OTHERS)
     for row in rows:
         # An empty list of GPU code says that it was looked for.
         empty = [name for name in row if not row[name] and name != "windows_gpu"]
@@ -282,7 +288,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         kept = given.kept or Path(folder)
         for project in PROJECTS:
-            releases, windows = list[Release](), WindowsWheels(behind, kept)
+            releases = list[Release]()
+            windows, arm = (OtherWheels(column, behind, kept) for column in OTHERS)
             for version, files in of_project(given.index, project).items():
                 file = newest(files, "linux_x86_64")
                 if file is None:
@@ -298,9 +305,10 @@ def main() -> None:
                     print(one.file["filename"], flush=True)
                     one.read = needs(inspected(one.file, kept))
                 near = one.nearest(releases)
+                known = already.get((project, str(one.version)), {})
                 if near and near.read and near.read.get("gpu"):
-                    known = already.get((project, str(one.version)), {})
-                    one.names |= windows.code(one.version, one.files, known)
+                    one.names |= windows.need(one.version, one.files, known)
+                one.names |= arm.need(one.version, one.files, known)
             for row in joined(project, releases):
                 rows.append(tomlkit.item(row))
     document["wheel"] = rows

@@ -40,7 +40,7 @@ from tfwright.progress import Listener
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
 from tfwright.tools.process.command import Command, RunningContainer, entered
-from tfwright.wheel.seal import build_record, sealing
+from tfwright.wheel.seal import build_record, materials, sealing
 from tfwright.wheel.seal.build_record import BuildRecord
 
 # A suite that a script starts in its background ignores Ctrl-C, and so would every program that a test interrupts.
@@ -189,7 +189,10 @@ def make_wheel(tmp_path: Path) -> Maker:
                 **files,
                 f"{metadata}/RECORD": "\n".join([*lines, f"{metadata}/RECORD,,", ""]),
             }.items():
-                wheel.writestr(member, text)
+                # Of one date: two wheels are compared that may be made in two seconds.
+                entry = zipfile.ZipInfo(member)
+                entry.external_attr = 0o600 << 16
+                wheel.writestr(entry, text, zipfile.ZIP_DEFLATED)
         return path
 
     return make
@@ -210,15 +213,18 @@ def make_sealed(make_wheel: Maker, a_record: BuildRecord) -> Maker:
         name: str = "small-1.0-py3-none-any.whl",
         folder: str = "made",
     ) -> Path:
+        # It takes a second, in every process that collects the tests.
+        from tfwright.wheel.seal import bill
+
         path, source = make_wheel(content, name, folder), a_record.source
         archives = (
-            build_record.ArchiveComponent(
+            materials.ArchiveComponent(
                 ("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64
             ),
         )
         files = {file.path: file.sha256 for file in a_record.files}
-        bill = build_record.write_bill(
-            build_record.Materials(
+        bom = bill.write(
+            materials.Materials(
                 "small", "1.0", source.url, source.commit, source.epoch, files, archives
             )
         )
@@ -229,7 +235,7 @@ def make_sealed(make_wheel: Maker, a_record: BuildRecord) -> Maker:
                 wheel,
                 stream,
                 source.epoch,
-                {build_record.NAME: build_record.write(a_record), build_record.BILL_NAME: bill},
+                {build_record.NAME: build_record.write(a_record), materials.BILL_NAME: bom},
             )
         return target
 

@@ -83,7 +83,7 @@ def test_a_long_complaint_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_only_looks_bad_is_named_as_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown("WARNING: ignoring http_proxy in environment.\n", capsys)
-    assert lines[0] == "No line of this log reports an error."
+    assert lines[0] == "tfwright recognises no error in this log."
     assert lines[1].startswith("  harmless: bazel-remark, line 1: ")
 
 
@@ -91,7 +91,7 @@ def test_what_is_harmless_only_without_a_gpu_says_what_to_do_with_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lines = shown("Num GPUs Available:  0\n", capsys)
-    assert lines[0] == "No line of this log reports an error."
+    assert lines[0] == "tfwright recognises no error in this log."
     assert "invoke match --gpu NAME" in " ".join(lines)
 
 
@@ -107,7 +107,7 @@ def test_the_report_of_an_unknown_error_is_alone_on_standard_output(
     page.show_diagnosis(found, Path("/r/log.md"))
     said = capsys.readouterr()
     assert said.out == "/r/log.md\n"
-    assert said.err.splitlines()[-1].startswith("  This message is not in")
+    assert said.err.splitlines()[-1].startswith("  If that does not help")
 
 
 def test_scripts_get_all_matches_with_what_to_type() -> None:

@@ -66,6 +66,14 @@ def test_everything_in_which_a_wheel_differs_is_said(
     assert found.differs == differs
 
 
+def test_the_python_that_the_metadata_requires_counts(tmp_path: Path) -> None:
+    text = written(tmp_path, tag="py3-none-any", requires_python=">=3.9")
+    (found,) = matching.ranked(text, Wish(python="3.8"))
+    assert found.differs == ("its metadata requires Python >=3.9",)
+    (found,) = matching.ranked(text, Wish(python="3.9"))
+    assert not found.differs
+
+
 def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
     text = written(tmp_path, (("gpu", "later,kind 9 for 70"),))
     (found,) = matching.ranked(text, Wish(gpu="7.0"))

@@ -8,7 +8,7 @@ from tfwright.index import matching
 from tfwright.match import fit, official
 from tfwright.match.wish import Wish
 from tfwright.wheel.inspect.inspection import Inspection
-from tfwright.wheel.inspect.needs import Summary, WheelNeed, of_machine
+from tfwright.wheel.inspect.needs import Summary, WheelNeed
 
 HERE = {"system": "Linux", "machine": "x86_64"}
 
@@ -31,6 +31,7 @@ def first(**wanted: str) -> official.OfficialMatch:
             {"machine": "aarch64", "release": "2.11", "python": "3.10"},
             "pip install 'tensorflow==2.11.0'",
         ),
+        ({"machine": "aarch64", "glibc": "2.26"}, "pip install 'tensorflow==2.20.0'"),
         (
             {"system": "Windows", "machine": "AMD64", "release": "2.13", "python": "3.8"},
             "pip install 'tensorflow-cpu==2.13.0'",
@@ -80,6 +81,7 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         ({"machine": "riscv64"}, "for manylinux"),
         ({"release": "2.10.7"}, "another release"),
         ({"machine": "aarch64", "release": "2.11.1"}, "another release"),
+        ({"machine": "aarch64", "glibc": "2.12", "release": "2.20"}, "needs glibc 2.17"),
         ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code on this platform"),
         (
             {"system": "Darwin", "machine": "arm64", "macos": "11.7"},
@@ -138,7 +140,7 @@ def test_a_wheel_gets_one_answer_from_the_table_from_an_index_and_from_its_own_b
         state="",
         python=(),
         platform=(),
-        needs=of_machine(report),
+        needs=report.needs_of_machine(),
     )
     text = matching.MatchDocument(wheels=(entry,)).model_dump_json().encode()
     (listed,) = matching.ranked(text, wish)

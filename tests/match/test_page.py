@@ -55,8 +55,16 @@ def test_a_recipe_that_lacks_only_code_for_the_gpu_can_be_copied(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert "invoke new --like" not in matched(capsys, (NEAR,))
-    lacks = replace(NEAR, differs=("code for 8.6 only; a copy can name 8.0",))
-    assert "invoke new --like" in matched(capsys, (lacks,))
+    assert "invoke new --like" in matched(capsys, (replace(NEAR, copy="8.0"),))
+
+
+def test_where_every_recipe_is_for_another_machine_this_is_said_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    away = replace(FAR, elsewhere=True)
+    assert "\nNo recipe is for Linux" in matched(capsys, (away,))
+    # Next to a recipe for the machine, one for another is of no use.
+    assert FAR.recipe not in matched(capsys, (NEAR, away))
 
 
 def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
@@ -102,7 +110,7 @@ def test_wheels_of_a_platform_that_was_not_read_may_fit_and_jetsons_have_nvidias
     page.show_matches(page.MatchAnswer(plain, official.matches(plain), (), NEEDS, ()))
     said = out()
     assert "These official wheels may fit\n" in said
-    assert "Which glibc and CPU these wheels need is unknown." in said
+    assert "Which CPU these wheels need is unknown." in said
     assert "WSL 2" not in said
     windows = Wish(system="Windows", machine="AMD64", gpu="8.9", python="3.12")
     page.show_matches(page.MatchAnswer(windows, official.matches(windows), (), NEEDS, ()))

@@ -122,11 +122,18 @@ def test_a_recipe_whose_cuda_compiles_for_a_gpu_can_name_it_in_a_copy(rank: Rank
     old = rank(Wish(system="Linux", machine="x86_64", gpu="8.0", release="1.15", python="3.8"))
     assert old[0].recipe == "linux-nv1.15-cuda11.8"
     assert old[0].differs == ("code for 8.6 only; a copy can name 8.0",)
+    assert old[0].copy == "8.0"
     newer = rank(Wish(system="Linux", machine="x86_64", gpu="12.0", release="2.6"))
     (r26,) = [one for one in newer if one.recipe == "linux-r2.6-cuda11.2"]
-    assert not any("a copy can" in said for said in r26.differs)
+    assert not r26.copy
     fermi = rank(Wish(system="Linux", machine="x86_64", gpu="2.0"))
-    assert not any("a copy can" in said for one in fermi for said in one.differs)
+    assert not any(one.copy for one in fermi)
+
+
+def test_a_recipe_for_the_machine_is_nearer_than_any_for_another(rank: Rank) -> None:
+    found = rank(Wish(system="Linux", machine="aarch64", python="3.10"))
+    assert found[0].recipe == "linux-r2.20-cuda12.8-sm121"
+    assert [one.elsewhere for one in found] == sorted(one.elsewhere for one in found)
 
 
 def test_cuda_and_python_name_one_recipe(rank: Rank) -> None:

@@ -26,7 +26,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
     if found.first:
         _tell_excerpt(found.first)
     elif found.lines:
-        text.tell("No line of this log reports an error.")
+        text.tell("tfwright recognises no error in this log.")
     else:
         text.tell(
             "The log is empty. Bazel writes to standard error: "
@@ -56,7 +56,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         said = f"{match.cause} {match.remedy}" if match.entry.unless else match.cause
         text.part(label, f"{match.entry.id}, line {match.line}: {said}", indent=12)
     if report:
-        text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
+        text.tell("  If that does not help, here is a report that can be filed as an issue:")
         # The path alone on standard output, as build prints a wheel.
         print(report)
 

@@ -19,7 +19,7 @@ PLATFORMS = {
 
 @dataclass(frozen=True)
 class OfficialWheel:
-    """Releases that need the same; what was proved holds for Linux on x86-64."""
+    """Releases that need the same; what names no platform was proved for Linux on x86-64."""
 
     project: str
     """``tensorflow``, ``tensorflow-gpu`` or ``tensorflow-cpu``."""
@@ -33,6 +33,8 @@ class OfficialWheel:
     """``sm_80`` is machine code, ``compute_80`` PTX, which the driver compiles."""
     windows_gpu: tuple[str, ...] = ()
     """The same of the wheel for Windows."""
+    aarch64_glibc: str = ""
+    """As `glibc`, of the wheel for Linux on ARM."""
     cuda: str = ""
     cudnn: str = ""
     linux_x86_64: tuple[str, ...] = ()

@@ -44,6 +44,8 @@ class MatchEntry(BaseModel):
     python: tuple[Word, ...]
     """Interpreter tags: ``cp36``."""
     platform: tuple[Word, ...]
+    requires_python: Annotated[str, Field(pattern=r"^[\w.,*<>=!~ +-]*$", max_length=400)] = ""
+    """What the metadata says, as ``>=3.9``; empty also in documents of older tfwrights."""
     needs: dict[Word, Word]
     """Read off the libraries: ``glibc``, ``cpu``, ``cuda`` and ``gpu``, a list with commas."""
 
@@ -117,7 +119,10 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
 def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     """Say what keeps a wheel from a machine, and where its libraries were not read."""
     stated = tags.named(Path(entry.filename))
-    facts = WheelFacts(entry.project, str(_version(entry)), stated, entry.needs)
+    version = str(_version(entry))
+    facts = WheelFacts(
+        entry.project, version, stated, entry.needs, requires_python=entry.requires_python
+    )
     for judgement in Judge(facts, wanted).judgements():
         if judgement.holds is False or judgement.what == "libraries":
             yield judgement.says

@@ -177,10 +177,9 @@ class _Scan:
         if inspect:
             # Every build looks into the index, and few read a wheel.
             from tfwright.wheel.inspect import inspection
-            from tfwright.wheel.inspect.needs import of_machine
 
             report = inspection.inspect(self._packages / filename)
-            found = found.noted(needs=tuple(of_machine(report).items()), inspected=True)
+            found = found.noted(needs=tuple(report.needs_of_machine().items()), inspected=True)
         return found
 
     def remember(self) -> None:

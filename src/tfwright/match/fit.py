@@ -19,7 +19,6 @@ from tfwright.host.probes import Host
 from tfwright.match.wish import LEVELS, Wish, above
 from tfwright.wheel.inspect import tags
 from tfwright.wheel.inspect.inspection import Inspection, built_on_tensorflow, copies
-from tfwright.wheel.inspect.needs import of_machine
 
 LAST_MINOR = 20
 """Pythons 3 that are looked for stop before this one."""
@@ -49,7 +48,7 @@ class WheelFacts:
     version: str
     tags: frozenset[Tag]
     needs: Mapping[str, str]
-    """As `needs.of_machine` returns it; empty for a wheel that was not read."""
+    """As `Inspection.needs_of_machine` returns it; empty for a wheel that was not read."""
     modules: frozenset[str] = frozenset()
     """The only Pythons that import its modules, whatever its tags say (PEP 3149)."""
     requires_python: str = ""
@@ -63,7 +62,7 @@ class WheelFacts:
         names = "\n".join(library.path for library in report.libraries)
         modules = re.findall(r"\.cpython-3(\d+)", names)
         stated = dict(report.stated)
-        needs = of_machine(report)
+        needs = report.needs_of_machine()
         if needs:
             needs["cudnn"] = stated.get("cudnn_version", "").removeprefix("64_")
         return cls(

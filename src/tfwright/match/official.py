@@ -84,7 +84,8 @@ def proved(wanted: Wish) -> bool:
 
 def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
     """Return what the table says of a wheel on the platform of a wish."""
-    needs = {"gpu": ""}
+    arm = wanted.system == "Linux" and wanted.machine == "aarch64"
+    needs = {"gpu": "", "glibc": wheel.aarch64_glibc if arm else ""}
     if proved(wanted) and wanted.system == "Linux":
         needs = {name: getattr(wheel, name) for name in ("glibc", "cpu", "cuda", "cudnn")}
         needs["gpu"] = ",".join(wheel.gpu)
@@ -100,6 +101,7 @@ def _tags(wheel: OfficialWheel) -> Iterator[Tag]:
     for platform, column in wheels.PLATFORMS.items():
         machine = column.removeprefix("macos_")
         macos = compatibility.official_macos(Release.parse(wheel.version), machine)
-        named = platform.replace("GLIBC", wheel.glibc).replace("MACOS", macos).replace(".", "_")
+        glibc = wheel.aarch64_glibc if machine == "linux_aarch64" else wheel.glibc
+        named = platform.replace("GLIBC", glibc).replace("MACOS", macos).replace(".", "_")
         for python in getattr(wheel, column):
             yield Tag(f"cp{python.replace('.', '')}", "none", named)

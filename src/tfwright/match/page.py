@@ -71,9 +71,12 @@ def show_matches(answer: MatchAnswer) -> None:
     fitting = [candidate for candidate in answer.recipes if not candidate.differs]
     # Ranked by the number of differences, so those that fit come first.
     differing = [candidate for candidate in answer.recipes if candidate.differs]
-    others = _nearest(differing)
+    here = [candidate for candidate in differing if not candidate.elsewhere]
+    others = _nearest(here or differing)
     if fitting:
         text.heading("These recipes fit", text.GOOD)
+    elif differing and not here:
+        text.heading(f"No recipe is for {answer.wanted.system} {answer.wanted.machine}".rstrip())
     else:
         text.heading("No recipe fits")
     names = [candidate.recipe for candidate in (*fitting, *others)]
@@ -86,7 +89,7 @@ def show_matches(answer: MatchAnswer) -> None:
         text.heading("The nearest others, and how they differ")
     for candidate in others:
         text.paragraph(f"  {candidate.recipe}", "; ".join(candidate.differs), indent=indent)
-    if any("a copy can" in said for candidate in others for said in candidate.differs):
+    if any(candidate.copy for candidate in others):
         text.line("  'invoke new --like RECIPE --name NAME' makes a copy to change.")
     if answer.excluded:
         besides = "Besides these recipes, " if fitting else ""
@@ -158,8 +161,7 @@ def _show_official(answer: MatchAnswer) -> None:
     for found in shown:
         text.paragraph(f"  {found.install}", "; ".join(found.differs or found.notes), indent=indent)
     if fitting and not proved(wanted):
-        what = "glibc and CPU" if wanted.system == "Linux" else "CPU"
-        text.paragraph("  ", f"Which {what} these wheels need is unknown.", indent=2)
+        text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
         text.paragraph("  ", f"NVIDIA has wheels for Jetsons: {gpus.JETPACK}", indent=2)
     if wanted.gpu and wanted.system == "Windows":

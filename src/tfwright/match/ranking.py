@@ -24,7 +24,9 @@ class Candidate:
     summary: str
     differs: tuple[str, ...]
     elsewhere: bool
-    """Whether it is for another system: then nothing else brings it near."""
+    """Whether it is for another system or machine: then nothing else brings it near."""
+    copy: str = ""
+    """The compute capability that a copy of the recipe can name; empty if that is no use."""
     verified: str = ""
     """The last stage that was seen to succeed; empty for a recipe without reports."""
     standing: str = ""
@@ -58,8 +60,9 @@ def rank(
         far = (elsewhere, NO_CUDA in differs, len(differs))
         near = (away, -proved) if differs else (-proved, away)
         until = recipe.verified.until if recipe.verified else ""
+        copy = _copy_for(recipe, wanted)
         candidate = Candidate(
-            recipe.name, recipe.summary, differs, elsewhere, until, verified(recipe)
+            recipe.name, recipe.summary, differs, elsewhere, copy, until, verified(recipe)
         )
         found.append(((*far, *near), candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
@@ -71,12 +74,23 @@ def order(release: Release) -> int:
 
 
 def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
-    return bool(wanted.system) and recipe.host.system not in {"any", wanted.system}
+    pairs = (recipe.host.system, wanted.system), (recipe.host.machine, wanted.machine)
+    return any(asked and has not in {"any", asked} for has, asked in pairs)
+
+
+def _copy_for(recipe: Recipe, wanted: Wish) -> str:
+    """Return the compute capability that a copy of a recipe could name to serve the wish."""
+    in_force = cuda.in_force(recipe)
+    if in_force is None or not wanted.gpu or cuda.runs_on(in_force.capabilities, wanted.gpu):
+        return ""
+    row = compatibility.cuda(in_force.version)
+    of_tensorflow = not is_older(wanted.gpu, releases.OLDEST_CAPABILITY)
+    return wanted.gpu if row and row.compiles_for(wanted.gpu) and of_tensorflow else ""
 
 
 def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
     table = recipe.host
-    if _elsewhere(recipe, wanted):
+    if wanted.system and table.system not in {"any", wanted.system}:
         yield f"for {table.system}"
     version = str(recipe.source.version or recipe.source.release)
     if wanted.release and not is_of_line(version, wanted.release):
@@ -120,7 +134,6 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         ptx = [cuda.capability(name) for name in recipe.verify.architectures if "compute" in name]
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
             text += ", and PTX, which the driver may compile for this GPU (not tried)"
-        of_tensorflow = not is_older(wanted.gpu, releases.OLDEST_CAPABILITY)
-        if row and row.compiles_for(wanted.gpu) and of_tensorflow:
-            text += f"; a copy can name {wanted.gpu}"
+        if copy := _copy_for(recipe, wanted):
+            text += f"; a copy can name {copy}"
         yield text

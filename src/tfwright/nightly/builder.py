@@ -45,8 +45,8 @@ from tfwright.tools.git.remote import Remote
 from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
-from tfwright.wheel.inspect import inspection, needs
-from tfwright.wheel.seal import build_record, statement
+from tfwright.wheel.inspect import inspection
+from tfwright.wheel.seal import materials, statement
 
 UNREACHABLE = re.compile(
     r"could not resolve|name or service not known|connection (refused|reset|timed out)"
@@ -168,9 +168,7 @@ class PipelineBuilder:
             # The largest first: a page shows what makes a wheel grow.
             largest = nlargest(LARGEST_FILES, archive.files(content), key=attrgetter("file_size"))
             with suppress(KeyError):
-                bill = content.read(
-                    f"{archive.metadata_directory(content)}/{build_record.BILL_NAME}"
-                )
+                bill = content.read(f"{archive.metadata_directory(content)}/{materials.BILL_NAME}")
                 # Where programs find it without unpacking.
                 files.write(_next_to(wheel, ".cdx.json"), bill)
         return {
@@ -179,7 +177,7 @@ class PipelineBuilder:
             "version": wheel.name.split("-")[1],
             "sha256": files.sha256(wheel),
             "size": wheel.stat().st_size,
-            "needs": needs.of_machine(report),
+            "needs": report.needs_of_machine(),
             "sizes": {member.filename: member.file_size for member in largest},
             "architectures": report.summary.gpu_bytes if report.summary else {},
             "differences": tuple(_differences(Path(order.last_wheel), wheel)),

@@ -19,7 +19,7 @@ from tfwright.smoke import PROGRAMS
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import packages
 from tfwright.wheel.binary import elf, macho
-from tfwright.wheel.inspect import needs
+from tfwright.wheel.inspect import floors
 from tfwright.wheel.inspect.library import Library
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2.
@@ -197,13 +197,13 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
         Library("small.dylib", 1, macho=macho.read(mac)),
     ]
 
-    assert needs.cpu_faults(libraries, "avx") == [
+    assert floors.cpu_faults(libraries, "avx") == [
         "small.so needs fma (_ZN10tensorflow1gEff; found by a search of all code), the floor is avx"
     ]
-    assert needs.macos_faults(libraries, "10.11") == [
+    assert floors.macos_faults(libraries, "10.11") == [
         "small.dylib needs macOS 10.12, the floor is 10.11"
     ]
-    assert needs.cpu_faults(libraries, "avx2") + needs.macos_faults(libraries, "10.12") == []
+    assert floors.cpu_faults(libraries, "avx2") + floors.macos_faults(libraries, "10.12") == []
 
 
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(

@@ -8,7 +8,7 @@ import pytest
 from tfwright.documents.names import CpuLevel
 from tfwright.wheel.binary import cpu, elf
 from tfwright.wheel.binary.cpu import Cpu
-from tfwright.wheel.inspect import needs
+from tfwright.wheel.inspect import floors
 from tfwright.wheel.inspect.library import Library
 
 pytestmark = pytest.mark.skipif(
@@ -219,7 +219,7 @@ def test_the_floor_names_library_function_and_how_it_was_decided(
 ) -> None:
     content = built(tmp_path, "", "-mavx").read_bytes()
     library = Library("a.so", 1, elf.examine(content)[0])
-    faults = needs.cpu_faults([library], floor)
+    faults = floors.cpu_faults([library], floor)
     assert (faults == []) is kept
     if not kept:
         assert faults[0].startswith("a.so needs avx (_ZN10tensorflow")

@@ -16,7 +16,7 @@ from tfwright.wheel import archive, page, record
 from tfwright.wheel.binary.cpu import Cpu, Use
 from tfwright.wheel.binary.elf import Elf, VersionRequirement
 from tfwright.wheel.binary.macho import MachO
-from tfwright.wheel.inspect import cuda, inspection, needs, tags
+from tfwright.wheel.inspect import cuda, floors, inspection, needs, tags
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.leaks import HostDirectory
 from tfwright.wheel.inspect.library import Library
@@ -248,6 +248,15 @@ def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(tag: str, glibc: str, un
     assert len(tags.faults(path, tags.named(path), [library(glibc)])) == untrue
 
 
+@pytest.mark.parametrize("named", ["tensorflow ~=2.16.1", "tensorflow-cpu (~=2.16.1)"])
+def test_the_tensorflow_that_a_wheel_requires_is_read(named: str, tmp_path: Path) -> None:
+    path = tmp_path / "small-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        stated = f"Name: small\nVersion: 1.0\nRequires-Dist: {named}\nRequires-Dist: six\n"
+        wheel.writestr("small-1.0.dist-info/METADATA", stated)
+    assert inspection.inspect(path).requires_tensorflow == "~=2.16.1"
+
+
 def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: Maker) -> None:
     path = make_wheel()
     renamed = path.rename(path.with_name("other-2.0-py2-none-any.whl"))
@@ -366,8 +375,8 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(out: Read) -> None:
 
 def test_the_floor_names_the_library_and_the_symbol_that_need_more() -> None:
     found = [library("2.4"), library("2.18", path="b.so"), library("2.27", path="c.so")]
-    assert needs.glibc_faults(found, "2.27") == []
-    assert needs.glibc_faults(found, "2.17") == [
+    assert floors.glibc_faults(found, "2.27") == []
+    assert floors.glibc_faults(found, "2.17") == [
         "c.so needs glibc 2.27 (memcpy), the floor is 2.17",
         "b.so needs glibc 2.18 (memcpy), the floor is 2.17",
     ]
@@ -379,14 +388,14 @@ def test_every_library_with_gpu_code_must_hold_the_architectures() -> None:
         library(architectures=("sm_30", "sm_70"), path="b.so"),
         library(architectures=("sm_70", "compute_70"), path="c.so"),
     ]
-    assert needs.architecture_faults(found[2:], ("sm_70",)) == []
-    assert needs.architecture_faults(found, ("sm_70",)) == [
+    assert floors.architecture_faults(found[2:], ("sm_70",)) == []
+    assert floors.architecture_faults(found, ("sm_70",)) == [
         "b.so (x86_64) holds code for sm_30 as well, and verify.architectures lists only sm_70"
     ]
-    assert needs.architecture_faults(found, ("sm_70", "sm_30")) == [
+    assert floors.architecture_faults(found, ("sm_70", "sm_30")) == [
         "c.so (x86_64) holds no code for sm_30, only for sm_70, compute_70"
     ]
-    assert needs.architecture_faults(found[:1], ("sm_30",)) == [
+    assert floors.architecture_faults(found[:1], ("sm_30",)) == [
         "no library holds GPU code, wanted is sm_30"
     ]
 

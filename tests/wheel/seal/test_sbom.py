@@ -5,8 +5,7 @@ import pytest
 
 from tfwright.documents import recipe
 from tfwright.vault import lock
-from tfwright.wheel.seal import build_record
-from tfwright.wheel.seal.build_record import ArchiveComponent, Materials, SubstituteComponent
+from tfwright.wheel.seal.materials import ArchiveComponent, Materials, SubstituteComponent
 
 pytestmark = pytest.mark.medium
 
@@ -29,19 +28,21 @@ MATERIALS = Materials(
 )
 
 
-def bill(materials: Materials) -> dict[str, object]:
-    # Both take a second, in every process that collects the tests.
+def made_of(materials: Materials) -> dict[str, object]:
+    # They take seconds, in every process that collects the tests.
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator
 
-    text = build_record.write_bill(materials).decode()
+    from tfwright.wheel.seal import bill
+
+    text = bill.write(materials).decode()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     made: dict[str, object] = json.loads(text)
     return made
 
 
 def test_a_bill_fits_the_public_schema_and_names_the_source() -> None:
-    made = bill(MATERIALS)
+    made = made_of(MATERIALS)
     assert "pkg:github/tensorflow/tensorflow@93bc2e2072e0daccbcff7a90d397b704a9e8f778" in str(
         made["components"]
     )
@@ -49,20 +50,20 @@ def test_a_bill_fits_the_public_schema_and_names_the_source() -> None:
 
 
 def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number() -> None:
-    assert build_record.write_bill(MATERIALS) == build_record.write_bill(
-        dataclasses.replace(MATERIALS)
-    )
+    from tfwright.wheel.seal import bill
+
+    assert bill.write(MATERIALS) == bill.write(dataclasses.replace(MATERIALS))
     other = dataclasses.replace(MATERIALS, commit="0" * 40)
-    assert bill(other)["serialNumber"] != bill(MATERIALS)["serialNumber"]
+    assert made_of(other)["serialNumber"] != made_of(MATERIALS)["serialNumber"]
 
 
 def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> None:
     cloning = dataclasses.replace(
         MATERIALS, clones=(("https://github.com/bazelbuild/rules_docker.git", "d" * 40),)
     )
-    made = bill(cloning)
+    made = made_of(cloning)
     assert f"pkg:github/bazelbuild/rules_docker@{'d' * 40}" in str(made["components"])
-    assert made["serialNumber"] != bill(MATERIALS)["serialNumber"]
+    assert made["serialNumber"] != made_of(MATERIALS)["serialNumber"]
 
 
 @pytest.mark.slow
@@ -71,7 +72,7 @@ def test_the_bill_of_a_real_lock_fits_the_schema() -> None:
     archives = tuple(
         ArchiveComponent(archive.names, archive.urls, archive.sha256) for archive in known.archives
     )
-    made = bill(dataclasses.replace(MATERIALS, archives=archives))
+    made = made_of(dataclasses.replace(MATERIALS, archives=archives))
     assert isinstance(made["components"], list)
     assert len(made["components"]) == len(archives) + 2
 

@@ -21,7 +21,8 @@ from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files
 
 if TYPE_CHECKING:
-    from tfwright.wheel.seal.build_record import ArchiveComponent, Materials, RecordedCheck
+    from tfwright.wheel.seal.build_record import RecordedCheck
+    from tfwright.wheel.seal.materials import ArchiveComponent, Materials
 
 
 REVISION = 2
@@ -47,7 +48,7 @@ def run(
     from tfwright.rules import patched_tree
     from tfwright.tools.process.command import clean_environment
     from tfwright.wheel import archive
-    from tfwright.wheel.seal import build_record, platform_tag, sealing
+    from tfwright.wheel.seal import bill, build_record, materials, platform_tag, sealing
     from tfwright.wheel.seal.build_record import (
         BuildRecord,
         RecordedBazel,
@@ -112,7 +113,7 @@ def run(
         )
         additions = {
             build_record.NAME: build_record.write(record),
-            build_record.BILL_NAME: build_record.write_bill(_materials(job, recipe, path, inputs)),
+            materials.BILL_NAME: bill.write(_materials(job, recipe, path, inputs)),
         }
         if platform:
             additions["WHEEL"] = platform_tag.stated(wheel, platform)
@@ -141,12 +142,12 @@ def _checks(
     path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
 ) -> "Iterator[RecordedCheck]":
     """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
-    from tfwright.wheel.inspect import inspection, needs
+    from tfwright.wheel.inspect import floors, inspection
     from tfwright.wheel.seal.build_record import RecordedCheck
 
     # Without a search for this host's directories: the record must be the same on all hosts.
     found = inspection.contents(wheel)
-    for reading in needs.readings(path, wheel, found, floor, host.python):
+    for reading in floors.readings(path, wheel, found, floor, host.python):
         detail = reading.faults[0] if reading.faults else reading.detail
         yield RecordedCheck(name=reading.name, passed=not reading.faults, detail=detail)
 
@@ -159,7 +160,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
     from tfwright.pipeline.external import RecipePins
     from tfwright.rules import patched_tree
     from tfwright.vault import lock
-    from tfwright.wheel.seal import build_record
+    from tfwright.wheel.seal.materials import ArchiveComponent, Materials, SubstituteComponent
 
     project, version, _, _ = parse_wheel_filename(path.name)
     # For a recipe without a lock, the lock that would fit its inputs.
@@ -169,20 +170,18 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
         else external.known_lock(job, RecipePins.of(recipe), inputs)
     )
     substitutes = {
-        used.sha256: build_record.SubstituteComponent(used.used, used.source, used.reason)
+        used.sha256: SubstituteComponent(used.used, used.source, used.reason)
         for used in known.substitutes
     }
     # Without a lock it is not known which of the archives Bazel wanted, which is None: a list of
     # materials may name too much, not too little. Of Bazel's own archives a build takes hardly any.
     archives = (
-        build_record.ArchiveComponent(
-            each.names, each.urls, each.sha256, substitutes.get(each.sha256)
-        )
+        ArchiveComponent(each.names, each.urls, each.sha256, substitutes.get(each.sha256))
         for each in known.archives
         if each.needed or (each.needed is None and not each.of_bazel)
     )
     image = recipe.host.image
-    return build_record.Materials(
+    return Materials(
         project=project,
         version=str(version),
         url=recipe.source.url,
@@ -200,7 +199,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
 def _packages(recipe: Recipe) -> "Iterator[ArchiveComponent]":
     """Yield the toolkit packages that the recipe pins; the wheel contains or calls their code."""
     from tfwright.vault import registries
-    from tfwright.wheel.seal.build_record import ArchiveComponent
+    from tfwright.wheel.seal.materials import ArchiveComponent
 
     for part, table in recipe.toolkit.parts():
         # Every way is named: which one a host took does not change the files' bytes.

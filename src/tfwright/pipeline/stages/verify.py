@@ -16,7 +16,7 @@ from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
     from tfwright.smoke.run import WheelVenv
-    from tfwright.wheel.inspect.needs import Reading
+    from tfwright.wheel.inspect.floors import Reading
 
 
 REVISION = 2
@@ -94,15 +94,15 @@ def _read(
     """Insist on what can be seen without running anything; say which directories are named."""
     from tfwright.pipeline import leak_directories
     from tfwright.wheel import archive
-    from tfwright.wheel.inspect import inspection, needs
+    from tfwright.wheel.inspect import floors, inspection
+    from tfwright.wheel.inspect.floors import Reading
     from tfwright.wheel.inspect.leaks import LeakSearch
-    from tfwright.wheel.inspect.needs import Reading
 
     search = LeakSearch(leak_directories.of_build(job, wanted, host))
     with archive.opened(wheel.path) as content:
         # Once for all readings: unpacking takes most of the time.
         found = inspection.contents(content, search)
-        for reading in needs.readings(wheel.path, content, found, table, host.python):
+        for reading in floors.readings(wheel.path, content, found, table, host.python):
             yield _held(wheel.path, reading)
     # No fault: the wheel works, but only this host can build it again.
     for note in search.notes(found.leaks):

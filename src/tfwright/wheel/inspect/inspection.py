@@ -75,6 +75,24 @@ class Inspection:
         """Whether it has libraries for Windows, of which only the GPU code is read."""
         return any(library.windows for library in self.libraries)
 
+    def needs_of_machine(self) -> dict[str, str]:
+        """Return what a machine must have for it: ``glibc``, ``cpu``, ``gpu``, ``cuda`` ..."""
+        if self.summary is None:
+            return {}
+        # Only what a reader compares with a machine.
+        found = {name.lower(): need.version for name, need in self.summary.needs.items()}
+        shown = ("glibc", "glibcxx", "cpu", "macos")
+        wanted = {name: found[name] for name in shown if name in found}
+        wanted["gpu"] = ",".join(self.summary.architectures)
+        # Releases before 2.0 do not state it, and are linked with it.
+        linked = re.search(r"libcudart\.so\.(\d+\.\d+)", " ".join(self.nvidia))
+        cuda = dict(self.stated).get("cuda_version", linked[1] if linked else "")
+        # In wheels for Windows it is as in the names of CUDA's libraries: cudart64_112.dll.
+        wanted["cuda"] = re.sub(r"^64_(\d+)(\d)$", r"\1.\2", cuda)
+        # A wheel may state anything, and documents that name one strange value are refused whole.
+        plain = r"[\w.,+ -]{1,400}"
+        return {name: value for name, value in wanted.items() if re.fullmatch(plain, value)}
+
 
 def inspect(
     path: Path, key: Path | None = None, directories: Callable[[], Iterable[HostDirectory]] = tuple
@@ -148,7 +166,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
             notes[note].append(library.path)
     needed = {name for library in libraries for name in library.needed}
     requires = [*map(str, headers.get_all("Requires-Dist") or ())]
-    beneath = re.search(r"(?m)^tensorflow *\(?([<>=~!][^;)]*)", "\n".join(requires))
+    beneath = re.search(r"(?m)^tensorflow(?:-cpu|-gpu)? *\(?([<>=~!][^;)\n]*)", "\n".join(requires))
     # A file named like a library may be anything.
     read = not libraries or any(library.parts for library in libraries)
     return Inspection(
@@ -181,7 +199,8 @@ def built_on_tensorflow(libraries: Sequence[Library]) -> bool:
     """Say whether the libraries of a wheel need those of a TensorFlow outside it."""
     own = {name for library in libraries for name in library.names}
     needed = {name.rpartition("/")[2] for library in libraries for name in library.needed}
-    return any(re.match(r"(lib|_pywrap_)tensorflow", name) for name in needed - own)
+    plugin = any(library.path.startswith("tensorflow-plugins/") for library in libraries)
+    return plugin or any(re.match(r"(lib|_pywrap_)tensorflow", name) for name in needed - own)
 
 
 def copies(libraries: Sequence[Library]) -> Iterator[str]:

@@ -1,29 +1,12 @@
-"""What a wheel needs of the machine that it is used on: in all, and against what a recipe allows.
+"""What the libraries of a wheel need of the machine that it is used on."""
 
-A library that could not be read keeps no floor: `unreadable` names it, and it is refused there.
-"""
-
-import re
-import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
-from tfwright.documents.recipe import VerifyTable
 from tfwright.printable import first_of
-from tfwright.wheel import archive, record
 from tfwright.wheel.binary import cpu, elf
-from tfwright.wheel.inspect import tags
 from tfwright.wheel.inspect.library import Library
-
-if TYPE_CHECKING:
-    from tfwright.wheel.inspect.inspection import Inspection, WheelContents
-
-
-VALUE = r"[\w.,+ -]{1,400}"
-"""What `of_machine` returns, and documents may hold, of a need."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +42,7 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     """Put together what the libraries of a wheel say."""
     parts = [part for library in libraries for part in library.parts]
     newest: dict[str, WheelNeed] = {}
-    for name, need in _needs(libraries):
+    for name, need in of_each(libraries):
         if name not in newest or _age(name, need) > _age(name, newest[name]):
             newest[name] = need
     architectures = elf.ordered(name for part in parts for name in part.architectures)
@@ -77,26 +60,7 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     )
 
 
-def of_machine(report: "Inspection") -> dict[str, str]:
-    """Return what a machine must have for a wheel: ``glibc``, ``cpu``, ``gpu``, ``cuda`` ..."""
-    summary = report.summary
-    if summary is None:
-        return {}
-    # Only what a reader compares with a machine.
-    found = {name.lower(): need.version for name, need in summary.needs.items()}
-    shown = ("glibc", "glibcxx", "cpu", "macos")
-    wanted = {name: found[name] for name in shown if name in found}
-    wanted["gpu"] = ",".join(summary.architectures)
-    # Releases before 2.0 do not state it, and are linked with it.
-    linked = re.search(r"libcudart\.so\.(\d+\.\d+)", " ".join(report.nvidia))
-    cuda = dict(report.stated).get("cuda_version", linked[1] if linked else "")
-    # In wheels for Windows it is as in the names of CUDA's libraries: cudart64_112.dll.
-    wanted["cuda"] = re.sub(r"^64_(\d+)(\d)$", r"\1.\2", cuda)
-    # A wheel may state anything, and documents that name one strange value are refused whole.
-    return {name: value for name, value in wanted.items() if re.fullmatch(VALUE, value)}
-
-
-def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
+def of_each(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
     """Return everything that each library needs."""
     for library in libraries:
         for part in library.macho:
@@ -116,38 +80,6 @@ def _age(name: str, need: WheelNeed) -> tuple[int, ...]:
     return elf.numbers(need.version)
 
 
-class Reading(NamedTuple):
-    """Something that was read off the wheel."""
-
-    name: str
-    faults: Sequence[str]
-    """Everything in which it is not as it should be."""
-    detail: str
-    """What is said if there are none."""
-
-
-def readings(
-    path: Path, wheel: zipfile.ZipFile, found: "WheelContents", table: VerifyTable, python: str
-) -> Iterator[Reading]:
-    """Judge what was found in a wheel; its size is left out, since sealing changes that."""
-    members = f"{len(archive.files(wheel))} files as listed"
-    yield Reading("RECORD", record.faults(wheel, found.entries), members)
-    yield Reading("tags", tags.misfits(path, wheel, python), f"fit CPython {python} here")
-    # Before the floors: a library that cannot be read keeps none of them.
-    if found.libraries:
-        yield Reading("libraries", unreadable(found.libraries), f"{len(found.libraries)} read")
-    for name, floor, faults_of in (
-        ("glibc", table.glibc, glibc_faults),
-        ("cpu", table.cpu, cpu_faults),
-        ("macos", table.macos, macos_faults),
-    ):
-        if floor:
-            yield Reading(name, faults_of(found.libraries, floor), f"{floor} is enough")
-    if table.architectures:
-        faults = architecture_faults(found.libraries, table.architectures)
-        yield Reading("architectures", faults, ", ".join(table.architectures))
-
-
 def unreadable(libraries: Sequence[Library]) -> list[str]:
     """Name the libraries about which nothing can be said, once for all with the same fault."""
     alike = defaultdict[str, list[str]](list)
@@ -155,91 +87,3 @@ def unreadable(libraries: Sequence[Library]) -> list[str]:
         if library.fault:
             alike[library.fault].append(library.path)
     return [f"{first_of(paths)} cannot be read: {fault}" for fault, paths in alike.items()]
-
-
-def glibc_faults(libraries: Sequence[Library], floor: str) -> list[str]:
-    """Name the libraries that need a newer glibc than `floor`, the newest first.
-
-    Each with a symbol that only the newer glibc has.
-    """
-    # A library that needs no version of glibc at all runs with each.
-    needs = [need for name, need in _needs(libraries) if name == "GLIBC"]
-    return [
-        f"{need.library} needs glibc {need.version} ({need.symbol or 'its loader'}), "
-        f"the floor is {floor}"
-        for need in sorted(needs, key=lambda need: elf.numbers(need.version), reverse=True)
-        if elf.numbers(need.version) > elf.numbers(floor)
-    ]
-
-
-def cpu_faults(libraries: Sequence[Library], floor: str) -> list[str]:
-    """Name the libraries that need more of an x86-64 CPU than `floor`, one of `cpu.LEVELS`.
-
-    Each with a function that does. A library of which that is unknown is named too.
-    """
-
-    def beyond(uses: Sequence[cpu.Use]) -> Iterator[cpu.Use]:
-        for use in uses:
-            if cpu.LEVELS.index(cpu.EXTENSIONS[use.extension]) > cpu.LEVELS.index(floor):
-                yield use
-
-    faults = []
-    for library in libraries:
-        for found in (part.cpu for part in library.parts if part.cpu):
-            for use in beyond(found.needs):
-                why = f"{use.function or 'functions without names'}; {use.decided}"
-                faults.append(f"{library.path} needs {use.extension} ({why}), the floor is {floor}")
-            faults += [
-                f"{library.path} cannot be judged: it asks the CPU what it has, and "
-                f"{use.decided} use {use.extension}; the floor is {floor}"
-                for use in beyond(found.unknown)
-            ]
-    return faults
-
-
-def macos_faults(libraries: Sequence[Library], floor: str) -> list[str]:
-    """Name the libraries that need a newer macOS than `floor`, or do not say which one."""
-    faults = []
-    for library in libraries:
-        for part in library.macho:
-            # Old linkers wrote no minimum, and a library that says nothing proves
-            # nothing.
-            if not part.minimum:
-                faults.append(
-                    f"{library.path} ({part.machine}) cannot be judged: "
-                    f"it does not say which macOS it needs; the floor is {floor}"
-                )
-            elif elf.numbers(part.minimum) > elf.numbers(floor):
-                faults.append(f"{library.path} needs macOS {part.minimum}, the floor is {floor}")
-    return faults
-
-
-def architecture_faults(libraries: Sequence[Library], wanted: Sequence[str]) -> list[str]:
-    """Name the libraries with GPU code that do not hold exactly what is `wanted`.
-
-    `wanted` are architectures as ``sm_70`` or ``compute_70``. Code of a kind that is not in the
-    list at all, such as PTX next to a list of ``sm_``, is left alone.
-    """
-    coded = {}
-    for library in libraries:
-        for part in library.parts:
-            if part.architectures:
-                coded[f"{library.path} ({part.machine})"] = part.architectures
-    if wanted and not coded:
-        return [f"no library holds GPU code, wanted is {', '.join(wanted)}"]
-    # A list of sm_ says nothing of PTX, which many builds hold in addition.
-    kinds = {name.partition("_")[0] for name in wanted}
-    faults = []
-    for path, present in coded.items():
-        missing = [name for name in wanted if name not in present]
-        extra = [name for name in present if name not in wanted and name.partition("_")[0] in kinds]
-        if missing:
-            faults.append(
-                f"{path} holds no code for {', '.join(missing)}, only for {', '.join(present)}"
-            )
-        if extra:
-            faults.append(
-                f"{path} holds code for {', '.join(extra)} as well, "
-                f"and verify.architectures lists only {', '.join(wanted)}"
-            )
-    return faults
