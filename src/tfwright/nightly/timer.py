@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
 
 from tfwright.documents import filesystem, host_file, nightly
 from tfwright.documents.filesystem import ROOT
@@ -25,7 +24,7 @@ from tfwright.tools.process import pipes, runner
 from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.render import render
 
-Kind = Literal["user", "system", "cron", "launchd"]
+KINDS = ("user", "system", "cron", "launchd")
 NAME = "tfwright-nightly"
 LABEL = "org.tfwright.nightly"
 CRON_MARK = f"# {NAME}"
@@ -70,7 +69,7 @@ class Schedule:
 class Installation:
     """What an installation would do: shown first, then done."""
 
-    kind: Kind
+    kind: str
     files: Mapping[Path, str]
     """Files to be written, or to be removed, with their content."""
     crontab: str | None = None
@@ -86,10 +85,10 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
 
     A timer that is not installed has no file, and no table, to remove.
     """
-    if kind not in get_args(Kind):
+    if kind not in KINDS:
         raise RecipeError(
             f"tfwright does not know the kind of timer {kind!r}",
-            remedy=f"Choose one of: {', '.join(get_args(Kind))}.",
+            remedy=f"Choose one of: {', '.join(KINDS)}.",
         )
     wanted, host = nightly.read(), host_file.read()
     # A service starts with an empty environment: what this shell sets has to go into the unit.
@@ -136,7 +135,6 @@ def _of_kind(
         ]
         return Installation("launchd", {**lists, **note}, commands=commands)
     config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
-    reached: Kind = "system" if schedule.user else "user"
     own = ("systemctl",) if schedule.user else ("systemctl", "--user")
     folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
     written = {**systemd(schedule, folder), **note}
@@ -146,8 +144,8 @@ def _of_kind(
     if remove:
         # Before the files go: systemd stops a timer only while it knows its unit.
         disable = (*own, "disable", "--now", *timers)
-        return Installation(reached, written, commands=[disable], afterwards=[reload])
-    return Installation(reached, written, commands=[reload, (*own, "enable", "--now", *timers)])
+        return Installation(kind, written, commands=[disable], afterwards=[reload])
+    return Installation(kind, written, commands=[reload, (*own, "enable", "--now", *timers)])
 
 
 def install(wanted: Installation) -> None:

@@ -71,8 +71,8 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         re.compile(
             r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
             r"|gl(?:pat|rt|dt|ptt|cbt|ft|imt|soat|agent)-[\w-]{16,}|(?:xox[a-z]|xapp)-[\w-]{10,}"
-            r"|(?:npm|hf)_[A-Za-z0-9]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[\w-]{30,}|pypi-[\w-]{40,}"
-            r"|(?:ya29\.|GOCSPX-|dckr_pat_)[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+            r"|(?:npm|hf)_[A-Za-z0-9]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[\w-]{30,}"
+            r"|pypi-[\w-]{40,}|(?:ya29\.|GOCSPX-|dckr_pat_)[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
             r"|hooks\.slack\.com/services/\S+|webhook\.office\.com/\S+"
             r"|discord(?:app)?\.com/api/webhooks/\S+)"
         ),
