@@ -100,7 +100,12 @@ def test_what_went_well_has_no_error_however_it_looks(log: Path) -> None:
 @pytest.mark.parametrize("family", refinements(), ids=lambda family: family.id)
 def test_every_sample_is_found_in_a_log(family: Family) -> None:
     # What a family needs that its own line cannot show.
-    shown = {"musl": "Alpine Linux", "modules": "module load TensorFlow", "training": "Epoch 1/5"}
+    shown = {
+        "arm": "on a Jetson",
+        "musl": "Alpine Linux",
+        "modules": "module load TensorFlow",
+        "training": "Epoch 1/5",
+    }
     around = "".join(f"{shown[need]}\n" for need in family.needs if need in shown)
     found = diagnose(f"[1 / 2] Compiling a.cc\n{around}{family.sample}\n")
     assert family.id in [match.entry.id for match in (*found.matches, *found.harmless)]

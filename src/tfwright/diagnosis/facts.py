@@ -16,7 +16,7 @@ from tfwright.diagnosis.families import Family, rule
 _NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
 _MOST = 1500
 """Lines that are looked at for facts, at each end."""
-FLAGS = ("musl", "rocm", "wsl", "modules", "training")
+FLAGS = ("arm", "musl", "rocm", "wsl", "modules", "training")
 """Facts that only a log shows."""
 _COMPARE: dict[str, Callable[[Version, Version], bool]] = {
     ">=": operator.ge,
@@ -40,6 +40,8 @@ class Facts:
     """Whether the build is for CUDA."""
     gpu: bool | None = None
     """Whether a driver shows a GPU."""
+    arm: bool = False
+    """Whether the log is of Linux on an ARM processor."""
     musl: bool = False
     """Whether the log is of a system with another C library than glibc."""
     rocm: bool = False

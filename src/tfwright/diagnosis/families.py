@@ -123,8 +123,8 @@ class Family(Table):
     certain: bool = False
     """Whether the line alone proves the cause, once every fact in `needs` holds."""
     needs: tuple[Line, ...] = ()
-    """Facts that the cause depends on, as ``cuda``, ``Darwin`` or ``bazel>=0.19``; ``musl``,
-    ``modules`` and ``training`` hold only where the log shows them."""
+    """Facts that the cause depends on, as ``cuda``, ``Darwin`` or ``bazel>=0.19``; ``arm``,
+    ``musl``, ``modules`` and ``training`` hold only where the log shows them."""
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
