@@ -40,7 +40,7 @@ from tfwright.progress import Listener
 from tfwright.tools.bazel import binary
 from tfwright.tools.http import downloads
 from tfwright.tools.process.command import Command, RunningContainer, entered
-from tfwright.wheel.seal import build_record, materials, sealing
+from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord
 
 # A suite that a script starts in its background ignores Ctrl-C, and so would every program that a test interrupts.
@@ -218,13 +218,13 @@ def make_sealed(make_wheel: Maker, a_record: BuildRecord) -> Maker:
 
         path, source = make_wheel(content, name, folder), a_record.source
         archives = (
-            materials.ArchiveComponent(
+            build_record.ArchiveComponent(
                 ("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64
             ),
         )
         files = {file.path: file.sha256 for file in a_record.files}
         bom = bill.write(
-            materials.Materials(
+            build_record.Materials(
                 "small", "1.0", source.url, source.commit, source.epoch, files, archives
             )
         )
@@ -235,7 +235,7 @@ def make_sealed(make_wheel: Maker, a_record: BuildRecord) -> Maker:
                 wheel,
                 stream,
                 source.epoch,
-                {build_record.NAME: build_record.write(a_record), materials.BILL_NAME: bom},
+                {build_record.NAME: build_record.write(a_record), build_record.BILL_NAME: bom},
             )
         return target
 

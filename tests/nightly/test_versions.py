@@ -13,7 +13,7 @@ from tests.nightly.wheels import write_wheel
 from tfwright.index.wheels import read_wheel
 from tfwright.nightly import versions
 from tfwright.wheel import archive, record
-from tfwright.wheel.seal import materials
+from tfwright.wheel.seal import build_record
 
 pytestmark = pytest.mark.medium
 
@@ -70,7 +70,7 @@ def test_the_bill_of_a_relabelled_wheel_speaks_of_the_new_version(
     target = versions.with_version(make_sealed(), tmp_path / "out", "1.0+cpu")
     with archive.opened(target) as wheel:
         assert record.faults(wheel) == []
-        bill = json.loads(wheel.read(f"small-1.0+cpu.dist-info/{materials.BILL_NAME}"))
+        bill = json.loads(wheel.read(f"small-1.0+cpu.dist-info/{build_record.BILL_NAME}"))
     subject = bill["metadata"]["component"]
     assert subject["version"] == "1.0+cpu"
     assert "@1.0%2Bcpu" in subject.get("purl", "@1.0%2Bcpu")

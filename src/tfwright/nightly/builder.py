@@ -46,7 +46,7 @@ from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
-from tfwright.wheel.seal import materials, statement
+from tfwright.wheel.seal import build_record, statement
 
 UNREACHABLE = re.compile(
     r"could not resolve|name or service not known|connection (refused|reset|timed out)"
@@ -168,7 +168,9 @@ class PipelineBuilder:
             # The largest first: a page shows what makes a wheel grow.
             largest = nlargest(LARGEST_FILES, archive.files(content), key=attrgetter("file_size"))
             with suppress(KeyError):
-                bill = content.read(f"{archive.metadata_directory(content)}/{materials.BILL_NAME}")
+                bill = content.read(
+                    f"{archive.metadata_directory(content)}/{build_record.BILL_NAME}"
+                )
                 # Where programs find it without unpacking.
                 files.write(_next_to(wheel, ".cdx.json"), bill)
         return {

@@ -15,7 +15,7 @@ from tfwright.documents import filesystem
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files, json_text
 from tfwright.wheel import archive, rewriting
-from tfwright.wheel.seal import materials
+from tfwright.wheel.seal import build_record
 
 
 def nightly_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
@@ -80,7 +80,7 @@ def _changed(
     # Only this line: the description below the blank line may quote a version, too.
     lines[stated[0]] = f"Version: {version}".encode()
     yield metadata, b"\n".join(lines) + blank + body
-    bill = f"{info}/{materials.BILL_NAME}"
+    bill = f"{info}/{build_record.BILL_NAME}"
     if bill in wheel.namelist():
         page = json_text.parsed(wheel.read(bill))
         subject = page.get("metadata", {}).get("component", {})

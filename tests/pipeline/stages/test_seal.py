@@ -19,7 +19,7 @@ from tfwright.pipeline.results import NcclOps, RawWheel, SealedWheel, Substitute
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import seal
 from tfwright.wheel import record
-from tfwright.wheel.seal import build_record, materials
+from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.build_record import BuildRecord
 
 COMMIT = "0123456789" * 4
@@ -98,7 +98,7 @@ def sealed(locked: RecipeJob, tmp_path: Path) -> Sealed:
 
 def bill_of(sealed: SealedWheel) -> dict[str, Any]:
     with zipfile.ZipFile(sealed.wheel.path) as wheel:
-        bill = json.loads(wheel.read(f"small-1.0.dist-info/{materials.BILL_NAME}"))
+        bill = json.loads(wheel.read(f"small-1.0.dist-info/{build_record.BILL_NAME}"))
     return {one["name"]: one for one in bill["components"]}
 
 

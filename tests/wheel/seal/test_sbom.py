@@ -5,7 +5,7 @@ import pytest
 
 from tfwright.documents import recipe
 from tfwright.vault import lock
-from tfwright.wheel.seal.materials import ArchiveComponent, Materials, SubstituteComponent
+from tfwright.wheel.seal.build_record import ArchiveComponent, Materials, SubstituteComponent
 
 pytestmark = pytest.mark.medium
 

@@ -12,7 +12,7 @@ from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 from tests.making import Maker
 
-from tfwright.wheel.seal import materials, statement
+from tfwright.wheel.seal import build_record, statement
 from tfwright.wheel.seal.build_record import BuildRecord
 from tfwright.wheel.seal.statement import BuildOutcome
 
@@ -76,13 +76,13 @@ def test_the_container_image_and_clones_of_a_build_are_inputs(
     clone = "https://example.org/rules.git", "7" * 40
     source = a_record.source
     bom = bill.write(
-        materials.Materials("small", "1.0", source.url, source.commit, 1, {}, (), (clone,))
+        build_record.Materials("small", "1.0", source.url, source.commit, 1, {}, (), (clone,))
     )
     image = {"name": "ubuntu:16.04", "digest": "sha256:" + "6" * 64}
     content = {**a_record.recipe.content, "host": {"image": image}}
     recipe = a_record.recipe.changed(content=content)
     record = a_record.changed(recipe=recipe)
-    path = make_wheel({f"small-1.0.dist-info/{materials.BILL_NAME}": bom.decode()})
+    path = make_wheel({f"small-1.0.dist-info/{build_record.BILL_NAME}": bom.decode()})
     with zipfile.ZipFile(path) as wheel:
         _, _, container, cloned = statement.dependencies(record, wheel)
     assert container["digest"] == {"sha256": "6" * 64}

@@ -21,8 +21,7 @@ from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files
 
 if TYPE_CHECKING:
-    from tfwright.wheel.seal.build_record import RecordedCheck
-    from tfwright.wheel.seal.materials import ArchiveComponent, Materials
+    from tfwright.wheel.seal.build_record import ArchiveComponent, Materials, RecordedCheck
 
 
 REVISION = 2
@@ -48,7 +47,7 @@ def run(
     from tfwright.rules import patched_tree
     from tfwright.tools.process.command import clean_environment
     from tfwright.wheel import archive
-    from tfwright.wheel.seal import bill, build_record, materials, platform_tag, sealing
+    from tfwright.wheel.seal import bill, build_record, platform_tag, sealing
     from tfwright.wheel.seal.build_record import (
         BuildRecord,
         RecordedBazel,
@@ -113,7 +112,7 @@ def run(
         )
         additions = {
             build_record.NAME: build_record.write(record),
-            materials.BILL_NAME: bill.write(_materials(job, recipe, path, inputs)),
+            build_record.BILL_NAME: bill.write(_materials(job, recipe, path, inputs)),
         }
         if platform:
             additions["WHEEL"] = platform_tag.stated(wheel, platform)
@@ -160,7 +159,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
     from tfwright.pipeline.external import RecipePins
     from tfwright.rules import patched_tree
     from tfwright.vault import lock
-    from tfwright.wheel.seal.materials import ArchiveComponent, Materials, SubstituteComponent
+    from tfwright.wheel.seal.build_record import ArchiveComponent, Materials, SubstituteComponent
 
     project, version, _, _ = parse_wheel_filename(path.name)
     # For a recipe without a lock, the lock that would fit its inputs.
@@ -199,7 +198,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
 def _packages(recipe: Recipe) -> "Iterator[ArchiveComponent]":
     """Yield the toolkit packages that the recipe pins; the wheel contains or calls their code."""
     from tfwright.vault import registries
-    from tfwright.wheel.seal.materials import ArchiveComponent
+    from tfwright.wheel.seal.build_record import ArchiveComponent
 
     for part, table in recipe.toolkit.parts():
         # Every way is named: which one a host took does not change the files' bytes.

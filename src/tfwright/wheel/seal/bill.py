@@ -1,4 +1,4 @@
-"""The bill of materials as CycloneDX writes it; `materials` says what is in it."""
+"""The bill of materials as CycloneDX writes it; `build_record.Materials` says what is in it."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from packageurl import PackageURL
 
 from tfwright import __version__
 from tfwright.documents import filesystem
-from tfwright.wheel.seal.materials import ArchiveComponent, Materials
+from tfwright.wheel.seal.build_record import ArchiveComponent, Materials
 
 GITHUB = re.compile(
     r"https://(?:\S+/)?(?:github\.com|codeload\.github\.com)/([\w.-]+)/([\w.-]+)/"

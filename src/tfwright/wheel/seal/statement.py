@@ -14,7 +14,7 @@ from pathlib import Path
 from tfwright.errors import WheelError
 from tfwright.tools import files, json_text, signing
 from tfwright.wheel import archive
-from tfwright.wheel.seal import build_record, materials
+from tfwright.wheel.seal import build_record
 from tfwright.wheel.seal.build_record import BuildRecord
 
 SUFFIX = ".intoto.json"
@@ -96,7 +96,7 @@ def dependencies(record: BuildRecord, wheel: zipfile.ZipFile) -> Iterator[dict[s
         uri = f"pkg:oci/{image['name']}@{image['digest']}"
         yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
     bill = json_text.parsed(
-        wheel.read(f"{archive.metadata_directory(wheel)}/{materials.BILL_NAME}")
+        wheel.read(f"{archive.metadata_directory(wheel)}/{build_record.BILL_NAME}")
     )
     for component in bill["components"]:
         # It is named above already, with its commit.
