@@ -10,6 +10,7 @@ from tests.making import make_file
 from tfwright.build import plan
 from tfwright.documents.host_file import HostFile, OtherBazel
 from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable, HostTable
+from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.bazel import binary as bazels
@@ -39,19 +40,23 @@ def of_tensorflow(
     return replace(job, recipe=job.recipe.changed(**tables))
 
 
+def doubled(job: RecipeJob) -> list[str]:
+    return [text for _, text in engine.stage_named("compile").warnings(job)]
+
+
 def test_both_reasons_for_compiling_twice_are_given(job: RecipeJob) -> None:
-    tools, programs = plan.doubled(job)
+    tools, programs = doubled(job)
     assert "--distinct_host_configuration=false" in tools
     assert programs.startswith("Programs for Python 2 in the wheel (1) have")
     assert programs.endswith("tensorflow/tools/pip_package/BUILD:2")
 
 
 def test_a_wheel_for_python_2_wants_its_programs_in_python_2(job: RecipeJob) -> None:
-    assert not list(plan.doubled(of_tensorflow(job, *JOINED, python="2.7")))
+    assert not doubled(of_tensorflow(job, *JOINED, python="2.7"))
 
 
 def test_before_bazel_0_25_python_2_is_not_a_second_configuration(job: RecipeJob) -> None:
-    assert not list(plan.doubled(of_tensorflow(job, *JOINED, bazel="0.24.1")))
+    assert not doubled(of_tensorflow(job, *JOINED, bazel="0.24.1"))
 
 
 def test_where_all_programs_are_for_python_3_only_the_tools_are_compiled_twice(
@@ -59,23 +64,23 @@ def test_where_all_programs_are_for_python_3_only_the_tools_are_compiled_twice(
 ) -> None:
     build = job.places.tree / "tensorflow/tools/pip_package/BUILD"
     files.write(build, BUILD.replace("PY2", "PY3"))
-    assert [text[:17] for text in plan.doubled(job)] == ["The programs that"]
+    assert [text[:17] for text in doubled(job)] == ["The programs that"]
 
 
 def test_the_trees_own_bazelrc_counts_as_the_recipes_flags_do(job: RecipeJob) -> None:
     files.write(job.places.tree / ".bazelrc", f"build {JOINED[0]}\n")
-    assert [text[:21] for text in plan.doubled(job)] == ["Programs for Python 2"]
+    assert [text[:21] for text in doubled(job)] == ["Programs for Python 2"]
 
 
 def test_without_a_tree_nothing_is_said(job: RecipeJob) -> None:
     files.remove(job.places.tree)
-    assert not list(plan.doubled(job))
+    assert not doubled(job)
 
 
 def test_of_a_bundled_tree_which_has_little_to_compile_nothing_is_said(job: RecipeJob) -> None:
     source = job.recipe.source.changed(url="bundled:demo")
     job = replace(job, recipe=job.recipe.changed(source=source))
-    assert not list(plan.doubled(job))
+    assert not doubled(job)
 
 
 def test_a_bazel_in_place_of_the_pinned_one_is_warned_of_with_the_flags_that_it_lacks(

@@ -3,7 +3,7 @@ from typing import Literal
 
 import pytest
 
-from tfwright.documents.release import Release
+from tfwright.documents.release import ExactRelease, Release, first_of, last_of
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_newer, is_of_line, is_older, is_within
 from tfwright.match.releases import KNOWN
@@ -40,18 +40,25 @@ def test_a_number_that_no_source_confirmed_says_so() -> None:
 
 def test_a_bazel_is_refused_with_the_script_of_its_own_release() -> None:
     for release in ("2.3", "2.4"):
-        assert compatibility.unusual_bazel(Release.parse(release), "4.0.0") == (
+        assert compatibility.unusual_bazel(ExactRelease.parse(release), "4.0.0") == (
             "3.1.0 to 3.99.0",
             f"https://github.com/tensorflow/tensorflow/blob/r{release}/configure.py",
         )
+
+
+def test_an_alpha_takes_the_bazel_of_its_own_script() -> None:
+    alpha, release = ExactRelease.parse("2.0.0-alpha0"), ExactRelease.parse("2.0.0-beta0")
+    assert compatibility.unusual_bazel(alpha, "0.19.1") == ("", "")
+    assert compatibility.unusual_bazel(release, "0.19.1")[0] == "0.24.1 to 0.26.1"
 
 
 @pytest.mark.parametrize("kind", ["bazel", "python", "tested"])
 def test_no_release_has_two_rows(kind: str) -> None:
     # A fork has rows of its own.
     rows = [row for row in TABLE[kind] if "fork" not in row]
-    spans = [tuple(map(Release.parse, row["releases"])) for row in rows]
-    assert all(sum(first <= release <= last for first, last in spans) <= 1 for release in KNOWN)
+    spans = [(first_of(first), last_of(last)) for first, last in (row["releases"] for row in rows)]
+    ranks = [ExactRelease(*release).rank for release in KNOWN]
+    assert all(sum(first <= rank <= last for first, last in spans) <= 1 for rank in ranks)
 
 
 @pytest.mark.parametrize("kind", ["python", "tested"])

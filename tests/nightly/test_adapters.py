@@ -1,6 +1,7 @@
 """Jobs of other engines, checked by the schemas that these publish where they are installed."""
 
 import json
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]
 from tests.failing import fails
+from tests.making import make_folder
 
+from tfwright.documents.recipe import RECIPES
 from tfwright.errors import RecipeError
 from tfwright.nightly import fleets, page
 from tfwright.nightly.builds import BuildOrder
@@ -29,6 +32,14 @@ def test_each_engine_carries_out_an_order_for_the_recipe(engine: str) -> None:
     assert "nightly --order" in json.dumps(yaml.safe_load(text))
     assert "--recipe linux-r1.8-cpu" in text
     assert engine == "buildkite" or IMAGE in text
+
+
+@pytest.mark.parametrize("engine", page.ENGINES)
+def test_a_path_reaches_the_command_as_it_is(engine: str, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "it's #1 {{x}} $(id)")
+    recipe = str(shutil.copy(RECIPES / "demo.toml", folder))
+    words = str(yaml.safe_load(page.adapter(engine, recipe, IMAGE))).replace("\\'", "'")
+    assert f"--recipe {shlex.quote(recipe)}" in words
 
 
 @pytest.mark.medium

@@ -1,6 +1,7 @@
 """Files of a build host that a disk or a person has damaged."""
 
 import datetime as dt
+import errno
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +36,14 @@ def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> 
     (tmp_path / site.YANKED).write_text(text)
     with fails(RecipeError, tmp_path / site.YANKED):
         site.yanked(tmp_path)
+
+
+def test_a_full_directory_of_a_night_is_named_with_its_own_key(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "site/index.html"))
+    with fails(HostError, tmp_path) as caught, state.opened(tmp_path):
+        raise full
+    assert f"the disk of {tmp_path}," in caught.value.remedy
+    assert "directory in nightly.toml" in caught.value.remedy
 
 
 def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:

@@ -178,6 +178,22 @@ def test_an_order_whose_inputs_were_sent_is_built_offline(
     assert seen == [False, True]
 
 
+@pytest.mark.parametrize(("worker", "named"), [("one", "one"), ("", "n7")])
+def test_a_result_says_which_machine_made_it(
+    worker: str,
+    named: str,
+    tmp_path: Path,
+    ordered: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(PipelineBuilder, "build", lambda *_: built(tmp_path / "other"))
+    monkeypatch.setenv("SLURMD_NODENAME", "n7")
+    folder = ordered(changed(order_of(tmp_path, {}), worker=worker))
+    fleets.carry_out(folder, SILENCE)
+    # A night that was killed before it heard of it reads this.
+    assert fleets._left(folder / fleets.BUILT, NightlyBuild).worker == named
+
+
 def built(folder: Path, **changes: object) -> NightlyBuild:
     """Leave what a worker leaves."""
     (folder / fleets.RESULT).mkdir(parents=True)

@@ -610,9 +610,12 @@ def test_a_channel_or_a_notice_that_fails_holds_up_no_other(tmp_path: Path) -> N
     alive = Heard()
     dead.broken = True
     channels = (*host.channels, Channel("picky", picky), Channel("alive", alive.send))
-    several = replace(host, channels=channels)
+    said: list[str] = []
+    several = replace(host, channels=channels, note=said.append)
     builder_of(host).broken |= {"a": BROKEN, "b": BROKEN}
     pass_night(several)
+    # Once for each channel: its owner learns of a revoked address from nothing else.
+    assert [line.partition(":")[0] for line in said[-2:]] == ["test", "picky"]
     assert (dead.kinds, heard, alive.kinds) == ([], ["b"], ["failing"] * 2)
     dead.broken = False
     # Not a second time to those that have it.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import FakeBuilder, builder_of, changed_after_a_night, host_with
+from tests.nightly.fake import FakeBuilder, a_build, builder_of, changed_after_a_night, host_with
 
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
@@ -129,3 +129,40 @@ def test_a_text_without_a_secret_keeps_its_bytes(tmp_path: Path) -> None:
     redaction.redact(path)
     assert path.read_bytes() == b"\x1b[32mINFO:\x1b[0m caf\xe9\r\nno end"
     assert path.stat().st_ino == before.st_ino
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "machine h login ci password SECRET1",
+        'db_password: "SECRET1 SECRET2, SECRET3"',
+        "API_TOKEN='SECRET1,SECRET2;SECRET3'",
+        r'{"args": "--env KEY_TOKEN=\"SECRET1 SECRET2\" x"}',
+        "AccountName=x;AccountKey=SECRET1==;EndpointSuffix=y",
+        "MYSQL_PWD=SECRET1 mysql",
+        "curl -s -u ci:SECRET1 https://h/x",
+        "fetched https://ci:SECRET1@SECRET2@h/x",
+        "glrt-SECRET1aaaaaaaaaaaa xapp-1-SECRET1aaaa ya29.SECRET1aaaaaaaaaaaaaaaa",
+        "https://corp.webhook.office.com/webhookb2/SECRET1/IncomingWebhook/SECRET2",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nSECRET1\n-----END PGP PRIVATE KEY BLOCK-----",
+    ],
+)
+def test_a_secret_goes_whole_however_it_is_written(line: str) -> None:
+    shown = redaction.redacted(line)
+    assert "SECRET" not in shown
+    assert redaction.HIDDEN in shown
+
+
+@pytest.mark.parametrize("line", ["note: auth::Token is a type", "error: token before ';'"])
+def test_what_only_names_a_secret_stays(line: str) -> None:
+    assert redaction.redacted(line) == line
+
+
+def test_a_line_of_a_megabyte_holds_up_no_night() -> None:
+    line = "a.b-c." * 170_000 + "token"
+    assert redaction.redacted(line) == line
+
+
+def test_a_recipe_below_the_home_directory_is_named_without_it() -> None:
+    build = a_build(recipe=f"{Path.home()}/mine.toml")
+    assert build.redacted().recipe == "~/mine.toml"

@@ -138,6 +138,20 @@ def test_many_recipes_are_grouped_by_release_and_found_in_the_matrix(
     assert set(names) <= {Path(link).stem for link in Checked(matrix).links}
 
 
+def test_a_recipe_of_no_release_is_found_by_its_gpu_and_a_long_remedy_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = TargetFacts("", "", "3.9", "sm_90")
+    monkeypatch.setattr(views, "facts_of", lambda _: facts)
+    host = host_with(tmp_path, "a")
+    long = "take another compiler " * 100
+    builder_of(host).broken["a"] = Breakage(stage="compile", line="x", cause="y", remedy=long)
+    night.run(host)
+    text = (host.site / "index.html").read_text()
+    assert "Python 3.9, sm_90" in text
+    assert 500 < text.count("take another compiler") * 22 < 700
+
+
 def a_build(number: int, seconds: float, size: int) -> KeptBuild:
     started = NOW + dt.timedelta(days=number)
     texts = ("built", "1", "w.whl", "0" * 64, size, "passed", "", ())

@@ -264,6 +264,23 @@ def test_a_crontab_keeps_the_lines_of_others(host: Path, add_program: AddProgram
     assert table.read_text("utf-8") == "5 4 * * * backup\n"
 
 
+def test_only_what_is_installed_is_removed(
+    host: Path, add_program: AddProgram, err: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = host / "table"
+    add_program("crontab", f'if [ "$1" = - ]; then cat > {table}; else cat {table}; fi')
+    for kind in ("user", "cron", "launchd"):
+        assert page.schedule(kind, "02:00", remove=True, yes=True) == 0
+        assert f"'{kind}'" in err()
+    assert capsys.readouterr().out == ""
+    timer.install(timer.planned("cron", "02:00", remove=False))
+    timer.uninstall(timer.planned("user", "02:00", remove=True))
+    # It is that of the other kind.
+    assert (host / "nights" / timer.NOTE).exists()
+    timer.uninstall(timer.planned("cron", "02:00", remove=True))
+    assert not (host / "nights" / timer.NOTE).exists()
+
+
 def test_a_user_without_a_crontab_gets_the_first_one(add_program: AddProgram) -> None:
     add_program("crontab", "echo 'no crontab for you' >&2; exit 1")
     wanted = timer.planned("cron", "02:00", remove=False)
@@ -277,6 +294,8 @@ def test_on_a_mac_each_property_list_is_loaded_for_the_user(host: Path) -> None:
     lists = [path for path in wanted.files if path.suffix == ".plist"]
     assert {path.parent for path in lists} == {host / "Library/LaunchAgents"}
     assert [argv[:2] for argv in wanted.commands] == [("launchctl", "bootstrap")] * len(lists)
+    for path in lists:
+        make_file(path, "")
     removing = timer.planned("launchd", "02:00", remove=True)
     assert [argv[1] for argv in removing.commands] == ["bootout"] * len(lists)
 

@@ -110,6 +110,17 @@ def test_a_first_build_runs_every_stage_in_order(nest: RecipeJob) -> None:
     assert RUNS == ["lay", "hatch"]
 
 
+def test_a_build_says_before_a_stage_what_is_hardly_meant_in_it(
+    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch, notes: list[str]
+) -> None:
+    warned = Stage(module("lay", lay, warnings=lambda: [("Laid twice", "Take one nest.")]))
+    monkeypatch.setattr(engine, "PIPELINE", (warned,))
+    first = replace(nest, until="lay")
+    for _ in range(2):
+        engine.build(first)
+    assert notes == ["Laid twice: Take one nest."]
+
+
 def test_a_second_build_runs_nothing_and_returns_the_same(nest: RecipeJob) -> None:
     first = engine.build(nest)
     RUNS.clear()

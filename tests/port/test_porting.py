@@ -141,6 +141,19 @@ def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
     check_port(job, path, patches, tmp_path)
 
 
+@pytest.mark.medium
+def test_a_port_names_the_python_of_the_recipe_where_bazel_downloads_its_own(
+    tmp_path: Path,
+) -> None:
+    job, path, _ = upstream(tmp_path)
+    path.write_text(path.read_text("utf-8").replace('branch = "r1.8"', 'branch = "r2.15"'))
+    porting = port._Porting(job, path)
+    flag = "--repo_env=TF_PYTHON_VERSION=3.6"
+    assert [pin.name for pin in porting._flags({}, {})] == [flag]
+    assert recipes.read(str(path)).compile.flags[-1] == flag
+    assert not list(porting._flags({}, {}))
+
+
 def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:
     """Return a recipe of 1.8, its file and its patches, and tag a 1.12 in its repository."""
     repository, patches = tmp_path / "upstream", tmp_path / "patches/r1.8"

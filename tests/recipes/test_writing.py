@@ -457,6 +457,41 @@ def test_another_machine_takes_its_own_compiler_where_bazel_downloads_one_for_x8
     assert [found.rule for found in lint.lint(str(made))] == ["compiler"][release == "2.20" :]
 
 
+@pytest.mark.parametrize(("release", "machine"), [("2.20", "x86_64"), ("2.21", "aarch64")])
+def test_where_bazel_brings_no_compiler_the_clang_of_upstream_is_the_default(
+    host_file: HostFile, tmp_path: Path, release: str, machine: str
+) -> None:
+    wish = Wish(system="Linux", machine=machine, python="3.12")
+    answers = recipes.read(str(written(host_file, tmp_path, wish, release))).configure.answers
+    assert answers["TF_NEED_CLANG"] is True
+    assert answers["CLANG_COMPILER_PATH"] == "/usr/lib/llvm-18/bin/clang"
+
+
+def test_a_glibc_older_than_that_of_bazels_compiler_stays_open_and_lint_finds_it(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", machine="x86_64", python="3.12", glibc="2.17")
+    made = writing.new(wish, wanted_of("2.21"), host_file, tmp_path, alone)
+    says = "Bazel's own compiler links against glibc 2.27, and the wheel is to load on 2.17"
+    assert any(says in line for line in made.open)
+    path = Path(lists_emptied(made.path))
+    assert [found.what for found in lint.lint(str(path))] == [says]
+    flag = '"--config=opt",'
+    path.write_text(path.read_text("utf-8").replace(flag, f'{flag} "--config=clang_local",'))
+    assert lint.lint(str(path)) == []
+
+
+@pytest.mark.parametrize(("release", "building"), [("2.6", True), ("2.15", False)])
+def test_a_build_with_bazels_own_python_needs_no_packages_of_the_host(
+    host_file: HostFile, tmp_path: Path, release: str, *, building: bool
+) -> None:
+    wish = Wish(system="Linux", python="3.9")
+    made = writing.new(wish, wanted_of(release), host_file, tmp_path, alone)
+    text = made.path.read_text("utf-8")
+    assert ("What TensorFlow's own build imports" in text) is building
+    assert ("wheel" in made.unpinned) is building
+
+
 def test_a_mac_with_arm_is_written_without_an_open_question(
     host_file: HostFile, tmp_path: Path
 ) -> None:

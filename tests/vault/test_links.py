@@ -21,11 +21,15 @@ NO_HEAD = "/no-head.zip"
 
 
 class Handler(QuietHandler):
-    """Has a few files, and one for which it refuses HEAD."""
+    """Has a few files, one for which it refuses HEAD, one that it does not measure; one is busy."""
 
     def do_HEAD(self) -> None:
         if self.path == NO_HEAD:
             self.send_error(405)
+        elif self.path == "/busy.zip":
+            self.send_error(503)
+        elif self.path == "/unmeasured.zip":
+            self._answer(b"")
         else:
             self._answer(FILES.get(self.path))
 
@@ -71,6 +75,13 @@ def test_only_the_bytes_tell_another_file_of_the_same_size(address: str, store: 
     assert states(address, store, "same-size", "good", deep=True) == [OTHER, SERVES]
 
 
+def test_a_server_that_is_busy_or_states_no_size_has_lost_nothing(
+    address: str, store: Store
+) -> None:
+    assert states(address, store, "busy", "unmeasured", deep=False) == [SILENT, ANSWERS]
+
+
+@pytest.mark.medium
 def test_a_server_that_refuses_head_is_asked_for_the_file(address: str, store: Store) -> None:
     assert states(address, store, "no-head", deep=False) == [ANSWERS]
 

@@ -302,11 +302,15 @@ def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(tmp_path: P
 
 
 def test_the_array_has_a_task_for_each_recipe(tmp_path: Path) -> None:
-    given = table_of(tmp_path, options=["--mem=1G"])
+    given = table_of(
+        tmp_path, options=["--mem=1G", "--array=0-3", "--job-name=mine", "--no-requeue"]
+    )
     argv = slurm.submission(given, tmp_path / "room", range(40)).argv
-    assert "--array=0-39" in argv
-    assert "--requeue" in argv
-    assert argv[-2:] == ("--mem=1G", str(tmp_path / "room/job.sh"))
+    # The later of two options counts: tasks are found by our array and name.
+    said = dict(word.split("=", 1) for word in argv if "=" in word)
+    assert (said["--array"], said["--job-name"], said["--mem"]) == ("0-39", "room", "1G")
+    assert argv.index("--requeue") < argv.index("--no-requeue")
+    assert argv[-1] == str(tmp_path / "room/job.sh")
     # Later, one for each lost one.
     assert "--array=3,7" in slurm.submission(given, tmp_path / "room", [3, 7]).argv
 
@@ -408,6 +412,7 @@ RSYNC_FAULTS = {
         "refused",
         "The disk of one is full",
     ),
+    "echo Welcome; exit 0": ("refused", "The shell of one prints a text"),
     # Not at once: rsync would name what it was writing.
     "sleep 0.5; exit 12": ("lost", "rsync: connection unexpectedly closed"),
 }

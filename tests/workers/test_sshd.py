@@ -184,6 +184,16 @@ def test_files_and_the_last_line_of_a_program_come_over_a_real_connection(tmp_pa
         assert not Path(there).exists()
 
 
+@pytest.mark.parametrize("shell", ["tcsh", "fish", "sh"])
+def test_any_login_shell_starts_a_program(shell: str, tmp_path: Path) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"needs {shell}")
+    forced = f'ForceCommand exec {shell} -c "$SSH_ORIGINAL_COMMAND"'
+    with machine(tmp_path / "one", "print('a', 'b')", forced) as one:
+        ran = ssh.run(one.host, ("build",), tmp_path / "log")
+    assert (ran.status, ran.printed) == (0, "a b")
+
+
 def test_a_machine_without_rsync_is_told_from_one_that_is_away(tmp_path: Path) -> None:
     programs = make_folder(tmp_path / "bin")
     (programs / "mkdir").symlink_to(shutil.which("mkdir") or "")

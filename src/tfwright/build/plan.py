@@ -7,21 +7,13 @@ from pathlib import Path
 from tfwright.doctor import requirements
 from tfwright.doctor.inventory import Finding
 from tfwright.documents import composing
-from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET
-from tfwright.facts.compatibility import is_older
 from tfwright.host import probes
 from tfwright.pipeline import engine
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
-from tfwright.rules import configurations
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.bazel import client as bazel_client
-
-PYTHON_3_FIRST = "0.25"
-"""From this Bazel on, a program for Python 2 has a configuration of its own."""
-HOST_IS_EXEC = "6"
-"""From this Bazel on, --distinct_host_configuration has no effect."""
 
 
 def plan(job: RecipeJob) -> tuple[Iterable[Planned], list[Finding]]:
@@ -44,8 +36,7 @@ def warnings(job: RecipeJob, path: Path) -> Iterator[tuple[str, str]]:
         yield "Outdated", f"{path.stem}{composing.PINS}: {composing.OUTDATED}; {remedy}"
     for text in other_bazel(job):
         yield "Another Bazel", text
-    for text in doubled(job):
-        yield "Compiled twice", text
+    yield from engine.stage_named("compile").warnings(job)
 
 
 def other_bazel(job: RecipeJob) -> Iterator[str]:
@@ -69,37 +60,6 @@ def other_bazel(job: RecipeJob) -> Iterator[str]:
     lacking = [flag for flag in flags if not {flag, flag.removeprefix("no")} & known.keys()]
     if known and lacking:
         yield f"Bazel {version} does not know these flags of .bazelrc: --{', --'.join(lacking)}"
-
-
-def doubled(job: RecipeJob) -> Iterator[str]:
-    """Yield what makes Bazel compile the same sources twice, as far as the tree on disk shows it.
-
-    Nothing is known before the source stage has made the tree.
-    """
-    tree, recipe = job.places.tree, job.recipe
-    # A bundled tree has little to compile.
-    if recipe.source.bundled or recipe.compile.target not in {TENSORFLOW_TARGET, WHEEL_TARGET}:
-        return
-    if not tree.is_dir():
-        return
-    bazel = recipe.bazel.version
-    bazelrc = _text(tree / ".bazelrc") or ""
-    apart = configurations.tools_apart(bazelrc, recipe.compile.flags)
-    if apart and is_older(bazel, HOST_IS_EXEC):
-        yield (
-            "The programs that run during the build have a configuration of their own, and "
-            "share most of their C++ code with the wheel. Add to [compile] flags: "
-            "--distinct_host_configuration=false"
-        )
-    if is_older(bazel, PYTHON_3_FIRST) or recipe.host.python.startswith("2"):
-        return
-    programs = configurations.for_python_2(recipe.compile.target, lambda path: _text(tree / path))
-    if programs:
-        yield (
-            f"Programs for Python 2 in the wheel ({len(programs)}) have a configuration of their "
-            "own, with all the code that they need. Patch python_version to PY3 at "
-            + ", ".join(map(str, programs))
-        )
 
 
 def _text(path: Path) -> str | None:

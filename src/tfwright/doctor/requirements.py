@@ -11,7 +11,7 @@ from tfwright.documents import host_file as host_files
 from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
-from tfwright.documents.release import Release
+from tfwright.documents.release import ExactRelease
 from tfwright.errors import HostError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_newer, is_of_line, is_older, is_within
@@ -311,7 +311,7 @@ class Requirements(HostComparison):
         release = self.recipe.source.release
         fork = "nv" if self.recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
         python = compatibility.python(release, fork)
-        yield from self._accepted_bazel(release)
+        yield from self._accepted_bazel(self.recipe.source.exact)
         # It stops nothing: patches can make a release work with a Python that came later.
         if (
             python
@@ -326,7 +326,7 @@ class Requirements(HostComparison):
                 why=python.source,
             )
 
-    def _accepted_bazel(self, release: Release) -> Iterator[Finding]:
+    def _accepted_bazel(self, release: ExactRelease) -> Iterator[Finding]:
         """Compare the pinned Bazel with what ./configure of the release takes."""
         version = self.recipe.bazel.version
         wanted, source = compatibility.unusual_bazel(release, version)
@@ -344,7 +344,7 @@ class Requirements(HostComparison):
                 other = "name such a Bazel in [bazels] of the host file"
             remedy = f"If the build fails, {other}: ./configure does not compare it."
         yield Finding(
-            f"Bazel {version} for TensorFlow {release}",
+            f"Bazel {version} for TensorFlow {release.line}",
             f"Bazel {wanted}",
             remedy,
             blocks="" if passes else "configure",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from packaging.specifiers import SpecifierSet
 
 from tfwright import facts
-from tfwright.documents.release import Release
+from tfwright.documents.release import ExactRelease, Release, first_of, last_of
 
 TABLE = Path(__file__).with_suffix(".toml")
 
@@ -131,6 +131,8 @@ class Hermetic:
     """The clang for all but the kernels."""
     clang_downloaded: tuple[str, ...]
     """The machines for which Bazel downloads it as well."""
+    sysroot: str
+    """The glibc that it compiles against; empty if Bazel downloads none."""
     clang_architectures: tuple[str, ...]
     """What the configuration cuda_clang compiles for, whatever ./configure was answered."""
     cudas: tuple[str, ...]
@@ -148,6 +150,18 @@ class Hermetic:
             "HERMETIC_NCCL_VERSION": "",
         }
 
+    def compiler_for(self, machine: str) -> str:
+        """Return the path of the host's clang, as upstream has it; empty if Bazel brings one."""
+        return "" if machine in self.clang_downloaded else f"/usr/lib/llvm-{self.clang}/bin/clang"
+
+    def beyond(self, glibc: str, machine: str) -> tuple[str, str]:
+        """Say why a wheel cannot load on an old glibc, and what to do; empty if it can."""
+        if not glibc or machine not in self.clang_downloaded or not is_older(glibc, self.sysroot):
+            return "", ""
+        what = f"Bazel's own compiler links against glibc {self.sysroot}, and the wheel is to load "
+        remedy = 'Add "--config=clang_local" to compile.flags, and build on a system with that '
+        return f"{what}on {glibc}", f"{remedy}glibc, or verify refuses the wheel."
+
     def nvshmem_for(self, cuda: str) -> str:
         """Return the NVSHMEM that a CUDA needs instead of the tree's default; empty if none."""
         return "" if is_older(cuda, "13") else self.nvshmem_13
@@ -162,13 +176,14 @@ class Hermetic:
         )
 
 
-def _of(kind: str, release: Release, fork: str = "") -> dict[str, Any] | None:
+def _of(kind: str, release: Release | ExactRelease, fork: str = "") -> dict[str, Any] | None:
     """Return the row of a release, without what says which releases it is of."""
+    version = ExactRelease(*release)
     for row in facts.read(TABLE)[kind]:
-        first, last = map(Release.parse, row["releases"])
-        if first <= release <= last and row.get("fork", "") == fork:
+        first, last = row["releases"]
+        if first_of(first) <= version.rank <= last_of(last) and row.get("fork", "") == fork:
             found = {key: row[key] for key in row if key not in {"releases", "fork"}}
-            return found | {"source": row["source"].format(release=release)}
+            return found | {"source": row["source"].format(release=version.line)}
     return None
 
 
@@ -218,7 +233,7 @@ def clang_for(capability: str) -> str:
     return next(fitting, "")
 
 
-def bazel(release: Release) -> Range | None:
+def bazel(release: Release | ExactRelease) -> Range | None:
     """Return the Bazels that ./configure of a release takes."""
     row = _of("bazel", release)
     return Range(**row) if row else None
@@ -242,14 +257,14 @@ def tested_bazel(release: Release) -> TestedBazel | None:
     return TestedBazel(**row) if row else None
 
 
-def unusual_bazel(release: Release, version: str) -> tuple[str, str]:
+def unusual_bazel(release: ExactRelease, version: str) -> tuple[str, str]:
     """Return which Bazel a release takes instead of a version, and the source; empty if it fits.
 
     Where ./configure compares nothing, as from 2.10 on, it is the major version that was tested.
     """
     if known := bazel(release):
         return ("", "") if known.holds(version) else (str(known), known.source)
-    tested = tested_bazel(release)
+    tested = tested_bazel(release.line)
     if tested is None or is_of_line(version, tested.version.partition(".")[0]):
         return "", ""
     return f"{tested.version}, with which it was tested", tested.source

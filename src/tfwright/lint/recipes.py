@@ -402,11 +402,12 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
 
 
 def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
-    """Find a build by the clang that Bazel downloads, on a machine that it is not for."""
+    """Find a build by the clang that Bazel downloads, for what it is not for."""
     recipe = subject.recipe
     tree = compatibility.hermetic(recipe.source.release)
     local = {"--config=clang_local", "--config=release_arm64_linux"} & {*recipe.compile.flags}
-    if local or not (tree and tree.clang_downloaded):
+    # .bazelrc itself sets clang_local for macOS.
+    if local or not (tree and tree.clang_downloaded) or recipe.host.system == "Darwin":
         return
     if recipe.host.machine not in {"any", *tree.clang_downloaded}:
         yield subject.finding(
@@ -416,6 +417,9 @@ def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
             f"is for {recipe.host.machine}",
             'Add "--config=clang_local" to compile.flags, which takes the compiler of the host.',
         )
+    what, remedy = tree.beyond(recipe.verify.glibc or "", recipe.host.machine)
+    if what:
+        yield subject.finding("compiler", "verify.glibc", what, remedy)
 
 
 def names_a_bazel_of_the_release(subject: Subject) -> Iterator[LintFinding]:
@@ -424,7 +428,7 @@ def names_a_bazel_of_the_release(subject: Subject) -> Iterator[LintFinding]:
     if recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True:
         return
     release, version = recipe.source.release, recipe.bazel.version
-    wanted, source = compatibility.unusual_bazel(release, version)
+    wanted, source = compatibility.unusual_bazel(recipe.source.exact, version)
     if wanted:
         yield subject.finding(
             "bazel",

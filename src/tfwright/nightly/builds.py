@@ -160,7 +160,7 @@ class NightlyBuild(_Frozen):
     def redacted(self) -> "NightlyBuild":
         """Return the build as strangers may read it."""
         # Not its names, which lead to files, nor what decides whether it is built again.
-        names = "source changed commits broken smoke differences host unpublished"
+        names = "recipe source changed commits broken smoke differences host unpublished"
         texts = self.model_dump(include=set(names.split()))
         shown = _each_text(texts, redaction.redacted)
         if self.broken and self.broken.log:
@@ -238,6 +238,8 @@ class BuildOrder(BaseModel):
     """Whether the night reproduces wheels; otherwise every build runs without the cache."""
     offline: bool = False
     """Whether the build host has sent all inputs, so that the worker asks no server."""
+    worker: str = ""
+    """What the build host calls the machine; empty by Slurm, which chooses one later."""
     last_wheel: str = ""
     """The last good wheel, to compare with: a path, or a name in the order's own folder."""
     again: bool = False

@@ -181,6 +181,9 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     files.remove(result)
     result.mkdir(parents=True)
     build = builder.build(order.model_copy(update={"work": result, "last_wheel": str(last)}))
+    # For a night that is killed before it hears which machine this was.
+    worker = order.worker or os.environ.get("SLURMD_NODENAME", "")
+    build = build.model_copy(update={"worker": worker})
     files.write(folder / BUILT, build.model_dump_json(indent=1))
     if build.result == "blocked" and build.broken:
         raise HostError(build.broken.cause or build.broken.line, remedy=build.broken.remedy)
@@ -414,7 +417,8 @@ class NightFleet:
         there = f"{host.build_out}/{ORDERS}/{order.id}" if own else str(folder)
 
         def send() -> None:
-            write(folder, order, self.builder, carry=own, offline=host.supplied)
+            given = order.model_copy(update={"worker": host.name})
+            write(folder, given, self.builder, carry=own, offline=host.supplied)
             if own:
                 ssh.send_folder(host, folder, there, copied)
 

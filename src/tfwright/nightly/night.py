@@ -173,8 +173,6 @@ class NightOutcome:
     """The target that was built again; empty if none was."""
     difference: str = ""
     """How its wheel differs, or why it could not be built again."""
-    linked: str = ""
-    """The targets whose archives' servers were asked, separated by commas."""
     lost: Mapping[str, str] = field(default_factory=dict)
     """By target, the archives that no server has any more."""
     culprits: Mapping[str, str] = field(default_factory=dict)
@@ -596,14 +594,14 @@ class Night:
                 if name in before and not before[name].passed:
                     since = before[name].at
             self.state.check(name, "links", since, passed=not why, detail=why)
-        return replace(outcome, linked=",".join(found), lost=lost)
+        return replace(outcome, lost=lost)
 
     def close(self, outcome: NightOutcome) -> NightOutcome:
         """End the night: retention, the site, the notices; return what it did."""
         nightly, state, moment = self.host.nightly, self.state, self.host.clock()
         hidden = retention.hide(nightly, state, moment.date())
         deleted = retention.expire(nightly, state, moment.date())
-        book = notices.Book(nightly, state, moment, self.host.channels)
+        book = notices.Book(nightly, state, moment, self.host.channels, self.host.note)
         # Before the pages, which show what is raised; what cannot be sent now waits.
         book.raise_all()
         book.close_cut_off()

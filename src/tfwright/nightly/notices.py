@@ -95,6 +95,8 @@ class Book:
     state: State
     now: dt.datetime
     channels: Sequence[Channel]
+    note: Callable[[str], None] = lambda _: None
+    """Is given a line for each channel that did not take a notice."""
 
     def raise_all(self) -> None:
         """Write a notice for every transition since the last call."""
@@ -257,6 +259,8 @@ class Book:
                 # One notice that a channel refuses must not hold up the others. But a mail server
                 # that is down would cost a timeout for each of them.
                 failures = failures + 1 if problem else 0
+                if failures == 1:
+                    self.note(f"{channel.name}: {problem}")
                 if failures == PATIENCE:
                     break
         return sent

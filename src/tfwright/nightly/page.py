@@ -119,6 +119,9 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
     from tfwright.nightly import timer
 
     wanted = timer.planned(kind, at, remove=remove)
+    if not wanted.files and wanted.crontab is None:
+        text.tell(f"No timer of the kind {kind!r} is installed.")
+        return 0
     # Everything is shown before the question: nothing is installed unseen.
     for path, content in wanted.files.items():
         print(f"{'remove' if remove else 'write'} {path}")
@@ -175,5 +178,6 @@ def adapter(engine: str, recipe: str, image: str) -> str:
     # A name that no recipe has would fail only in the engine, an hour later.
     found = recipes.read(recipe)
     name = re.sub(r"[^a-z0-9.-]", "-", found.name.lower())[:LONGEST_NAME].strip(".-")
-    values = {"name": name, "recipe": recipe, "image": image, "minutes": MINUTES}
+    # For the shell of the job; the whole command is then quoted as YAML.
+    values = {"name": name, "recipe": shlex.quote(recipe), "image": image, "minutes": MINUTES}
     return render(f"adapter_{engine}.yaml.j2", values)

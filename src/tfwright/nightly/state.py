@@ -381,12 +381,26 @@ def sound_rows() -> Iterator[None]:
 def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
     """Open the state of a build host; raise HostError if its file is damaged or too new.
 
-    Without `create`, a host that has none yet is left so.
+    Without `create`, a host that has none yet is left so. What fails for want of room there names
+    that directory.
     """
-    file = directory / FILE
+    try:
+        with disk.explained(), _opened(directory / FILE, create=create) as state:
+            yield state
+    except HostError as fault:
+        if fault.template == disk.ROOM and str(directory) in fault.what:
+            fault.template = (
+                f"Free some space on the disk of {directory}, or move it to a larger one and "
+                "correct directory in nightly.toml."
+            )
+        raise
+
+
+@contextmanager
+def _opened(file: Path, *, create: bool) -> Iterator[State]:
     place: Path | str = file if create or file.exists() else ":memory:"
     if create:
-        directory.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
     try:
         converted = sqlite3.PARSE_COLNAMES
         with closing(sqlite3.connect(place, timeout=60, detect_types=converted)) as database:

@@ -13,9 +13,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
 
 from tfwright.documents import filesystem, host_file, nightly
 from tfwright.documents.filesystem import ROOT
@@ -25,7 +24,7 @@ from tfwright.tools.process import pipes, runner
 from tfwright.tools.process.command import Command, clean_environment
 from tfwright.tools.render import render
 
-Kind = Literal["user", "system", "cron", "launchd"]
+KINDS = ("user", "system", "cron", "launchd")
 NAME = "tfwright-nightly"
 LABEL = "org.tfwright.nightly"
 CRON_MARK = f"# {NAME}"
@@ -70,7 +69,7 @@ class Schedule:
 class Installation:
     """What an installation would do: shown first, then done."""
 
-    kind: Kind
+    kind: str
     files: Mapping[Path, str]
     """Files to be written, or to be removed, with their content."""
     crontab: str | None = None
@@ -82,11 +81,14 @@ class Installation:
 
 
 def planned(kind: str, at: str, *, remove: bool) -> Installation:
-    """Return what installing or removing a timer of a kind does; nothing is changed yet."""
-    if kind not in get_args(Kind):
+    """Return what installing or removing a timer of a kind does; nothing is changed yet.
+
+    A timer that is not installed has no file, and no table, to remove.
+    """
+    if kind not in KINDS:
         raise RecipeError(
             f"tfwright does not know the kind of timer {kind!r}",
-            remedy=f"Choose one of: {', '.join(get_args(Kind))}.",
+            remedy=f"Choose one of: {', '.join(KINDS)}.",
         )
     wanted, host = nightly.read(), host_file.read()
     # A service starts with an empty environment: what this shell sets has to go into the unit.
@@ -104,10 +106,23 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
         user=filesystem.account_name() if kind == "system" else "",
     )
     note = noted(wanted.directory, schedule)
+    found = _of_kind(kind, schedule, note, remove=remove)
+    if not remove:
+        return found
+    there = {path: text for path, text in found.files.items() if path.exists()}
+    # The note alone is that of a timer of another kind.
+    own = found.crontab is not None or there.keys() - note.keys()
+    return replace(found, files=there if own else {})
+
+
+def _of_kind(
+    kind: str, schedule: Schedule, note: Mapping[Path, str], *, remove: bool
+) -> Installation:
     if kind == "cron":
-        lines = [] if remove else cron_lines(schedule)
+        lines, before = [] if remove else cron_lines(schedule), _crontab()
         # The whole table: cron has no way to add or take away one line.
-        return Installation("cron", note, crontab_with(_crontab(), lines))
+        table = None if remove and CRON_MARK not in before else crontab_with(before, lines)
+        return Installation("cron", note, table)
     if kind == "launchd":
         lists = launchd(schedule, filesystem.home() / "Library/LaunchAgents")
         # The logged-in user's domain, which bootstrap and bootout ask for.
@@ -119,12 +134,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
             for path in lists
         ]
         return Installation("launchd", {**lists, **note}, commands=commands)
-    return _systemd(schedule, note, remove=remove)
-
-
-def _systemd(schedule: Schedule, note: Mapping[Path, str], *, remove: bool) -> Installation:
     config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
-    kind: Kind = "system" if schedule.user else "user"
     own = ("systemctl",) if schedule.user else ("systemctl", "--user")
     folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
     written = {**systemd(schedule, folder), **note}

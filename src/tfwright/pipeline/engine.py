@@ -75,6 +75,8 @@ def build(job: RecipeJob) -> Results:
             # Before the run: what changes meanwhile must make the next build run the stage again.
             depends = stamps.parts(stage, job, made)
             job.listener.started(stage.name, decision.why)
+            for heading, text in stage.warnings(job):
+                job.listener.note(f"{heading}: {text}")
             begun, before = time.monotonic(), _processor()
             with _named(stage, job), disk.explained():
                 # Before it runs, so that a crash leaves no false stamp.
@@ -188,11 +190,11 @@ def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) 
     except ValueError:
         return Decision(stage, "its stamp is from another version of tfwright")
     # The cheap questions first: digests at hand, then the state of files, then walks of the tree.
-    if why := stamps.changed(stamp, stamps.parts(stage, job, made)):
+    if change := stamps.changed(stamp, stamps.parts(stage, job, made)):
         # Stamps on disk name a result by its class, and people know it by its stage.
-        for other in PIPELINE:
-            why = why.replace(f"what {other.makes.__name__} holds", f"the result of {other.name}")
-        return Decision(stage, why)
+        names = {stamps.part_of(other.makes): f"the result of {other.name}" for other in PIPELINE}
+        part, how = change
+        return Decision(stage, f"{names.get(part, part)} {how}")
     seen = stamps.states(result)
     if why := stamps.damage(stamp, result, seen) or stage.damage(job, result):
         return Decision(stage, why)

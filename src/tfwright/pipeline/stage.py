@@ -1,7 +1,7 @@
 """What a stage is: a module with a docstring and one function whose signature declares it."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -113,11 +113,11 @@ class Stage:
     """A stage module, read: what it needs and makes comes from the signature of its ``run``.
 
     A module may also define ``REVISION`` (raised when the stage's own logic changes what it makes),
-    ``CACHED = False`` (always run), and three hooks, which declare what they are handed as ``run``
+    ``CACHED = False`` (always run), and four hooks, which declare what they are handed as ``run``
     does: ``inputs`` returns name and digest of outside content, such as patches; ``steps`` the
-    commands and files, for the plan; ``damage`` says what on disk differs from a result. Nothing
-    has run yet when a plan is made, so ``steps`` asks for a result as ``Tree | None``, and is
-    handed what that stage made last.
+    commands and files, for the plan; ``warnings`` what is hardly meant; ``damage`` says what on
+    disk differs from a result. Nothing has run yet when a plan is made, so ``steps`` asks for a
+    result as ``Tree | None``, and is handed what that stage made last.
     """
 
     module: ModuleType
@@ -177,6 +177,10 @@ class Stage:
         `last` is what the stages made in earlier builds, as far as there were any.
         """
         return self._ask("steps", job, last) or ()
+
+    def warnings(self, job: RecipeJob) -> Iterable[tuple[str, str]]:
+        """Return what the stage would do that is hardly meant: a heading and a text for each."""
+        return self._ask("warnings", job, {}) or ()
 
     def damage(self, job: RecipeJob, result: Result) -> str | None:
         """Say what on disk differs from `result`, beyond its artefacts; None if nothing does."""

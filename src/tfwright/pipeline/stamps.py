@@ -55,8 +55,13 @@ def parts(stage: Stage, job: RecipeJob, results: Known) -> dict[str, str]:
     found |= stage.inputs(job)
     # By content: a stage that ran again and made the same lets the later ones be kept.
     for made in stage.needs:
-        found[f"what {made.__name__} holds"] = json_text.digest(results[made].essence())
+        found[part_of(made)] = json_text.digest(results[made].essence())
     return found
+
+
+def part_of(made: type[Result]) -> str:
+    """Return the name under which a stamp keeps the digest of an earlier result."""
+    return f"what {made.__name__} holds"
 
 
 def read(job: Job, stage: Stage) -> Stamp | None:
@@ -113,17 +118,17 @@ def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> Non
         files.write(path(job, stage.name), renewed.model_dump_json(indent=1))
 
 
-def changed(stamp: Stamp, now: Mapping[str, str]) -> str | None:
-    """Say which of the things that a stamp depends on is another now; None if none is."""
+def changed(stamp: Stamp, now: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return which of the things that a stamp depends on is another now, and how; None if none."""
     # In the order of the parts now, so the recipe's
     # own tables are named before results.
     for name in {**now, **stamp.parts}:
         if name not in stamp.parts:
-            return f"{name} is new"
+            return name, "is new"
         if name not in now:
-            return f"{name} is gone"
+            return name, "is gone"
         if now[name] != stamp.parts[name]:
-            return f"{name} changed"
+            return name, "changed"
     return None
 
 

@@ -274,6 +274,14 @@ class _Porting:
                 toml_editing.replace_item(self.path, ("compile", "flags"), flag)
                 says = "removed; .bazelrc of the new tree has no such configuration"
                 yield PortedPin("tool", flag, "look", says)
+        recipe = self.new.recipe
+        names = recipes.hermetic_python(recipe.source.release)
+        own = names and recipe.host.python != "any"
+        if own and not any(name in flag for name in names for flag in recipe.compile.flags):
+            flag = f"--repo_env={names[0]}={recipe.host.python}"
+            toml_editing.put(self.path, ("compile", "flags"), [*recipe.compile.flags, flag])
+            says = "added; Bazel downloads the Python that it builds for"
+            yield PortedPin("tool", flag, "look", says)
 
     @property
     def _proven(self) -> str:

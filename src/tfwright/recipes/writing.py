@@ -234,6 +234,17 @@ class _Draft:
         return self.wish.machine or "x86_64"
 
     @property
+    def tree(self) -> compatibility.Hermetic | None:
+        """What Bazel downloads for the release."""
+        return compatibility.hermetic(self.wanted.line)
+
+    @property
+    def clang(self) -> str:
+        """The host's clang, where upstream compiles with no other; empty where Bazel brings one."""
+        linux = self.wish.system != "Darwin"
+        return self.tree.compiler_for(self.machine) if self.tree and linux else ""
+
+    @property
     def name(self) -> str:
         """A name that says what `invoke lint` asks of names: system, branch and CUDA."""
         version = self.wanted.version
@@ -271,7 +282,8 @@ class _Draft:
         if stated and stated != wanted.line:
             raise RecipeError(
                 f"Commit {commit} is TensorFlow {stated}, not {wanted.line}",
-                remedy="Name a commit of that release, or --release of this one.",
+                remedy=f"Name another tag or commit of {wanted.line}; or, to build this one, write "
+                f"--release {stated}@{commit}.",
             )
         return texts
 
@@ -296,6 +308,9 @@ class _Draft:
         }
         if self.toolkit:
             self._pin_gpu(self.toolkit)
+        what, remedy = self.tree.beyond(wish.glibc, self.machine) if self.tree else ("", "")
+        if what and wish.system != "Darwin":
+            self.open.append(f"verify.glibc: {what}. {remedy}")
 
     def _pin_gpu(self, toolkit: Toolkit) -> None:
         """Pin CUDA and what goes with it on this system."""
@@ -321,7 +336,7 @@ class _Draft:
         drivers = compatibility.drivers(row, self.wish.gpu)
         self.host["driver"] = (drivers.least, f"of {drivers} that run it: {drivers.source}")
         # Where Bazel downloads CUDA, clang is nvcc's host compiler.
-        if not compatibility.hermetic(self.wanted.line):
+        if not self.tree:
             self.host["gcc"] = compatibility.gcc(self.wanted.line, row)
 
     def name_packages(self, setup: str) -> None:
@@ -344,7 +359,7 @@ class _Draft:
                 "comment why a night's will do"
             )
         self.verifying += self.toolkit.of_pip(setup, self.wanted.line) if self.toolkit else []
-        if self.wanted.line <= recipes.LAST_BY_PROGRAM:
+        if not recipes.hermetic_python(self.wanted.line):
             # What TensorFlow's build imports, in the versions that it requires.
             building = dict.fromkeys(BUILDING, "")
             for requirement in required:
@@ -391,7 +406,7 @@ class _Draft:
                 self.answers.pop(variable, None)
             lacking = interview.unanswered()
             if not (lacking or useless):
-                tree = compatibility.hermetic(self.wanted.line)
+                tree = self.tree
                 if toolkit and tree:
                     unlisted = tree.lacks(toolkit.row.version, toolkit.cudnn()[0])
                     if unlisted:
@@ -405,9 +420,12 @@ class _Draft:
                 texts = {
                     "CC_OPT_FLAGS": FLAGS.get(self.machine, ""),
                     "GCC_HOST_COMPILER_PATH": "/usr/bin/gcc",
+                    "CLANG_COMPILER_PATH": self.clang,
                 }
                 default = json.dumps(texts.get(prompt.variable, ""))
-                given = ask(prompt, "false" if prompt.yes_no else default)
+                if prompt.yes_no:
+                    default = json.dumps(prompt.variable == "TF_NEED_CLANG" and bool(self.clang))
+                given = ask(prompt, default)
                 # Where an empty text is an answer, it is a good one: configure then uses what it
                 # finds.
                 if given == '""' and not prompt.empty:
@@ -422,7 +440,7 @@ class _Draft:
         release, toolkit = self.wanted.line, self.toolkit
         kind = f"with CUDA {toolkit.row.version} " if toolkit else ""
         system = "macOS" if self.wish.system == "Darwin" else "Linux"
-        tree = compatibility.hermetic(release)
+        tree = self.tree
         values = {
             **vars(self),
             # A JSON string is a TOML string.
@@ -431,15 +449,13 @@ class _Draft:
             "schema": schemas.line_in(self.folder),
             "summary": f"TensorFlow {self.wanted} {kind}for {system}",
             "by_program": release <= recipes.LAST_BY_PROGRAM,
+            "tree": tree,
             "wheel_target": recipes.WHEEL_TARGET,
             "by_bazel": toolkit and tree,
             "nvshmem": tree.nvshmem_for(toolkit.row.version) if toolkit and tree else "",
             "gpus": CAPABILITIES[1],
             "by_clang": self.answers.get("TF_CUDA_CLANG") == "true",
-            "tree": tree,
-            "own_clang": tree
-            and tree.clang_downloaded
-            and self.machine not in tree.clang_downloaded,
+            "clang": self.clang,
             "python_names": recipes.hermetic_python(release)[:1],
             "floors": self._floors(),
         }

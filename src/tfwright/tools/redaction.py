@@ -19,28 +19,24 @@ from tfwright.tools import files
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 """Codes of a terminal: one in the middle of a token would hide it from every rule."""
-BEGIN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
-END_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
+BEGIN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
+END_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 HIDDEN = "[removed]"
 SHORTEST_NAME = 4
 """Characters of a user's name that is looked for; a shorter one is a part of many words."""
 COMMON_NAMES = frozenset({"root", "build", "user", "runner", "nobody"})
 # The name of a setting that holds a secret, as part of a longer name too: GITHUB_TOKEN, api-key.
+# Nothing of it has more than 64 characters: a line of a log may be one word of a megabyte.
 _SENSITIVE = (
-    r"[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
-    r"|credential|auth(?!or))[\w.-]*"
+    r"(?:passw(?:or)?d|_pwd|passphrase|secret|token|credential|auth(?!or)"
+    r"|(?:api|access|account|private|signing)[_-]?key)[\w.-]{0,64}"
 )
+_ASSIGNED = rf"{_SENSITIVE}\\?['\"]?\s{{0,9}}(?:=|:(?!:|//))\s{{0,9}}"
 RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # A private key in PEM, whole.
-    (
-        re.compile(
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-            re.DOTALL,
-        ),
-        HIDDEN,
-    ),
+    (re.compile(rf"{BEGIN_KEY.pattern}.*?(?:{END_KEY.pattern}|\Z)", re.DOTALL), HIDDEN),
     # https://user:password@host and https://token@host
-    (re.compile(r"(?<=://)[^/\s@'\"]+@"), f"{HIDDEN}@"),
+    (re.compile(r"(?<=://)[^/\s'\"]+@"), f"{HIDDEN}@"),
     # Authorization: Bearer ..., also as a curl argument
     (
         re.compile(r"(?i)((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\r\n'\"]+"),
@@ -48,29 +44,48 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     ),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
     (re.compile(r"(?i)((?:set-)?cookie['\"]?\s*:\s*)[^\r\n]+"), rf"\1{HIDDEN}"),
-    # name=value, name: value, --name value, "name": "value"
+    # name="value", "name": "value", also within a text of JSON; name=value, name: value
     (
-        re.compile(rf"(?i)(\b{_SENSITIVE}['\"]?\s*(?:=|:(?!//))\s*['\"]?)[^\s'\",;&)]+"),
+        re.compile(
+            rf"(?i)({_ASSIGNED})(?:(\\?(['\"]))(?:\\.|(?!\3)[^\\\r\n])+"
+            r"|(?![\[{\\])[^\s'\",;&)}\]]+)"
+        ),
+        rf"\1\2{HIDDEN}",
+    ),
+    # --name value; curl's --user name:value; the words of .netrc
+    (
+        re.compile(
+            rf"(?i)(--[\w.-]{{0,64}}?{_SENSITIVE}\s+(?=[^\s-])|\blogin\s+\S+\s+password\s+"
+            r"|(?:\bcurl\b.{0,200}?\s-u|--user)[\s=]+['\"]?[^\s:'\"]+:)[^\s'\"]+"
+        ),
         rf"\1{HIDDEN}",
     ),
-    (re.compile(rf"(?i)(--{_SENSITIVE}\s+)[^\s-]\S*"), rf"\1{HIDDEN}"),
     # Query parameters that sign a download: X-Amz-Signature, sig, Signature, key
     (
-        re.compile(r"(?i)([?&][\w.-]*(?:sig|signature|key|credential)[\w.-]*=)[^&\s'\"]+"),
+        re.compile(r"(?i)([?&][\w.-]{0,64}?(?:sig|key|credential)[\w.-]{0,64}=)[^&\s'\"]+"),
         rf"\1{HIDDEN}",
     ),
-    # Tokens that tell by their form: GitHub, GitLab, Slack, AWS, Google, npm, the Python index, JWT
-    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"), HIDDEN),
-    (re.compile(r"\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{30,}"), HIDDEN),
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bpypi-[\w-]{40,}"), HIDDEN),
-    (re.compile(r"\bhooks\.slack\.com/services/\S+"), HIDDEN),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
+    # Tokens that tell by their form: GitHub, GitLab, Slack, AWS, Google, npm, the Python index,
+    # Hugging Face, Docker, JWT; and addresses of chats that anybody may post to
+    (
+        re.compile(
+            r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
+            r"|gl(?:pat|rt|dt|ptt|cbt|ft|imt|soat|agent)-[\w-]{16,}|(?:xox[a-z]|xapp)-[\w-]{10,}"
+            r"|(?:npm|hf)_[A-Za-z0-9]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[\w-]{30,}"
+            r"|pypi-[\w-]{40,}|(?:ya29\.|GOCSPX-|dckr_pat_)[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+            r"|hooks\.slack\.com/services/\S+|webhook\.office\.com/\S+"
+            r"|discord(?:app)?\.com/api/webhooks/\S+)"
+        ),
+        HIDDEN,
+    ),
 )
 _HOME = re.compile(r"(/(?:home|Users|var/home)/)([^/\s'\":,;)\]]+)|/root(?![\w-])")
-_CANDIDATE = re.compile(
-    r"(?i)://[^/\s]*@|/(?:home|users|root)\b|passw|passphrase|secret|token|key|credential|auth"
-    r"|cookie|bearer|basic|sig|gh[pousr]_|github_pat|glpat"
-    r"|xox|npm_|akia|asia|aiza|pypi-|hooks\.slack|eyj"
+_LOGIN = re.compile(r"://[^/\s]*@")
+_CLUES = str.split(
+    "/home/ /users/ /root passw _pwd passphrase secret token key credential auth cookie bearer"
+    " basic sig ghp_ gho_ ghu_ ghs_ ghr_ github_pat glpat- glrt- gldt- glptt- glcbt- glft- glimt-"
+    " glsoat- glagent- curl --user xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
+    " hooks.slack webhook eyj"
 )
 """What each rule needs. Most lines of a log have none of it, and a log has a million lines."""
 
@@ -79,7 +94,8 @@ def redacted(text: str) -> str:
     """Return text without what identifies a person or opens a door."""
     # A recipe's and a patch's path says which one it is; where the checkout lies says nothing.
     text = filesystem.without_home(text.replace(f"{ROOT}/", ""))
-    if _CANDIDATE.search(text):
+    plain = text.lower()
+    if any(clue in plain for clue in _CLUES) or _LOGIN.search(text):
         for pattern, instead in RULES:
             text = pattern.sub(instead, text)
         text = _HOME.sub("~", text)

@@ -119,9 +119,10 @@ def _head(wanted: WantedArchive, url: str, store: Store) -> Link:
     """Ask a server without a download: of the content it can tell only the size."""
     answer = client.ask(url)
     size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
-    # A server need not state a size, and a lock knows none before the first download.
-    if answer.there and None not in {answer.size, size} and answer.size != size:
+    # A server need not state a size, or says 0 as its answer has no body; a lock knows none before
+    # the first download.
+    if answer.there and answer.size and size and answer.size != size:
         return Link(URL, url, OTHER, f"{answer.size:,} bytes, not {size:,}")
-    # None: a time-out or a refused connection, which may be this host's own network.
+    # None: a time-out, a refused connection, or a server that is busy or under repair.
     state = {True: ANSWERS, False: GONE, None: SILENT}[answer.there]
     return Link(URL, url, state, answer.why)

@@ -958,7 +958,8 @@ def confined(tmp_path: Path) -> Iterator[Path]:
     limit, base = next(
         (kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()), ("", tmp_path)
     )
-    group = base / f"tfwright-{tmp_path.name}"
+    # Two processes of pytest may run this at the same time, in directories of one name.
+    group = base / f"tfwright-{os.getpid()}"
     try:
         make_file(group / limit, str(LIMIT))
     except OSError as fault:

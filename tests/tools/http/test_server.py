@@ -48,6 +48,12 @@ def test_a_client_that_asks_for_json_gets_json(url: str) -> None:
     assert answer.text == "simple/demo/index.json"
     assert answer.headers["Content-Type"] == JSON
     assert answer.headers["Vary"] == "Accept"
+    # The lines of a header are one list.
+    lines = f"Accept: text/html;q=0.1\r\nAccept: {JSON}"
+    asked = f"HEAD /simple/demo/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{lines}\r\n\r\n"
+    with socket.create_connection((server.LOOPBACK, urlsplit(url).port or 0)) as connection:
+        connection.sendall(asked.encode())
+        assert JSON.encode() in connection.makefile("rb").read()
     # And a browser gets HTML.
     answer = ask(f"{url}/simple/demo/", headers={"Accept": "text/html"})
     assert answer.text == "simple/demo/index.html"

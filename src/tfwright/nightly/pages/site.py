@@ -115,6 +115,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         "now": now,
         "words": pages,
         "forge": forge,
+        "redacted": redacted,
     }
     past = state.nights(NIGHTS_SHOWN)
     if ended:

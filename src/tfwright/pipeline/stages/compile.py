@@ -5,14 +5,17 @@ under way, and a cache shared by all recipes saves most of the work of a fresh b
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.documents.recipe import (
+    TENSORFLOW_TARGET,
+    WHEEL_TARGET,
     BazelTable,
     CompileTable,
     ConfigureTable,
+    HostTable,
     NcclTable,
     SourceTable,
 )
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
 
 
 REVISION = 2
+PYTHON_3_FIRST = "0.25"
+"""From this Bazel on, a program for Python 2 has a configuration of its own."""
+HOST_IS_EXEC = "6"
+"""From this Bazel on, --distinct_host_configuration has no effect."""
 LINKS = ("bazel-bin", "bazel-genfiles", "bazel-out", "bazel-testlogs")
 """The links to its outputs that Bazel puts into a tree; later stages go through them."""
 
@@ -181,6 +188,48 @@ def damage(job: Job) -> str | None:
         if os.path.lexists(path) and not leads:
             return f"{name} changed in the tree"
     return None
+
+
+def warnings(
+    job: Job, source: SourceTable, host: HostTable, pinned: BazelTable, table: CompileTable
+) -> Iterator[tuple[str, str]]:
+    """Yield what makes Bazel compile the same sources twice, as far as the tree on disk shows it.
+
+    Nothing is known before the source stage has made the tree.
+    """
+    from tfwright.facts.compatibility import is_older
+    from tfwright.rules import configurations
+
+    # A bundled tree has little to compile.
+    if source.bundled or table.target not in {TENSORFLOW_TARGET, WHEEL_TARGET}:
+        return
+    heading, tree = "Compiled twice", job.places.tree
+    apart = configurations.tools_apart(_text(tree / ".bazelrc") or "", table.flags)
+    if tree.is_dir() and apart and is_older(pinned.version, HOST_IS_EXEC):
+        text = (
+            "The programs that run during the build have a configuration of their own, and "
+            "share most of their C++ code with the wheel. Add to [compile] flags: "
+            "--distinct_host_configuration=false"
+        )
+        yield heading, text
+    if is_older(pinned.version, PYTHON_3_FIRST) or host.python.startswith("2"):
+        return
+    programs = configurations.for_python_2(table.target, lambda path: _text(tree / path))
+    if programs:
+        text = (
+            f"Programs for Python 2 in the wheel ({len(programs)}) have a configuration of their "
+            "own, with all the code that they need. Patch python_version to PY3 at "
+            + ", ".join(map(str, programs))
+        )
+        yield heading, text
+
+
+def _text(path: Path) -> str | None:
+    # BUILD files are the tree's: a damaged one is Bazel's to refuse.
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return None
 
 
 def steps(

@@ -32,6 +32,8 @@ LONGEST_SHOWN = 200
 """Characters of foreign text that a message quotes."""
 PLAIN = {"Accept-Encoding": "identity"}
 """The pinned bytes are the file's own: a server must not compress them."""
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers of a server that may be another one in a moment."""
 NO_HEAD = frozenset({400, 403, 405, 501})
 """Answers of servers that refuse HEAD, and may still have the file."""
 NO_SUCH_NAME = frozenset(
@@ -202,7 +204,7 @@ class Availability:
     """What a server says about a file."""
 
     there: bool | None
-    """None if the server did not answer."""
+    """None if the server did not answer, or answers only for now."""
     why: str
     """What it said, or why it could not be asked."""
     size: int | None = None
@@ -221,7 +223,8 @@ def ask(url: str, timeout: tuple[float, float] = TIMEOUT) -> Availability:
                 answer = get(session, url, timeout=timeout)
             with answer:
                 size = content_length(answer) if answer.ok else None
-                return Availability(answer.ok, status(answer), size)
+                there = None if answer.status_code in TRANSIENT else answer.ok
+                return Availability(there, status(answer), size)
     except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
         return Availability(there=None, why=str(RequestError.of(fault)))
 

@@ -31,8 +31,6 @@ GRACE = 1.0
 """Seconds that threads get to release their files at the end; after Ctrl-C, a thread that still
 waits for a server is left behind."""
 OK, PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 200, 206, 416
-TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Answers of a server that may be another one in a moment."""
 LARGEST = 4 * 2**30
 """Bytes of a file whose size neither a lock nor the server states: a server may send without
 end."""
@@ -555,7 +553,7 @@ def _accepted(response: "requests.Response", start: int) -> tuple[int, int | Non
     """
     why = f"the server answered {client.status(response)}"
     code = response.status_code
-    if code in TRANSIENT:
+    if code in client.TRANSIENT:
         raise RequestError(FaultKind.BROKEN, why, client.retry_after(response))
     span = re.fullmatch(
         r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)",

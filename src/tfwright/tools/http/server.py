@@ -104,7 +104,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         page = path
         if path.is_dir():
             page = path / "index.json"
-            if not (prefers_json(self.headers.get("Accept", "")) and page.is_file()):
+            if not (prefers_json(", ".join(self.headers.get_all("Accept", []))) and page.is_file()):
                 page = path / "index.html"
         # Opened before it is looked at: size and tag then belong to the bytes that are sent.
         try:

@@ -157,14 +157,15 @@ def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Comma
     return _command(
         folder,
         "sbatch",
-        "--parsable",
         "--requeue",
+        # Then ours: by array, name and files the tasks and their results are found again.
+        *table.options,
+        "--parsable",
         f"--array={wanted}",
         f"--job-name={folder.name}",
         f"--output={folder}/slurm-%a.out",
         # A task that is started again goes on in the same files.
         "--open-mode=append",
-        *table.options,
         str(folder / "job.sh"),
     )
 

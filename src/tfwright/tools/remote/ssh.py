@@ -155,8 +155,9 @@ def lacks_packages(host: WorkerTable, digest: str) -> bool:
     ready = f"grep -qs {digest} {checkout}/.venv/tfwright-requirements"
     asked = shlex.quote(f"import sys; print('{version}' % sys.version_info[:2])")
     script = f"{ready} || {_word(host.python)} -c {asked}"
+    # The user's shell may print a line of its own first.
     reply = runner.answer(_ssh(host, (), script))
-    return reply.strip() == version % sys.version_info[:2]
+    return reply.split()[-1:] == [version % sys.version_info[:2]]
 
 
 def remove(host: WorkerTable, folder: str) -> None:
@@ -193,6 +194,10 @@ def _rsync(
     if any(NO_RSYNC.search(line) for line in evidence.lines):
         what = f"{host.name} has no rsync"
         raise HostError(what, remedy="Install it there.", evidence=evidence)
+    if any("is your shell clean?" in line for line in evidence.lines):
+        what = f"The shell of {host.name} prints a text of its own, which rsync cannot read"
+        remedy = "Let .bashrc and the like there print only in a shell with a terminal."
+        raise HostError(what, remedy=remedy, evidence=evidence)
     if isinstance(fault, HostError):
         what, remedy = f"The disk of {writer} is full", f"Free some space on {writer}."
         raise HostError(what, remedy=remedy, evidence=evidence)
@@ -213,8 +218,9 @@ def _word(text: str) -> str:
 
 
 def _ssh(host: WorkerTable, options: tuple[str, ...], script: str) -> Command:
-    # After `--` ssh takes an address that begins with a dash for an address.
-    argv = ("ssh", *_config(host), *ALIVE, *options, "--", host.address, script)
+    # The user's own shell there may be csh or fish. After `--` an address may begin with a dash.
+    posix = f"sh -c {shlex.quote(script)}"
+    argv = ("ssh", *_config(host), *ALIVE, *options, "--", host.address, posix)
     return Command(argv, Path("/"), of_caller(PASSED_ON), here=True)
 
 
