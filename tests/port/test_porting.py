@@ -30,6 +30,7 @@ patches = ["r1.8/0001-moved.patch", "r1.8/0002-outlived.patch", "r1.8/0003-misfi
 [host]
 system = "Linux"
 python = "3.6"
+requirements = ["numpy==1.14.5"]
 
 [bazel]
 version = "0.14.0"
@@ -97,10 +98,11 @@ diff --git a/core/op.cc b/core/op.cc
 
 def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     """Commit a tree of a release with these archives, tag it, and return the commit."""
+    keras = "" if version == "1.8.0" else "    'keras_preprocessing >= 1.0.5',\n"
     make_file(
         repository / "tensorflow/tools/pip_package/setup.py",
         f"_VERSION = '{version}'\nREQUIRED_PACKAGES = [\n"
-        f"    'six >= 1.10',\n    'tensorboard >= {version}, < 1.99',\n]\n",
+        f"    'six >= 1.10',\n    'tensorboard >= {version}, < 1.99',\n{keras}]\n",
     )
     for folder in ("docs", "core/old") if version == "1.8.0" else ():
         (repository / folder).mkdir(parents=True)
@@ -239,6 +241,7 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
     redo = says["requirement", "of setup.py", "change"]
     assert redo.startswith("pinned as tensorboard==1.8.0; setup.py requires tensorboard")
     assert f"invoke pin --recipe {made.path} --verify" in redo
+    assert redo.endswith("--add 'keras_preprocessing>=1.0.5' --verify 'keras_preprocessing>=1.0.5'")
     line = int(redo.partition("Resolve line ")[2].split()[0])
     assert written.splitlines()[line - 1].startswith("requirements = [")
     follow_the_remedy(replace(job, recipe=recipe), tmp_path)

@@ -485,6 +485,8 @@ class _Porting:
             where = own.name if own.is_file() else f"line {line}"
             # The wheel is tried with the numpy that it was built with.
             built = {pin.partition("==")[0] for pin in recipe.host.requirements}
+            if built:
+                built.update(tree_files.BUILDING_IF_REQUIRED)
             asked = " ".join(
                 f"{option} {shlex.quote(pin.asks)}"
                 for pin in redo

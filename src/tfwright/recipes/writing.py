@@ -50,8 +50,6 @@ FLAGS = {"x86_64": "-march=x86-64 -mtune=generic", "aarch64": ARMV8, "arm64": AR
 """What serves most people: code for every processor of a machine."""
 BUILDING = ("numpy", "wheel")
 """Packages that every build imports."""
-BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
-"""Packages that the build imports too, of a release that requires them."""
 CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
 APART = ("cudnn", "nccl", "nvshmem")
 """NVIDIA's libraries that are no part of a CUDA."""
@@ -364,7 +362,7 @@ class _Draft:
             building = dict.fromkeys(BUILDING, "")
             for requirement in required:
                 name = canonicalize_name(requirement.name)
-                if name in {*BUILDING, *BUILDING_IF_REQUIRED}:
+                if name in {*BUILDING, *tree_files.BUILDING_IF_REQUIRED}:
                     building[name] = str(requirement.specifier)
             self.building = [name + version for name, version in building.items()]
             # The wheel is tried with the numpy of its build, whatever setup.py says.

@@ -128,6 +128,10 @@ def setup_of(texts: Mapping[str, str]) -> str:
     return next(filter(None, (texts.get(path) for path in SETUPS)), "")
 
 
+BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
+"""Packages that the build imports too, of a release that requires them."""
+
+
 @dataclass(frozen=True)
 class JudgedPin:
     """One requirement of setup.py, or one pin that nothing requires any more."""
