@@ -18,6 +18,7 @@ from tfwright.patch.reading import Foreign
 from tfwright.patch.writing import WrittenPatch
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
+from tfwright.tools.git import program
 from tfwright.tools.git.patching import PatchHeader
 from tfwright.tools.git.work_tree import WorkTree
 
@@ -94,7 +95,7 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
             try:
                 tree.run("apply", "--whitespace=nowarn", f"-p{depth}", *options, str(place))
             except ToolError as fault:
-                return list(fault.evidence.lines)
+                return [program.reason(fault), *fault.evidence.lines]
             return []
 
         said = list[str]()
