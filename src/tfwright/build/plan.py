@@ -12,6 +12,7 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
+from tfwright.rules import configurations
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.bazel import client as bazel_client
 
@@ -54,17 +55,11 @@ def other_bazel(job: RecipeJob) -> Iterator[str]:
     )
     stored = bazels.stored(version, {}, job.places.stores)
     known = bazel_client.known_options(stored.path).build if stored else {}
-    lines = (_text(job.places.tree / ".bazelrc") or "").splitlines()
-    words = [word for line in lines if line.startswith("build") for word in line.split()]
+    bazelrc = configurations.reader(job.places.tree)(".bazelrc") or ""
+    words = [
+        word for line in bazelrc.splitlines() if line.startswith("build") for word in line.split()
+    ]
     flags = dict.fromkeys(re.findall(r"^--([\w]+)", "\n".join(words), re.MULTILINE))
     lacking = [flag for flag in flags if not {flag, flag.removeprefix("no")} & known.keys()]
     if known and lacking:
         yield f"Bazel {version} does not know these flags of .bazelrc: --{', --'.join(lacking)}"
-
-
-def _text(path: Path) -> str | None:
-    # BUILD files are the tree's: a damaged one is Bazel's to refuse.
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return None

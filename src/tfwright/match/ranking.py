@@ -49,7 +49,8 @@ def rank(
         # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
         if recipe.source.bundled or recipe.source.interface == "own":
             continue
-        differs = tuple(_differences(recipe, wanted, host))
+        copy = _copy_for(recipe, wanted)
+        differs = tuple(_differences(recipe, wanted, host, copy))
         elsewhere = _elsewhere(recipe, wanted)
         proved = STAGES.index(recipe.verified.until) if recipe.verified else -1
         away = order(recipe.source.release)
@@ -60,7 +61,6 @@ def rank(
         far = (elsewhere, NO_CUDA in differs, len(differs))
         near = (away, -proved) if differs else (-proved, away)
         until = recipe.verified.until if recipe.verified else ""
-        copy = _copy_for(recipe, wanted)
         candidate = Candidate(
             recipe.name, recipe.summary, differs, elsewhere, copy, until, verified(recipe)
         )
@@ -88,7 +88,7 @@ def _copy_for(recipe: Recipe, wanted: Wish) -> str:
     return wanted.gpu if row and row.compiles_for(wanted.gpu) and of_tensorflow else ""
 
 
-def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
+def _differences(recipe: Recipe, wanted: Wish, host: Host, copy: str) -> Iterator[str]:
     table = recipe.host
     if wanted.system and table.system not in {"any", wanted.system}:
         yield f"for {table.system}"
@@ -104,7 +104,7 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
     macos = recipe.verify.macos or recipe.host.macos or ""
     if wanted.macos and is_older(wanted.macos, macos):
         yield f"macOS {macos}"
-    yield from _gpu_differences(recipe, wanted)
+    yield from _gpu_differences(recipe, wanted, copy)
     # Without a promise, the wheel may need symbols of the glibc that it was linked with.
     promised = recipe.verify.glibc
     needed = promised or host.glibc.value
@@ -112,7 +112,7 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
         yield f"glibc {needed}" if promised else f"glibc {needed} if built here"
 
 
-def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
+def _gpu_differences(recipe: Recipe, wanted: Wish, copy: str) -> Iterator[str]:
     in_force = cuda.in_force(recipe)
     if in_force is None:
         if wanted.cuda or wanted.gpu:
@@ -134,6 +134,6 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         ptx = [cuda.capability(name) for name in recipe.verify.architectures if "compute" in name]
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
             text += ", and PTX, which the driver may compile for this GPU (not tried)"
-        if copy := _copy_for(recipe, wanted):
+        if copy:
             text += f"; a copy can name {copy}"
         yield text

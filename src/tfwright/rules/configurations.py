@@ -5,11 +5,12 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tfwright.rules.starlark.language import parse_python
 
 Reader = Callable[[str], str | None]
-"""Returns the text of a package's BUILD file, given its path; None if there is none."""
+"""Returns the text of a file of a tree, given its path; None if there is none."""
 MOST_PACKAGES = 600
 """Packages that are read; the Python rules of TensorFlow 1.15 reach some 300."""
 _FOLLOWED = ("deps", "data", "srcs")
@@ -40,6 +41,19 @@ class _Rule:
     python: str
     """``PY2``, ``PY3``, or empty where the rule does not say."""
     labels: tuple[str, ...]
+
+
+def reader(tree: Path) -> Reader:
+    """Return what reads the files of a tree on disk."""
+
+    def read(path: str) -> str | None:
+        # BUILD files are the tree's: a damaged one is Bazel's to refuse.
+        try:
+            return (tree / path).read_text("utf-8", "replace")
+        except OSError:
+            return None
+
+    return read
 
 
 def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:

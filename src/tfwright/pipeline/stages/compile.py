@@ -204,7 +204,8 @@ def warnings(
     if source.bundled or table.target not in {TENSORFLOW_TARGET, WHEEL_TARGET}:
         return
     heading, tree = "Compiled twice", job.places.tree
-    apart = configurations.tools_apart(_text(tree / ".bazelrc") or "", table.flags)
+    read = configurations.reader(tree)
+    apart = configurations.tools_apart(read(".bazelrc") or "", table.flags)
     if tree.is_dir() and apart and is_older(pinned.version, HOST_IS_EXEC):
         text = (
             "The programs that run during the build have a configuration of their own, and "
@@ -214,7 +215,7 @@ def warnings(
         yield heading, text
     if is_older(pinned.version, PYTHON_3_FIRST) or host.python.startswith("2"):
         return
-    programs = configurations.for_python_2(table.target, lambda path: _text(tree / path))
+    programs = configurations.for_python_2(table.target, read)
     if programs:
         text = (
             f"Programs for Python 2 in the wheel ({len(programs)}) have a configuration of their "
@@ -222,14 +223,6 @@ def warnings(
             + ", ".join(map(str, programs))
         )
         yield heading, text
-
-
-def _text(path: Path) -> str | None:
-    # BUILD files are the tree's: a damaged one is Bazel's to refuse.
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return None
 
 
 def steps(
