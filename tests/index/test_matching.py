@@ -190,3 +190,5 @@ def test_a_strange_value_in_one_wheel_does_not_keep_clients_from_the_others(tmp_
     files = {"demo/a.dylib": LIBRARY, "tensorflow/python/platform/build_info.py": info}
     (found,) = matching.ranked(written(tmp_path, tag=NATIVE, files=files), Wish())
     assert found.entry.needs == {"macos": "10.13"}
+    (found,) = matching.ranked(written(tmp_path / "other", requires_python="===a/b"), Wish())
+    assert not found.entry.requires_python

@@ -1,5 +1,6 @@
 """``match.json``: which wheel of an index fits a machine, before a large download starts."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ LARGEST = 64 * 1024**2
 
 Word = Annotated[str, Field(pattern=r"^[\w.,+ -]*$", max_length=400)]
 """Text that is safe to print, wherever it comes from."""
+SPECIFIER = r"^[\w.,*<>=!~ +-]*$"
+"""The same of Python's versions: ``>=3.9``. One entry of another form and all are refused."""
 
 
 class MatchEntry(BaseModel):
@@ -44,7 +47,7 @@ class MatchEntry(BaseModel):
     python: tuple[Word, ...]
     """Interpreter tags: ``cp36``."""
     platform: tuple[Word, ...]
-    requires_python: Annotated[str, Field(pattern=r"^[\w.,*<>=!~ +-]*$", max_length=400)] = ""
+    requires_python: Annotated[str, Field(pattern=SPECIFIER, max_length=400)] = ""
     """What the metadata says, as ``>=3.9``; empty also in documents of older tfwrights."""
     needs: dict[Word, Word]
     """Read off the libraries: ``glibc``, ``cpu``, ``cuda`` and ``gpu``, a list with commas."""
@@ -70,7 +73,8 @@ class MatchedWheel:
 
 def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
     """Return the text of ``match.json`` for the wheels of an index, which lie in `folder`."""
-    same = MatchEntry.model_fields.keys() & IndexedWheel.__dataclass_fields__.keys() - {"needs"}
+    same = MatchEntry.model_fields.keys() & IndexedWheel.__dataclass_fields__.keys()
+    same -= {"needs", "requires_python"}
     entries = []
     for wheel in wheels:
         if wheel.yanked is not None:
@@ -83,6 +87,9 @@ def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
             url=f"{folder}{wheel.quoted}",
             python=tuple(sorted(python.split("."))),
             platform=tuple(sorted(platform.split("."))),
+            requires_python=(
+                wheel.requires_python if re.match(SPECIFIER, wheel.requires_python) else ""
+            ),
             needs=dict(wheel.needs),
         )
         entries.append(entry)
