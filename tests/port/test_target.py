@@ -153,9 +153,7 @@ def test_a_tag_whose_tree_is_of_another_release_is_named_with_what_to_type(
     repository = tmp_path / "upstream"
     pinned = commit(repository, {SETUP: "_VERSION = '1.13.1'\n"})
     run_git("tag", "v1.12.1", cwd=repository)
-    with fails(
-        RecipeError, "is TensorFlow 1.13.1, not 1.12.1", "v1.12.0, v1.12.1, v1.12.3"
-    ) as caught:
+    with fails(RecipeError, "is TensorFlow 1.13.1, not 1.12.1", "v1.12.0, v1.12.3") as caught:
         target.of(job, "v1.12.1")
     # What it says to type works.
     told = find_text(r"--to (\S+)\.", caught.value.remedy)[1]

@@ -486,10 +486,13 @@ class _Porting:
         found = list(tree_files.judged(pins, setup, python)) if pins else []
         if fitting := ", ".join(pin.name for pin in found if not pin.asks):
             yield PortedPin("requirement", "of setup.py", "fits", fitting)
-        named = {name_of(pin) for pin in chain(*named_packages(recipe_values(self.path)).values())}
+        lists = named_packages(recipe_values(self.path))
+        # A recipe may name none of them, and only have what pip resolved.
+        direct = chain(*lists.values(), () if lists["verify.requirements"] else pins)
         gone = {canonicalize_name(each.name) for each in tree_files.required(old, python)}
-        if idle := found and (named & gone).difference(pin.name for pin in found):
-            says = "the new setup.py does not require it: remove it, unless the build imports it"
+        gone.difference_update(pin.name for pin in found)
+        if idle := found and gone.intersection(map(name_of, direct)):
+            says = "setup.py does not require it any more: remove it, unless the build imports it"
             yield PortedPin("requirement", ", ".join(sorted(idle)), "look", says)
         built = {name_of(pin) for pin in recipe.host.requirements}
         if recipes.hermetic_python(recipe.source.release):

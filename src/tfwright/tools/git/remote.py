@@ -90,7 +90,7 @@ class Remote:
         return listed.get(f"{ref}^{{}}") or listed.get(ref)
 
     def others(self, name: str) -> str:
-        """Return a remedy with the names that a repository has of the same release, or near it."""
+        """Return a remedy with other names that a repository has of the release, or near it."""
         # A mirror often has the history and neither tags nor branches.
         listing = (
             f"'git ls-remote {shell_word(self._address)}' lists the names that it has. If it has "
@@ -104,7 +104,9 @@ class Remote:
             re.fullmatch(r"refs/(?:tags|heads)/(.*)(?<!\^\{\})", ref) for ref in self._refs("*")
         )
         named = [
-            (ExactRelease.parse(ref[1]), ref[1]) for ref in refs if ref and VERSION.match(ref[1])
+            (ExactRelease.parse(ref[1]), ref[1])
+            for ref in refs
+            if ref and VERSION.match(ref[1]) and ref[1].lstrip("v") != name.lstrip("v")
         ]
         same = [one for one in named if one[0].line == wanted.line]
         near = sorted(
