@@ -32,7 +32,7 @@ LONGEST_COMMAND = 60
 """Lines of a command."""
 OUT_OF_MEMORY = "memory-compiler-killed"
 SERVER_DIED = "memory-bazel-server-died"
-PACKAGE_BUILD = "pip-build-failed"
+PACKAGE_BUILDS = ("pip-build-failed", "pip-metadata")
 
 _COMMAND = re.compile(r"^ +\(cd .*?\)$", re.MULTILINE | re.DOTALL)
 _RC_FILE = re.compile(r"Reading rc options for '\w+' from (?P<file>\S{1,400}):$")
@@ -189,8 +189,8 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
             seen = {match.entry.id for match in matches}
             if name not in seen and len(seen) <= MOST_MATCHES:
                 # Which package was compiled belongs to what its compiler says.
-                family = complaint.family if name == PACKAGE_BUILD else None
-                matches.append(around.match(complaint, family))
+                named = name in PACKAGE_BUILDS
+                matches += around.explaining(complaint) if named else [around.match(complaint)]
     return Diagnosis(
         first=around.excerpt(root) if root else None,
         matches=tuple(matches[:MOST_MATCHES]),
