@@ -10,8 +10,8 @@ Of each release one wheel for Linux on x86-64 is downloaded and read, the one fo
 others are compiled with the same options. Files of an index never change, so what the table says already
 is not read again; all of them are 77 GB. `--kept` keeps what inspect printed. With `--names` a release that
 was not read gets what the nearest one of its line needs, and `unread` of its row names it; it is only read if
-their sizes differ by more than a tenth. The same goes, with and without `--names`, for wheels for Windows and
-for Linux on ARM.
+their sizes differ by more than a tenth. The same goes, with and without `--names`, for wheels for Windows,
+for Macs with Intel's processors and for Linux on ARM.
 """
 
 import argparse
@@ -50,7 +50,7 @@ PLATFORMS = {
     "windows": ("win_amd64", ("Windows", "AMD64")),
 }
 """The platform tags of a column, and how its system and machine name themselves in markers."""
-OTHERS = {"windows_gpu": "windows", "aarch64_glibc": "linux_aarch64"}
+OTHERS = {"windows_gpu": "windows", "macos_gpu": "macos_x86_64", "aarch64_glibc": "linux_aarch64"}
 """What is kept of wheels that are not for Linux on x86-64, and their platform."""
 NEEDS = ("glibc", "cpu", "gpu", "cuda", "cudnn")
 ALIKE = 0.1
@@ -58,10 +58,10 @@ ALIKE = 0.1
 HEADER = """\
 # The official wheels, as benchmarks/official_wheels.py read them on the day below. `also` are the earlier
 # releases that need the same. `glibc`, `cpu` and `gpu` are what `invoke inspect` found in the wheel for Linux
-# on x86-64, `windows_gpu` and `aarch64_glibc` in those for Windows and for Linux on ARM, or in one of their line
-# whose size is the same within a tenth; `cuda` and `cudnn` are what the wheel states of itself. Of the releases
-# under `unread` only names and sizes of the files were read. The other keys are the Pythons for which pip finds
-# all of a release on a platform.
+# on x86-64, `windows_gpu`, `macos_gpu` and `aarch64_glibc` in those for Windows, for Macs with Intel's
+# processors and for Linux on ARM, or in one of their line whose size is the same within a tenth; `cuda` and
+# `cudnn` are what the wheel states of itself. Of the releases under `unread` only names and sizes of the files
+# were read. The other keys are the Pythons for which pip finds all of a release on a platform.
 """
 
 Files = list[dict[str, Any]]
@@ -216,8 +216,8 @@ class OtherWheels:
         if found is None:
             print(file["filename"], flush=True)
             summary = inspected(file, self.kept)["summary"]
-            windows = self.platform == "windows"
-            found = summary["architectures"] if windows else summary["needs"]["GLIBC"]["version"]
+            arm = self.platform == "linux_aarch64"
+            found = summary["needs"]["GLIBC"]["version"] if arm else summary["architectures"]
         self.read.append((version, file, found))
         return {self.column: found}
 
@@ -269,7 +269,7 @@ def joined(project: str, releases: list[Release]) -> Iterator[Row]:
     order = ("project", "version", "also", "unread", *PLATFORMS, *NEEDS, *OTHERS)
     for row in rows:
         # An empty list of GPU code says that it was looked for.
-        empty = [name for name in row if not row[name] and name != "windows_gpu"]
+        empty = [name for name in row if not row[name] and not name.endswith("_gpu")]
         yield {name: row[name] for name in order if name in row and name not in empty}
 
 
@@ -289,7 +289,7 @@ def main() -> None:
         kept = given.kept or Path(folder)
         for project in PROJECTS:
             releases = list[Release]()
-            windows, arm = (OtherWheels(column, behind, kept) for column in OTHERS)
+            windows, macos, arm = (OtherWheels(column, behind, kept) for column in OTHERS)
             for version, files in of_project(given.index, project).items():
                 file = newest(files, "linux_x86_64")
                 if file is None:
@@ -308,6 +308,9 @@ def main() -> None:
                 known = already.get((project, str(one.version)), {})
                 if near and near.read and near.read.get("gpu"):
                     one.names |= windows.need(one.version, one.files, known)
+                    # https://www.tensorflow.org/install/pip: GPUs of Macs only by this name, to 1.1
+                    if project == "tensorflow-gpu":
+                        one.names |= macos.need(one.version, one.files, known)
                 one.names |= arm.need(one.version, one.files, known)
             for row in joined(project, releases):
                 rows.append(tomlkit.item(row))

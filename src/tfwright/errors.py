@@ -9,6 +9,10 @@ from tfwright.printable import printable, printable_lines
 
 INTERRUPTED_STATUS = 130
 """Exit status after Ctrl-C, as shells report it (128 + SIGINT)."""
+ROOM = (
+    "Free some space ('invoke vault --gc' helps), or set build_out in the host file to a larger "
+    "disk."
+)
 _RECIPE = "\ue000"
 """Stands for the option ``--recipe`` in a command: a letter for private use, so in no message."""
 
@@ -100,6 +104,17 @@ class HostError(TfwrightError):
 
     exit_status = 3
     who = "host"
+
+
+class FullDiskError(HostError):
+    """A disk has no room left."""
+
+    def __init__(
+        self, what: str, evidence: Evidence | None = None, place: Path | None = None
+    ) -> None:
+        """Say what could not be written, and the file or directory where that is known."""
+        super().__init__(f"The disk is full: {what}", remedy=ROOM, evidence=evidence)
+        self.place = place
 
 
 class SupplyError(TfwrightError):

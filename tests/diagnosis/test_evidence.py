@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.diagnosis.reading import diagnose
+from tests.diagnosis.reading import diagnose, explaining
 from tests.making import make_folder
 
 from tfwright.diagnosis import evidence
@@ -139,3 +139,12 @@ def test_cuda_is_named_only_where_a_message_is_about_it(
 def test_a_log_of_another_system_says_nothing_of_this_host(tmp_path: Path) -> None:
     assert evidence.of(ASKS_FOR_DISK, tmp_path, {"system": platform.system()})
     assert not evidence.of(ASKS_FOR_DISK, tmp_path, {"system": "Windows"})
+
+
+def test_a_log_with_folders_of_another_machine_says_nothing_of_this_host(tmp_path: Path) -> None:
+    make_folder(tmp_path / "site-packages")
+    for place, here in ((tmp_path, True), (tmp_path / "gone", False)):
+        log = f"File {place}/site-packages/a.py\nOSError: [Errno 28] No space left on device\n"
+        match = explaining(log)[0]
+
+        assert bool(evidence.of(match.entry, tmp_path, match.parameters)) is here

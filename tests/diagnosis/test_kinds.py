@@ -47,6 +47,12 @@ def test_a_cause_follows_from_what_a_tool_prints(message: dict[str, str]) -> Non
     assert message["cause"] in first.cause
 
 
+def test_a_package_that_pip_compiles_is_named_next_to_what_the_compiler_says() -> None:
+    log = "    a.c:1:2: fatal error: hdf5.h: No such file or directory\n"
+    matches = explaining(f"{log}ERROR: Failed building wheel for h5py\n")
+    assert [match.entry.id for match in matches] == ["host-header-missing", "pip-build-failed"]
+
+
 @pytest.mark.parametrize("message", PRINTED["caused"], ids=lambda row: str(row["cause"]))
 def test_the_gaps_that_missing_names_leave_are_closed(message: dict[str, str]) -> None:
     cause = explaining(f"{message['log']}\n")[0].cause

@@ -14,6 +14,7 @@ from tfwright.match.wish import Wish
         ({"python": "2.7", "gpu": "12.0"}, ("Python 2.7", "12.0", "drop Python 2.7")),
         ({"cuda": "9.2", "python": "3.12"}, ("CUDA 9.2", "Python 3.12")),
         ({"system": "Darwin", "gpu": "8.6"}, ("Darwin", "8.6")),
+        ({"system": "Darwin", "gpu": "3.0", "macos": "10.14"}, ("3.0 and macOS 10.14",)),
         ({"release": "0.9"}, ("TensorFlow 0.9",)),
         ({"release": "2.20", "python": "3.14"}, ("Python 3.9 to 3.13",)),
         ({"cuda": "13.3"}, ("TensorFlow 2.21", "lists those to 13.1.0, and not 13.3")),

@@ -102,7 +102,7 @@ def test_a_wheel_that_a_host_has_everything_for_runs(play: Callable[..., Host]) 
         ({"glibc": "musl"}, "glibc", "for systems with glibc, which this is not"),
         ({"flags": "sse4_1 sse4_2"}, "CPU", "avx"),
         ({"driver": "470.82"}, "driver", "470.82 is there"),
-        ({"gpu": "NVIDIA GeForce RTX 5090, 12.0"}, "GPU code", "sm_60, sm_80, compute_80 only"),
+        ({"gpu": "NVIDIA GeForce RTX 5090, 12.0"}, "GPU code", "6.0, 8.0 only, and PTX"),
         ({"machine": "aarch64"}, "platform", "manylinux_2_17_x86_64"),
     ],
 )

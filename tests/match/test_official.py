@@ -48,6 +48,7 @@ def first(**wanted: str) -> official.OfficialMatch:
             {"system": "Darwin", "machine": "x86_64", "macos": "10.13", "python": "3.8"},
             "pip install 'tensorflow-cpu==2.7.4'",
         ),
+        ({"system": "Darwin", "gpu": "3.0"}, "pip install 'tensorflow-gpu==1.1.0'"),
         # 2.11.1 is for Python 3.8 and later.
         ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.11.0'"),
         ({"gpu": "8.9", "release": "2.10"}, "pip install 'tensorflow==2.10.1'"),
@@ -72,9 +73,9 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
-        ({"gpu": "12.0", "python": "3.12"}, "code for sm_60"),
+        ({"gpu": "12.0", "python": "3.12"}, "code for 6.0"),
         ({"cpu": "sse4.2", "python": "3.10"}, "needs a CPU with avx"),
-        ({"gpu": "8.6", "release": "1.15"}, "code for sm_35"),
+        ({"gpu": "8.6", "release": "1.15"}, "code for 3.5"),
         ({"glibc": "2.12", "release": "2.20"}, "needs glibc 2.17"),
         ({"python": "3.5", "release": "2.20"}, "for Python 3.9 to 3.13"),
         ({"gpu": "8.6", "cuda": "10.1", "release": "2.13"}, "made with CUDA 11.8"),
@@ -90,7 +91,7 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         # Wheels for Windows have other GPU code than those for Linux: tensorflow#22594.
         (
             {"system": "Windows", "machine": "AMD64", "gpu": "3.5", "release": "1.11"},
-            "code for sm_37",
+            "code for 3.7",
         ),
         (
             {"system": "Windows", "machine": "AMD64", "gpu": "8.9", "release": "2.18"},
@@ -100,6 +101,10 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
 )
 def test_a_wheel_that_does_not_fit_says_why(wanted: dict[str, str], reason: str) -> None:
     assert any(said.startswith(reason) for said in first(**wanted).differs)
+
+
+def test_of_a_release_that_is_not_known_yet_the_newest_wheel_is_the_nearest() -> None:
+    assert first(release="3.0").install == "pip install 'tensorflow-cpu==2.21.0'"
 
 
 @pytest.mark.parametrize(

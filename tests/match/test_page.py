@@ -16,7 +16,7 @@ WISH = Wish(system="Linux", cuda="9.2", named="the GPU of this host")
 FITS = Candidate("linux-r1.8", "TensorFlow 1.8", (), elsewhere=False)
 NEAR = Candidate("linux-r1.9", "1.9", ("CUDA 9.0", "no sm_30"), elsewhere=False)
 FAR = Candidate("linux-r1.4", "1.4", ("CUDA 8.0",) * 3, elsewhere=False)
-OTHER = OfficialMatch(wheels.official()[0], ("no GPU code",))
+OTHER = OfficialMatch(wheels.official()[0], ("no GPU code",), frozenset({"GPU code"}))
 NEEDS = (Need("host.cuda", "9.2", "the tested builds"),)
 
 
@@ -79,7 +79,7 @@ def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
 def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = OfficialMatch(OTHER.wheel, (), ("a driver",), fits=True)
+    found = replace(OTHER, differs=(), lacks=frozenset(), notes=("a driver",), fits=True)
     said = matched(capsys, (FITS,), official=(found,))
     assert "These official wheels fit\n" in said
     assert said.index(found.install) < said.index("linux-r1.8")
@@ -90,9 +90,10 @@ def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(
 def test_an_official_wheel_of_which_something_is_unknown_may_fit(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    may = OfficialMatch(OTHER.wheel, (), ("needs a CPU with avx; which CPU is unknown",), fits=None)
+    fitting = replace(OTHER, differs=(), lacks=frozenset())
+    may = replace(fitting, notes=("needs a CPU with avx; which CPU is unknown",), fits=None)
     assert "These official wheels may fit\n" in matched(capsys, (FITS,), official=(may,))
-    does = OfficialMatch(replace(OTHER.wheel, version="2.7.1"), (), fits=True)
+    does = replace(fitting, wheel=replace(OTHER.wheel, version="2.7.1"), fits=True)
     said = matched(capsys, (FITS,), official=(does, may))
     assert "These official wheels fit\n" in said
     assert "which CPU is unknown" not in said
@@ -127,8 +128,11 @@ def test_a_recipe_that_fits_is_not_denied_where_no_other_can_be_written(
 def test_without_an_official_wheel_that_fits_the_nearest_say_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said = matched(
-        capsys, (FITS,), official=(OfficialMatch(OTHER.wheel, ("needs a CPU with avx",)),)
-    )
+    near = replace(OTHER, differs=("needs a CPU with avx",), lacks=frozenset({"CPU"}))
+    # Whatever lacks what a nearer one lacks is no other answer.
+    far = replace(OTHER, differs=("avx", "Python 3.6"), lacks=frozenset({"CPU", "Python"}))
+    said = matched(capsys, (FITS,), official=(near, far, OTHER))
     assert "No official wheel fits" in said
     assert "needs a CPU with avx" in said
+    assert "no GPU code" in said
+    assert "Python 3.6" not in said

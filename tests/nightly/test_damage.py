@@ -39,11 +39,13 @@ def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> 
 
 
 def test_a_full_directory_of_a_night_is_named_with_its_own_key(tmp_path: Path) -> None:
-    full = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "site/index.html"))
-    with fails(HostError, tmp_path) as caught, state.opened(tmp_path):
-        raise full
-    assert f"the disk of {tmp_path}," in caught.value.remedy
-    assert "directory in nightly.toml" in caught.value.remedy
+    directory = tmp_path / "srv"
+    for path, own in ((directory / "site/index.html", True), (tmp_path / "srv2/x", False)):
+        full = OSError(errno.ENOSPC, "No space left on device", str(path))
+        with fails(HostError, path) as caught, state.opened(directory):
+            raise full
+        assert (f"the disk of {directory}," in caught.value.remedy) is own
+        assert ("directory in nightly.toml" in caught.value.remedy) is own
 
 
 def test_a_yank_can_be_taken_back(tmp_path: Path) -> None:

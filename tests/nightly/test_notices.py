@@ -1,5 +1,6 @@
 """Notices leave by real SMTP, real HTTP and a real program."""
 
+import datetime as dt
 import http.server
 import json
 import os
@@ -17,12 +18,15 @@ from typing import Any, cast
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.nightly.fake import host_with
 from tests.tools.test_mail import certificate, serving
 
 from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.nightly import notices
+from tfwright.nightly import state as states
 from tfwright.nightly.notices import Notice
+from tfwright.nightly.state import PastNight
 from tfwright.tools import mail
 from tfwright.tools.http.client import post_json
 
@@ -156,6 +160,28 @@ def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             yield (f"http://127.0.0.1:{server.server_address[1]}/secret-path", heard)
         finally:
             server.shutdown()
+
+
+def test_an_address_that_is_refused_is_named_and_the_others_get_no_second_mail(
+    certificate: Path, tmp_path: Path
+) -> None:
+    now, said = dt.datetime(2026, 11, 22, tzinfo=dt.UTC), list[str]()
+    with serving(certificate, "none") as server, states.opened(tmp_path) as state:
+        table = MAIL.changed(
+            port=int(server.server_address[1]), to=("a@example.org", "nobody@example.org")
+        )
+        # A second table may name the same address.
+        channels = notices.channels_of(NoticesTable(mail=(table, table)))
+        nightly = host_with(tmp_path).nightly
+        book = notices.Book(nightly, state, now, channels, said.append)
+        book.raise_cut_off(PastNight(1, now, None))
+        assert book.send() == 1
+        assert said[0].startswith("mail to nobody@example.org: 127.0.0.1 did not take the mail")
+        server.refused = b"<a@example.org>"
+        assert book.send() == 1
+        assert book.send() == 0
+    taken = [line for _, line in server.lines if line.startswith(b"To:")]
+    assert taken == 2 * [b"To: a@example.org, nobody@example.org"]
 
 
 def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:

@@ -141,6 +141,18 @@ def test_a_text_without_a_secret_keeps_its_bytes(tmp_path: Path) -> None:
         "AccountName=x;AccountKey=SECRET1==;EndpointSuffix=y",
         "MYSQL_PWD=SECRET1 mysql",
         "curl -s -u ci:SECRET1 https://h/x",
+        "curl -sSuci:SECRET1 -U 'proxy:SECRET2 SECRET3' --proxy-user a:SECRET4 x",
+        "+ sshpass -p SECRET1 ssh -p 22 h; sshpass -p'SECRET2 SECRET3' scp a h:",
+        "['sshpass', '-p', 'SECRET1 SECRET2', 'ssh', '--password', 'SECRET3']",
+        "mysql -P 3306 -u root -pSECRET1 db; mysqldump --password SECRET2",
+        'docker login -u me -p "SECRET1 SECRET2" h',
+        "podman login --password 'SECRET1 SECRET2' h",
+        "wget --user me --password SECRET1 --http-password=SECRET2 https://h/x",
+        "redis-cli -h h -a SECRET1; ldapsearch -x -w SECRET2; lftp -u me,SECRET3 h",
+        "smbclient //h/s -U me%SECRET1; twine upload -u __token__ -p SECRET2; 7z x -pSECRET3 a",
+        "openssl req -passin pass:SECRET1 -passout 'pass:SECRET2 SECRET3'",
+        "API_KEY=SECRET1,SECRET2;SECRET3&SECRET4",
+        "https://h/x?token=SECRET1&other=SECRET2,SECRET3",
         "fetched https://ci:SECRET1@SECRET2@h/x",
         "glrt-SECRET1aaaaaaaaaaaa xapp-1-SECRET1aaaa ya29.SECRET1aaaaaaaaaaaaaaaa",
         "https://corp.webhook.office.com/webhookb2/SECRET1/IncomingWebhook/SECRET2",
@@ -153,13 +165,22 @@ def test_a_secret_goes_whole_however_it_is_written(line: str) -> None:
     assert redaction.HIDDEN in shown
 
 
-@pytest.mark.parametrize("line", ["note: auth::Token is a type", "error: token before ';'"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "note: auth::Token is a type",
+        "error: token before ';'",
+        "gcc -pthread -O2 mysql/login.cc -o login.o",
+        "curl -sSfL https://h/x -o x",
+    ],
+)
 def test_what_only_names_a_secret_stays(line: str) -> None:
     assert redaction.redacted(line) == line
 
 
-def test_a_line_of_a_megabyte_holds_up_no_night() -> None:
-    line = "a.b-c." * 170_000 + "token"
+@pytest.mark.parametrize("word", ["a.b-c.", "-", "-u", "curl", "login", "pass:"])
+def test_a_line_of_a_megabyte_holds_up_no_night(word: str) -> None:
+    line = word * (1_000_000 // len(word)) + " token curl"
     assert redaction.redacted(line) == line
 
 

@@ -71,6 +71,8 @@ class _Smtp(socketserver.StreamRequestHandler):
                 self.wfile.write(b"250-test\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n")
             elif verb == [b"quit"]:
                 self.wfile.write(self.ending + b"\r\n")
+            elif self.server.refused in line:
+                self.wfile.write(b"550 no such user\r\n")
             elif verb == [b"data"]:
                 reading = True
                 self.wfile.write(b"354 go on\r\n")
@@ -95,6 +97,7 @@ class _Server(socketserver.TCPServer):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(certificate)
         self.lines: list[tuple[bool, bytes]] = []
+        self.refused = b"<nobody@example.org>"
 
     def handle_error(self, *_: object) -> None:
         """Say nothing of clients that do not trust the certificate."""
@@ -115,7 +118,7 @@ def send(server: _Server, security: str) -> None:
     message["From"], message["To"], message["Subject"] = "b@example.org", "t@example.org", "subject"
     where = {"host": "127.0.0.1", "port": server.server_address[1], "security": security}
     table = {"to": ("t@example.org",), "sender": "b@example.org", "user": "me", **where}
-    mail.send(MailTable.model_validate(table), "secret", message)
+    mail.send(MailTable.model_validate(table), "secret", message, "t@example.org")
 
 
 @pytest.mark.parametrize("security", ["tls", "starttls"])

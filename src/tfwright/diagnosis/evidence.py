@@ -33,11 +33,14 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
     """Return what can be seen here of a family's cause.
 
     `place` is where the build writes. Of the parameters, an absolute path is looked at. A log of
-    another system says nothing of this host.
+    another machine says nothing of this host.
     """
-    given = parameters or {}
-    if given.get("system", "unknown") not in {"unknown", platform.system()}:
-        return ()
+    given = dict(parameters or {})
+    file = given.pop("given", "")
+    shown = (f"the log shows that {file} gives it",) if file else ()
+    system = given.pop("system", "unknown")
+    if given.pop("elsewhere", "") or system not in {"unknown", platform.system()}:
+        return shown
     # The toolkit is left out where the failure is about something else: it would mislead.
     about_gpus = not family.id.startswith(_OF_ANYTHING) or any(
         _ABOUT_GPUS.search(value) for value in given.values()
@@ -48,10 +51,7 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
         with suppress(OSError):
             if about_gpus or fact not in {"cuda", "driver"}:
                 seen.append(_LOOK[fact](place))
-    for name, value in given.items():
-        if name == "given":
-            seen.append(f"the log shows that {value} gives it")
-            continue
+    for value in given.values():
         # ./configure joins the files that it looked for by "or"; "//a/b" is a label of Bazel's.
         for part in value.split(" or "):
             path = part.lstrip("'\"` ").rstrip("'\"`,. ")
@@ -59,7 +59,7 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
                 # A directory that this user may not read proves nothing.
                 with suppress(OSError):
                     seen.append(_path(Path(path.split(":", 1)[0])))
-    return tuple(text for text in dict.fromkeys(seen) if text)
+    return tuple(text for text in dict.fromkeys((*seen, *shown)) if text)
 
 
 def _path(path: Path) -> str:

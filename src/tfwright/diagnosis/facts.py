@@ -4,9 +4,11 @@ A recipe states them. A log shows some of them: they are read off what its tools
 """
 
 import operator
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from packaging.version import Version
@@ -16,6 +18,8 @@ from tfwright.diagnosis.families import Family, rule
 _NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
 _MOST = 1500
 """Lines that are looked at for facts, at each end."""
+_MOST_PLACES = 50
+"""Folders of a log that are looked for on this host."""
 FLAGS = ("arm", "musl", "rocm", "wsl", "modules", "training")
 """Facts that only a log shows."""
 _COMPARE: dict[str, Callable[[Version, Version], bool]] = {
@@ -50,6 +54,8 @@ class Facts:
     """Whether the log is of Linux in Windows."""
     modules: bool = False
     """Whether what runs is of a stack of environment modules."""
+    elsewhere: str = ""
+    """A folder of the log that this host does not have, if it has none of those."""
     training: bool = False
     """Whether the log is of a program that trains a model, and not of a build."""
 
@@ -103,4 +109,7 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
     cuda = found.cuda
     if cuda is None and rule("cuda").search(text):
         cuda = True
+    places = [place["value"] for place in islice(rule("place").finditer(text), _MOST_PLACES)]
+    if places and not any(map(os.path.exists, places)):
+        read["elsewhere"] = places[0]
     return replace(found, **read, system=found.system or system, cuda=cuda, gpu=gpu)

@@ -32,6 +32,7 @@ LONGEST_COMMAND = 60
 """Lines of a command."""
 OUT_OF_MEMORY = "memory-compiler-killed"
 SERVER_DIED = "memory-bazel-server-died"
+PACKAGE_BUILDS = ("pip-build-failed", "pip-metadata")
 
 _COMMAND = re.compile(r"^ +\(cd .*?\)$", re.MULTILINE | re.DOTALL)
 _RC_FILE = re.compile(r"Reading rc options for '\w+' from (?P<file>\S{1,400}):$")
@@ -187,7 +188,9 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
         elif complaint is not root and complaint.rank in {"root", "weak", "harmless"}:
             seen = {match.entry.id for match in matches}
             if name not in seen and len(seen) <= MOST_MATCHES:
-                matches.append(around.match(complaint))
+                # Which package was compiled belongs to what its compiler says.
+                named = name in PACKAGE_BUILDS
+                matches += around.explaining(complaint) if named else [around.match(complaint)]
     return Diagnosis(
         first=around.excerpt(root) if root else None,
         matches=tuple(matches[:MOST_MATCHES]),
@@ -220,7 +223,8 @@ class _Surroundings:
         line = self.lines[complaint.at]
         entry = family or complaint.family
         found = complaint.readings[0].parameters if parameters is None else parameters
-        values = {**found, "system": self.known.system or "unknown"}
+        known = self.known
+        values = {**found, "system": known.system or "unknown", "elsewhere": known.elsewhere}
         return Match(
             entry=entry,
             line=line.number,

@@ -67,7 +67,9 @@ class Search:
             found = found or _first(self.real, rank)
         # Some only announce what the log says further down.
         return (
-            self._innermost(self._first_of_several(self._quoted_by_rule(found))) if found else None
+            self._innermost(self._announced(self._first_of_several(self._quoted_by_rule(found))))
+            if found
+            else None
         )
 
     def _text(self, complaint: Complaint) -> str:
@@ -212,6 +214,12 @@ class Search:
                 if near and self._text(complaint).startswith("(0)"):
                     return complaint
         return found
+
+    def _announced(self, found: Complaint) -> Complaint:
+        """Return the line below, where `found` is an exception that announces it by a colon."""
+        if found.family.id != _EXCEPTION or not self._text(found).rstrip().endswith(":"):
+            return found
+        return next((each for each in self.real if each.at == found.at + 1), found)
 
     def _innermost(self, found: Complaint) -> Complaint:
         """Return what `found` was caused by, where it is an exception of Java that says less."""

@@ -137,7 +137,7 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
     ``{of+name|table}`` looks for two parameters that belong together, as ``rule.attribute``.
 
     A part in angle brackets is left out where none of its parameters has a value. Of alternatives
-    in it, ``<...||...>``, the first that says something counts.
+    in it, ``<...||...>``, the first that says something counts, or else the last.
     """
 
     def value(place: re.Match[str]) -> str:
@@ -152,11 +152,8 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
     def part(found: re.Match[str]) -> str:
         alternatives = found[1].split(_OR)
         if len(alternatives) > 1:
-            for alternative in alternatives:
-                places = list(_PLACE.finditer(alternative))
-                if not places or any(map(value, places)):
-                    return alternative
-            return ""
+            said = (each for each in alternatives if any(map(value, _PLACE.finditer(each))))
+            return next(said, alternatives[-1])
         names = [place["name"] for place in _PLACE.finditer(found[1])]
         if not names:
             # Plain angle brackets, as around the name of a header.

@@ -11,6 +11,9 @@ from packaging.specifiers import SpecifierSet
 from tfwright import facts
 from tfwright.documents.release import ExactRelease, Release, first_of, last_of
 
+LAST_MAC_DRIVER = "10.13"
+"""The macOS of it: https://www.nvidia.com/en-us/drivers/cuda/mac-driver-archive/"""
+MAC_DRIVER = f"NVIDIA's CUDA driver, the last of which is for macOS {LAST_MAC_DRIVER}"
 TABLE = Path(__file__).with_suffix(".toml")
 
 
@@ -318,6 +321,11 @@ def mac(version: str) -> Mac | None:
         if is_of_line(version, row["cuda"]):
             return Mac(**row)
     return None
+
+
+def has_no_driver(macos: str) -> bool:
+    """Say whether a macOS came after NVIDIA's last driver for Macs."""
+    return is_newer(macos, LAST_MAC_DRIVER) and not is_of_line(macos, LAST_MAC_DRIVER)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,11 @@ def machine_of(capability: str) -> str:
     return machines.pop() if len(machines) == 1 else ""
 
 
+def listed(capability: str) -> bool:
+    """Say whether a GPU in the table has a compute capability."""
+    return any(gpu.capability == capability for gpu, _ in _rows())
+
+
 def jetson(capability: str) -> bool:
     """Say whether only Jetsons have a compute capability: JetPack brings their driver and CUDA."""
     found = [gpu.name for gpu, _ in _rows() if gpu.capability == capability]

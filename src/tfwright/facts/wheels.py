@@ -33,6 +33,8 @@ class OfficialWheel:
     """``sm_80`` is machine code, ``compute_80`` PTX, which the driver compiles."""
     windows_gpu: tuple[str, ...] = ()
     """The same of the wheel for Windows."""
+    macos_gpu: tuple[str, ...] = ()
+    """The same of the wheel for Macs with Intel's processors."""
     aarch64_glibc: str = ""
     """As `glibc`, of the wheel for Linux on ARM."""
     cuda: str = ""

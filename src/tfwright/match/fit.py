@@ -257,12 +257,7 @@ class Judge:
         elif host or wanted.gpu or wanted.cuda:
             if wanted.gpu:
                 yield self._code(toolkit)
-            row = compatibility.cuda(toolkit)
-            if wanted.system == "Windows":
-                said = f"a driver for CUDA {toolkit or '(which one is not stated)'} or later"
-                yield Judgement("driver", said, None)
-            elif row:
-                yield self._driver(compatibility.drivers(row, wanted.gpu))
+            yield from self._driver(toolkit)
             yield self._libraries()
 
     def _code(self, toolkit: str) -> Judgement:
@@ -277,18 +272,30 @@ class Judge:
         if kind:
             return Judgement("GPU code", f"{kind} for compute capability {gpu}", holds=True)
         remedy = f"'invoke match --gpu {gpu}' names a wheel or a recipe with code for it."
-        return Judgement("GPU code", f"code for {', '.join(code)} only", remedy=remedy)
+        said = f"code for {', '.join(cuda.of_machine_code(code)) or 'no GPU'} only"
+        if any(is_older(cuda.capability(one), gpu) for one in code if one.startswith("compute_")):
+            said += f", and PTX, which CUDA {toolkit} does not compile for {gpu}"
+        return Judgement("GPU code", said, remedy=remedy)
 
-    def _driver(self, needed: compatibility.Drivers) -> Judgement:
-        has = self.wanted.driver
-        if said := needed.misfit(has):
-            remedy = f"Install NVIDIA's driver {needed}"
-            remedy += " on Windows, not in WSL." if self.host and self.host.wsl else "."
-            if not needed.exist:
-                remedy = f"'invoke match --gpu {self.wanted.gpu}' names wheels of an older CUDA."
-            return Judgement("driver", said, remedy=remedy)
-        said = f"NVIDIA's driver {needed}" + (f"; {has} is there" if has else "")
-        return Judgement("driver", said, True if has else None)
+    def _driver(self, toolkit: str) -> Iterator[Judgement]:
+        wanted, row = self.wanted, compatibility.cuda(toolkit)
+        if wanted.system == "Windows":
+            said = f"a driver for CUDA {toolkit or '(which one is not stated)'} or later"
+            yield Judgement("driver", said, None)
+        elif wanted.system == "Darwin":
+            ends = compatibility.has_no_driver(wanted.macos)
+            yield Judgement("driver", compatibility.MAC_DRIVER, False if ends else None)
+        elif row:
+            needed = compatibility.drivers(row, wanted.gpu)
+            said, remedy = needed.misfit(wanted.driver), ""
+            holds = False if said else True if wanted.driver else None
+            if said and needed.exist:
+                on_windows = " on Windows, not in WSL" if self.host and self.host.wsl else ""
+                remedy = f"Install NVIDIA's driver {needed}{on_windows}."
+            elif said:
+                remedy = f"'invoke match --gpu {wanted.gpu}' names wheels of an older CUDA."
+            has = f"; {wanted.driver} is there" if wanted.driver else ""
+            yield Judgement("driver", said or f"NVIDIA's driver {needed}{has}", holds, remedy)
 
     def _libraries(self) -> Judgement:
         """Judge whether CUDA's libraries are where the loader looks, by the first of them."""
@@ -300,7 +307,8 @@ class Judge:
             return Judgement("CUDA", f"{name} is in the loader's cache", holds=True)
         both = f"CUDA {toolkit} and {f'cuDNN {cudnn}' if cudnn else 'its cuDNN'}"
         both = both if toolkit else "a CUDA whose version is not stated"
-        path = "PATH" if self.wanted.system == "Windows" else "LD_LIBRARY_PATH"
+        paths = {"Windows": "PATH", "Darwin": "DYLD_LIBRARY_PATH"}
+        path = paths.get(self.wanted.system, "LD_LIBRARY_PATH")
         remedy = f"Install {both}, and name their folders in {path}."
         if self.wheel.brings_cuda:
             name = f"{self.wheel.project}[and-cuda]=={self.wheel.version}"

@@ -23,6 +23,8 @@ class OfficialMatch:
     wheel: OfficialWheel
     differs: tuple[str, ...]
     """What does not fit; empty for a wheel that fits."""
+    lacks: frozenset[str]
+    """The names of the same: ``Python``, ``GPU code``."""
     notes: tuple[str, ...] = ()
     """What the machine needs besides."""
     extra: str = ""
@@ -59,7 +61,8 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         notes += unknown
         fits = False if missed else None if unknown or not proved(wanted) else True
         differs = tuple(one.says for one in missed)
-        match = OfficialMatch(wheel, differs, () if missed else tuple(notes), extra, fits)
+        lacks = frozenset(one.what for one in missed)
+        match = OfficialMatch(wheel, differs, lacks, () if missed else tuple(notes), extra, fits)
         # Of those that do not fit, one without GPU code is far from someone with a GPU.
         code = wheel.gpu and not any(said.startswith("no GPU") for said in differs)
         unlike = bool(code) != wants_gpu
@@ -89,8 +92,9 @@ def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
     if proved(wanted) and wanted.system == "Linux":
         needs = {name: getattr(wheel, name) for name in ("glibc", "cpu", "cuda", "cudnn")}
         needs["gpu"] = ",".join(wheel.gpu)
-    elif wanted.system == "Windows" and wheel.windows_gpu:
-        needs = {"gpu": ",".join(wheel.windows_gpu), "cuda": wheel.cuda, "cudnn": wheel.cudnn}
+    else:
+        gpu = {"Windows": wheel.windows_gpu, "Darwin": wheel.macos_gpu}.get(wanted.system, ())
+        needs |= {"gpu": ",".join(gpu), "cuda": wheel.cuda, "cudnn": wheel.cudnn}
     # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
     said = NO_CODE if proved(wanted) else f"{NO_CODE} on this platform"
     made = frozenset(_tags(wheel))

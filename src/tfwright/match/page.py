@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from tfwright.facts import gpus, wheels
 from tfwright.match.official import proved
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tfwright.match.wish import Wish
     from tfwright.wheel.inspect.inspection import Inspection
 
-Differing = TypeVar("Differing", "Candidate", "OfficialMatch")
 NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
 NEAREST = 3
 """Wheels and recipes that are shown although they do not fit, or next to the newest that fits."""
@@ -38,8 +37,12 @@ class MatchAnswer:
     @property
     def fits(self) -> bool:
         """Whether there is a wheel to install, or a recipe to build."""
-        wheel = any(not found.differs for found in self.official)
-        return wheel or any(not candidate.differs for candidate in self.recipes)
+        return self.recipes_fit or any(not found.differs for found in self.official)
+
+    @property
+    def recipes_fit(self) -> bool:
+        """Whether there is a recipe to build."""
+        return any(not candidate.differs for candidate in self.recipes)
 
 
 def matches_data(answer: MatchAnswer) -> object:
@@ -68,11 +71,33 @@ def show_matches(answer: MatchAnswer) -> None:
     """Print official wheels and recipes that fit, the nearest others, what a new one would pin."""
     text.paragraph("wanted: ", str(answer.wanted), indent=8)
     _show_official(answer)
+    _show_recipes(answer)
+    if answer.excluded:
+        besides = "Besides these recipes, " if answer.recipes_fit else ""
+        text.heading(f"{besides}tfwright's tables have no TensorFlow for this")
+        for reason in answer.excluded:
+            text.paragraph("  - ", reason, indent=4)
+        return
+    text.heading("A new recipe would pin (by 'invoke new')")
+    # The sources stand below, each once and whole.
+    named = [need.source for need in answer.new if need.source]
+    sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
+    rows = [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in answer.new]
+    text.table(NEED_COLUMNS, rows)
+    for source, mark in sources.items():
+        text.paragraph(f"  {mark}", source, indent=6)
+
+
+def _show_recipes(answer: MatchAnswer) -> None:
     fitting = [candidate for candidate in answer.recipes if not candidate.differs]
     # Ranked by the number of differences, so those that fit come first.
     differing = [candidate for candidate in answer.recipes if candidate.differs]
     here = [candidate for candidate in differing if not candidate.elsewhere]
-    others = _nearest(here or differing)
+    nearest: dict[tuple[str, ...], Candidate] = {}
+    for candidate in here or differing:
+        # All that differ in the same are one answer.
+        nearest.setdefault(candidate.differs, candidate)
+    others = list(nearest.values())[:NEAREST]
     if fitting:
         text.heading("These recipes fit", text.GOOD)
     elif differing and not here:
@@ -91,20 +116,6 @@ def show_matches(answer: MatchAnswer) -> None:
         text.paragraph(f"  {candidate.recipe}", "; ".join(candidate.differs), indent=indent)
     if any(candidate.copy for candidate in others):
         text.line("  'invoke new --like RECIPE --name NAME' makes a copy to change.")
-    if answer.excluded:
-        besides = "Besides these recipes, " if fitting else ""
-        text.heading(f"{besides}tfwright's tables have no TensorFlow for this")
-        for reason in answer.excluded:
-            text.paragraph("  - ", reason, indent=4)
-        return
-    text.heading("A new recipe would pin (by 'invoke new')")
-    # The sources stand below, each once and whole.
-    named = [need.source for need in answer.new if need.source]
-    sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
-    rows = [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in answer.new]
-    text.table(NEED_COLUMNS, rows)
-    for source, mark in sources.items():
-        text.paragraph(f"  {mark}", source, indent=6)
 
 
 MARKS = {True: ("yes", text.GOOD), False: ("no", text.BAD), None: ("?", text.WARNING)}
@@ -133,12 +144,14 @@ def verdict_data(found: "tuple[FitVerdict, Inspection]") -> object:
     return {**vars(report), "verdict": {"runs": verdict.runs, **vars(verdict)}}
 
 
-def _nearest(found: "Sequence[Differing]") -> "list[Differing]":
-    """Return the first of those that do not fit; all that differ in the same are one answer."""
-    nearest: dict[tuple[str, ...], Differing] = {}
-    for one in found:
-        nearest.setdefault(one.differs, one)
-    return list(nearest.values())[:NEAREST]
+def _nearest_wheels(found: "Sequence[OfficialMatch]") -> "list[OfficialMatch]":
+    """Return the nearest that do not fit, without those that lack what a nearer one lacks."""
+    nearest: list[OfficialMatch] = []
+    # Another platform's wheel is no help to anyone.
+    for one in [one for one in found if "platform" not in one.lacks] or found:
+        if not any(nearer.lacks <= one.lacks for nearer in nearest):
+            nearest.append(one)
+    return nearest[:NEAREST]
 
 
 def _show_official(answer: MatchAnswer) -> None:
@@ -146,11 +159,7 @@ def _show_official(answer: MatchAnswer) -> None:
     fitting = [found for found in official if not found.differs]
     # Those that may fit are no answer next to one that does.
     certain = [found for found in fitting if found.fits]
-    shown = (certain or fitting)[:NEAREST] or _nearest(official)
-    # Of the releases that were not asked for, one that can be installed is worth a line.
-    other = [found for found in official if found.differs == ("another release",)]
-    if not fitting and other and other[0] not in shown:
-        shown[-1] = other[0]
+    shown = (certain or fitting)[:NEAREST] or _nearest_wheels(official)
     if certain:
         text.heading("These official wheels fit", text.GOOD)
     elif fitting:

@@ -70,7 +70,8 @@ def rank(
 
 def order(release: Release) -> int:
     """Return a number by which releases are near each other: 2.0 comes after 1.15."""
-    return release.major * 16 + release.minor
+    # 1.15 was the last of its line, and no line after the second is known yet.
+    return (0, 16, 32, 64)[min(release.major, 3)] + release.minor
 
 
 def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
@@ -125,6 +126,8 @@ def _gpu_differences(recipe: Recipe, wanted: Wish, copy: str) -> Iterator[str]:
     needed = compatibility.drivers(row, wanted.gpu, recipe.host.driver or "")
     if said := needed.misfit(wanted.driver):
         yield said
+    if compatibility.has_no_driver(wanted.macos):
+        yield f"needs {compatibility.MAC_DRIVER}"
     # Another CUDA can be installed, so it is a difference and no reason to leave it out.
     if wanted.cuda and not is_of_line(in_force.version, wanted.cuda):
         yield f"CUDA {in_force.version}"

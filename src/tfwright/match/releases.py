@@ -78,7 +78,9 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
     python = compatibility.python(release)
     if wanted.python and not (python and python.holds(wanted.python)):
         yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
-    if (wanted.gpu or wanted.cuda) and not toolkit_for(wanted, release):
+    if (wanted.gpu or wanted.cuda) and compatibility.has_no_driver(wanted.macos):
+        yield f"GPUs need {compatibility.MAC_DRIVER}"
+    elif (wanted.gpu or wanted.cuda) and not toolkit_for(wanted, release):
         yield from _cuda_refusal(release, wanted)
 
 
@@ -162,7 +164,7 @@ def exclusions(wanted: Wish) -> list[str]:
 
 def _apart(wanted: Wish) -> list[str]:
     """Name the parts of a wish that exclude each other, or what one of them alone excludes."""
-    parts = ("python", "gpu", "cuda", "driver", "system", "machine", "glibc")
+    parts = ("python", "gpu", "cuda", "driver", "system", "machine", "glibc", "macos")
     given = [name for name in parts if vars(wanted)[name]]
     alone = [Wish(**{name: vars(wanted)[name]}) for name in given]
     if lacking := [one for one in alone if not fitting(one)]:

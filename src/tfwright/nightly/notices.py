@@ -217,7 +217,8 @@ class Book:
                 subject, text = redacted(notice.subject), redacted(notice.text)
                 text = text if len(text) <= LONGEST else f"{text[: LONGEST - 2]}{CUT}\n"
                 body = json.dumps(asdict(replace(notice, subject=subject, text=text)))
-                for name in (FEED, *(channel.name for channel in self.channels)):
+                # Two tables may name one address: the second takes what the first could not send.
+                for name in dict.fromkeys((FEED, *(channel.name for channel in self.channels))):
                     transaction.execute(
                         "insert into notice (thread, body, created, channel) values (?, ?, ?, ?)",
                         (notice.thread, body, now, name),
@@ -331,9 +332,11 @@ def _of_links(target: Target, found: CheckedOn, known: Sequence[str], page: str)
 def channels_of(notices: NoticesTable) -> tuple[Channel, ...]:
     """Return the channels that ``nightly.toml`` names."""
     return (
+        # One for each address: a server may refuse one of them, which must not repeat the others.
         *(
-            Channel(f"mail to {', '.join(own.to)}", partial(_mail, own), gathers=True)
+            Channel(f"mail to {address}", partial(_mail, own, address), gathers=True)
             for own in notices.mail
+            for address in own.to
         ),
         # By their places in the file: an address may be a secret.
         *(
@@ -347,10 +350,10 @@ def channels_of(notices: NoticesTable) -> tuple[Channel, ...]:
     )
 
 
-def _mail(table: MailTable, notice: Notice) -> None:
+def _mail(table: MailTable, address: str, notice: Notice) -> None:
     # Read at sending: a missing file delays this channel and stops nothing else.
     password = secret(table.password_file) if table.password_file else ""
-    mail.send(table, password, letter(table, notice))
+    mail.send(table, password, letter(table, notice), address)
 
 
 def letter(table: MailTable, notice: Notice) -> EmailMessage:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tfwright.errors import HostError
+from tfwright.errors import FullDiskError, HostError
 from tfwright.nightly.builds import NightlyBuild, Result, Verdict
 from tfwright.printable import printable_lines
 from tfwright.tools import disk, json_text
@@ -387,8 +387,8 @@ def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
     try:
         with disk.explained(), _opened(directory / FILE, create=create) as state:
             yield state
-    except HostError as fault:
-        if fault.template == disk.ROOM and str(directory) in fault.what:
+    except FullDiskError as fault:
+        if fault.place and fault.place.is_relative_to(directory):
             fault.template = (
                 f"Free some space on the disk of {directory}, or move it to a larger one and "
                 "correct directory in nightly.toml."

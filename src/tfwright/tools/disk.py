@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.errors import Evidence, HostError
+from tfwright.errors import FullDiskError, HostError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,10 +44,6 @@ A number could be less than what the shell has already: 1,024 files are usual.
 """
 NO_ROOM = 1 << 20
 """Bytes left on a disk that count as none: not every program says why it could not write."""
-ROOM = (
-    "Free some space ('invoke vault --gc' helps), or set build_out in the host file to a larger "
-    "disk."
-)
 PLACE = "Correct build_out in the host file if it leads there, or that path and its permissions."
 MOUNTED = (
     "Unmount it, and mount a disk on the directory above it: files move within that directory."
@@ -66,11 +62,6 @@ def is_full(place: Path) -> bool:
     # Some disks have no fixed number of files, and say 0 of 0.
     no_more_files = state.f_files > 0 and state.f_favail == 0
     return no_more_files or state.f_bavail * state.f_frsize < NO_ROOM
-
-
-def full(what: str, evidence: Evidence | None = None) -> HostError:
-    """Return the error for a program that a full disk stopped."""
-    return HostError(f"The disk is full: {what}", remedy=ROOM, evidence=evidence)
 
 
 def insist_on_working_directory() -> None:
@@ -102,7 +93,7 @@ def failure(fault: OSError, path: Path | None = None) -> HostError:
         )
     place = named or "build_out"
     if fault.errno in FULL:
-        return full(f"{place} cannot be written")
+        return FullDiskError(f"{place} cannot be written", place=Path(str(place)))
     why = REFUSED.get(fault.errno or 0) or f"cannot be used: {_reason(fault)}"
     return HostError(f"{place} {why}", remedy=REMEDIES.get(fault.errno or 0, PLACE))
 
@@ -143,7 +134,7 @@ def database_failure(fault: "sqlite3.Error", file: Path) -> HostError | None:
     # The upper bits say where in SQLite it happened.
     code = getattr(fault, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
-        return full(f"{file} cannot be written")
+        return FullDiskError(f"{file} cannot be written", place=file)
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return HostError(
             f"Another process keeps {file} locked",
@@ -153,5 +144,5 @@ def database_failure(fault: "sqlite3.Error", file: Path) -> HostError | None:
         return None
     # A disk without room for SQLite's own files reads as one that refuses.
     if is_full(file.parent):
-        return full(f"{file} cannot be written")
+        return FullDiskError(f"{file} cannot be written", place=file)
     return failure(OSError(_SQLITE_REFUSED[code], str(fault), str(file)))

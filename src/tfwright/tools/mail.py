@@ -18,8 +18,8 @@ MOST_SAID = 1 << 20
 """Bytes of all answers together: an answer of SMTP may have any number of lines."""
 
 
-def send(table: MailTable, password: str, message: EmailMessage) -> None:
-    """Send one mail; raise SupplyError if the server does not take it."""
+def send(table: MailTable, password: str, message: EmailMessage, to: str) -> None:
+    """Send one mail to one address; raise SupplyError if the server does not take it."""
     try:
         # The default context verifies the certificate; without one nothing does.
         context = ssl.create_default_context()
@@ -33,7 +33,7 @@ def send(table: MailTable, password: str, message: EmailMessage) -> None:
             # A relay inside a company takes mail without a login.
             if table.user:
                 connection.login(table.user, password)
-            connection.send_message(message)
+            connection.send_message(message, to_addrs=to)
             # The mail is taken: what the server says to the end would only send it twice.
             with suppress(OSError, smtplib.SMTPException):
                 connection.quit()

@@ -32,6 +32,13 @@ _SENSITIVE = (
     r"|(?:api|access|account|private|signing)[_-]?key)[\w.-]{0,64}"
 )
 _ASSIGNED = rf"{_SENSITIVE}\\?['\"]?\s{{0,9}}(?:=|:(?!:|//))\s{{0,9}}"
+# In quotes, also within a text of JSON; or up to a blank, without what ends a list or a call.
+_VALUE = r"(?:(\\?(['\"]))(?:\\.|(?!\3)[^\\\r\n])+|(?![\[{\\])[^\s'\"]*[^\s'\",;&)}\]])"
+# As words of a command, and as a list of words.
+_GAP = r"(?:\\?['\"],)?[\s=]"
+_OPTION = re.compile(
+    rf"((?<![\w-])(?:-[apw]{_GAP}*|-\w{{0,9}}[uU]{_GAP}*(?=\S{{1,64}}[:%,]))){_VALUE}"
+)
 RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # A private key in PEM, whole.
     (re.compile(rf"{BEGIN_KEY.pattern}.*?(?:{END_KEY.pattern}|\Z)", re.DOTALL), HIDDEN),
@@ -44,21 +51,23 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     ),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
     (re.compile(r"(?i)((?:set-)?cookie['\"]?\s*:\s*)[^\r\n]+"), rf"\1{HIDDEN}"),
-    # name="value", "name": "value", also within a text of JSON; name=value, name: value
+    # name="value", "name": "value", name=value, name: value; --name value; --user name:value;
+    # the words of .netrc; openssl's -passin pass:value
     (
         re.compile(
-            rf"(?i)({_ASSIGNED})(?:(\\?(['\"]))(?:\\.|(?!\3)[^\\\r\n])+"
-            r"|(?![\[{\\])[^\s'\",;&)}\]]+)"
+            rf"(?i)({_ASSIGNED}|(?<![\w.-])--[\w.-]{{0,64}}?{_SENSITIVE}{_GAP}+(?=[^\s-])"
+            rf"|--(?:proxy-)?user{_GAP}+(?=\S{{1,64}}:)|\blogin\s+\S+\s+password\s+"
+            rf"|-pass(?:in|out)?{_GAP}+(?=['\"]?pass:)){_VALUE}"
         ),
         rf"\1\2{HIDDEN}",
     ),
-    # --name value; curl's --user name:value; the words of .netrc
+    # -p value and -u name:value of programs that take a secret so
     (
         re.compile(
-            rf"(?i)(--[\w.-]{{0,64}}?{_SENSITIVE}\s+(?=[^\s-])|\blogin\s+\S+\s+password\s+"
-            r"|(?:\bcurl\b.{0,200}?\s-u|--user)[\s=]+['\"]?[^\s:'\"]+:)[^\s'\"]+"
+            r"(?i)\b(?:curl|sshpass|login|mysql|mariadb|mongo|redis|ldap|twine|7z|lftp|smbclient)"
+            r"[\w-]{0,64}[\s'\",\\].*"
         ),
-        rf"\1{HIDDEN}",
+        lambda found: _OPTION.sub(rf"\1\2{HIDDEN}", found[0]),
     ),
     # Query parameters that sign a download: X-Amz-Signature, sig, Signature, key
     (
@@ -84,7 +93,8 @@ _LOGIN = re.compile(r"://[^/\s]*@")
 _CLUES = str.split(
     "/home/ /users/ /root passw _pwd passphrase secret token key credential auth cookie bearer"
     " basic sig ghp_ gho_ ghu_ ghs_ ghr_ github_pat glpat- glrt- gldt- glptt- glcbt- glft- glimt-"
-    " glsoat- glagent- curl --user xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
+    " glsoat- glagent- --user pass: curl sshpass login mysql mariadb mongo redis ldap twine 7z"
+    " lftp smbclient xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
     " hooks.slack webhook eyj"
 )
 """What each rule needs. Most lines of a log have none of it, and a log has a million lines."""

@@ -15,7 +15,7 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO, Self, cast
 
-from tfwright.errors import HostError, SupplyError
+from tfwright.errors import ROOM, HostError, SupplyError
 from tfwright.tools import disk
 from tfwright.tools.process.capacity import GIB
 
@@ -201,7 +201,7 @@ class _Space:
             raise HostError(
                 f"{self.archive.name} does not fit on the disk of {self.into}, "
                 f"where tfwright leaves {KEPT_FREE // GIB} GiB free",
-                remedy=disk.ROOM,
+                remedy=ROOM,
             )
 
 

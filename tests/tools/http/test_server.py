@@ -89,6 +89,15 @@ PAST, FUTURE = "Mon, 01 Jan 2001 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT"
         ({"If-Modified-Since": "DATE"}, 304),
         ({"If-Modified-Since": PAST}, 200),
         ({"If-Modified-Since": "yesterday"}, 200),
+        ({"If-Match": "TAG"}, 200),
+        ({"If-Match": '"a", TAG'}, 200),
+        ({"If-Match": "*", "If-None-Match": "TAG"}, 304),
+        ({"If-Match": "W/TAG"}, 412),
+        ({"If-Match": '"a"', "If-Unmodified-Since": FUTURE}, 412),
+        ({"If-Match": "TAG", "If-Unmodified-Since": PAST}, 200),
+        ({"If-Unmodified-Since": "DATE"}, 200),
+        ({"If-Unmodified-Since": "yesterday"}, 200),
+        ({"If-Unmodified-Since": PAST, "Range": "bytes=0-1"}, 412),
         ({"Range": "bytes=0-1", "If-Range": "DATE"}, 206),
         ({"Range": "bytes=0-1", "If-Range": "TAG"}, 206),
         ({"Range": "bytes=0-1", "If-Range": '"of another file"'}, 200),
@@ -109,7 +118,7 @@ def test_conditions_are_judged_as_rfc_9110_says(
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert ("Content-Length" in answer.headers) == (status != 304)
     whole = "simple/demo/index.html"
-    assert answer.text == {200: whole, 206: whole[:2], 304: ""}.get(status, answer.text)
+    assert answer.text == {200: whole, 206: whole[:2], 304: "", 412: ""}[status]
 
 
 @pytest.mark.parametrize(
@@ -247,6 +256,11 @@ def test_ranges_are_read_as_rfc_9110_says(asked: str, expected: ByteRange | None
 def test_a_request_that_makes_no_sense_gets_an_answer(url: str, asked: str, status: str) -> None:
     answer = _told(url, f"GET {asked} HTTP/1.1\r\nHost: a\r\n\r\n")
     assert answer.startswith(f"HTTP/1.1 {status}")
+
+
+@pytest.mark.parametrize("asked", ["GET / HTTP/2.0", "GET / HTTP/2", "PUT /", "GET / HTTP/1.1 x"])
+def test_a_request_line_that_cannot_be_read_gets_a_status_line(url: str, asked: str) -> None:
+    assert re.match(r"HTTP/1\.1 (400|505) ", _told(url, f"{asked}\r\nHost: a\r\n\r\n"))
 
 
 def test_a_client_that_goes_away_is_not_spoken_of(

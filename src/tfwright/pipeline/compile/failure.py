@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tfwright.diagnosis.reader import FailureRecord
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.errors import (
+    Evidence,
+    FullDiskError,
+    HostError,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+)
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Unpinned
 from tfwright.tools import disk
@@ -81,7 +89,7 @@ def error_of(
         return error
     # A compiler on a full disk often reports something else, such as a truncated object.
     if (known and failed.disk_is_full) or disk.is_full(job.places.own):
-        return disk.full(fault.what, evidence)
+        return FullDiskError(fault.what, evidence)
     return ToolError(
         fault.what,
         remedy="Look at the lines above; the log holds the whole command. What was built is kept.",

@@ -7,8 +7,8 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-from tfwright.errors import Evidence, TfwrightError, ToolError
-from tfwright.tools import disk, files, json_text, trees
+from tfwright.errors import Evidence, FullDiskError, TfwrightError, ToolError
+from tfwright.tools import files, json_text, trees
 from tfwright.tools.process.file_lock import is_running
 
 KEY = "install_base_key"
@@ -44,7 +44,7 @@ def explained(fault: TfwrightError, binary: Path, install_root: Path) -> Tfwrigh
         if re.fullmatch("[0-9]+", process) and not is_running(int(process)):
             files.remove(leftover)
     if lacking and any("embedded binaries" in line for line in seen.lines):
-        return disk.full(f"{binary.name} could not unpack itself in {install_root}", evidence)
+        return FullDiskError(f"{binary.name} could not unpack itself in {install_root}", evidence)
     return ToolError(fault.what, remedy=REMEDY, evidence=evidence)
 
 

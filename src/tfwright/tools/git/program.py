@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from tfwright.errors import Evidence, HostError, SupplyError, TfwrightError, ToolError, invoke
+from tfwright.errors import (
+    Evidence,
+    FullDiskError,
+    HostError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+    invoke,
+)
 from tfwright.tools import disk
 from tfwright.tools.process import pipes
 from tfwright.tools.process.command import Command, clean_environment, of_caller
@@ -176,7 +184,7 @@ def failure(command: Command, status: int, complaint: Sequence[str]) -> Tfwright
     no_room = any("No space left on device" in line for line in complaint)
     # git's checkout does not say why it could not write.
     if no_room or disk.is_full(command.cwd):
-        return disk.full("git could not write", evidence)
+        return FullDiskError("git could not write", evidence)
     remedy = "Read what git said; the next build starts this stage again."
     return ToolError(
         f"{FAILED}{fatal}", remedy=REPAIR if _DAMAGED.search(fatal) else remedy, evidence=evidence

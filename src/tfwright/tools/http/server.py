@@ -81,6 +81,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Answer a request that cannot be read, and end the connection."""
         del message, explain
         self.close_connection = True
+        # HTTP/0.9 has no status line, and counts until another version was read.
+        self.request_version = self.protocol_version
         self._refuse(HTTPStatus(code))
 
     def log_message(self, *_: object) -> None:
@@ -126,8 +128,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         tag = f'"{state.st_mtime_ns:x}-{size:x}"'
         changed = email.utils.format_datetime(filesystem.utc(state.st_mtime), usegmt=True)
         headers = self._about(page) | {"ETag": tag, "Last-Modified": changed}
-        if unchanged(self.headers, tag, changed):
-            self._respond(HTTPStatus.NOT_MODIFIED, headers)
+        status = condition(self.headers, tag, changed)
+        if status != HTTPStatus.OK:
+            self._respond(status, headers)
             return
         # If the file changed since the client began, it needs the whole new one.
         same = self.headers.get("If-Range", tag) in {tag, changed} and self.command == "GET"
@@ -137,7 +140,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._respond(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers)
             return
         headers |= {"Content-Length": str(wanted.length), "Accept-Ranges": "bytes"}
-        status = HTTPStatus.OK
         if wanted != ByteRange(0, size):
             status = HTTPStatus.PARTIAL_CONTENT
             last = wanted.start + wanted.length - 1
@@ -215,19 +217,31 @@ def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTP
         yield server
 
 
-def unchanged(asked: Message, tag: str, changed: str) -> bool:
-    """Say whether a client has the file already, by RFC 9110, 13.2.2: a tag counts before a date.
+def condition(asked: Message, tag: str, changed: str) -> HTTPStatus:
+    """Return the status that a request's conditions want, by RFC 9110, 13.2.2.
 
-    Conditions of requests that change something do not matter here.
+    A tag counts before a date, and a weak tag names no bytes.
     """
-    known = asked.get("If-None-Match")
-    if known is not None:
-        return known.strip() == "*" or tag in re.findall(r'"[^"]*"', known)
+    wanted, known = (", ".join(asked.get_all(name, [])) for name in ("If-Match", "If-None-Match"))
+    kept = _lists(wanted, tag) if wanted else _holds(asked, "If-Unmodified-Since", changed)
+    if kept is False:
+        return HTTPStatus.PRECONDITION_FAILED
+    weak = known.replace("W/", "")
+    had = _lists(weak, tag) if known else _holds(asked, "If-Modified-Since", changed)
+    return HTTPStatus.NOT_MODIFIED if had else HTTPStatus.OK
+
+
+def _lists(tags: str, tag: str) -> bool:
+    return not {"*", tag}.isdisjoint(map(str.strip, tags.split(",")))
+
+
+def _holds(asked: Message, name: str, changed: str) -> bool | None:
+    """Say whether a file is unchanged since a date of the request; None without such a date."""
     try:
-        since = email.utils.parsedate_to_datetime(asked.get("If-Modified-Since", ""))
+        since = email.utils.parsedate_to_datetime(asked.get(name, ""))
         return since.replace(tzinfo=dt.UTC) >= email.utils.parsedate_to_datetime(changed)
     except (ValueError, OverflowError):
-        return False
+        return None
 
 
 def byte_range(asked: str, size: int) -> ByteRange | None:

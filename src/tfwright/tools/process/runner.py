@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
-from tfwright.errors import Evidence, HostError, ToolError
+from tfwright.errors import Evidence, FullDiskError, HostError, ToolError
 from tfwright.tools import disk, files
 from tfwright.tools.process import file_lock, isolation
 from tfwright.tools.process.command import Command
@@ -189,7 +189,7 @@ def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolErr
     # Not every program says why it could not write: a full disk made python3.11 exit
     # with 120.
     if complains or disk.is_full(command.cwd) or disk.is_full(log.parent):
-        return disk.full(f"{program} could not write", evidence)
+        return FullDiskError(f"{program} could not write", evidence)
     ending = f"exited with status {status}"
     if status < 0:
         ending = f"was ended by signal {-status}"
