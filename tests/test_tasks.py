@@ -118,6 +118,7 @@ def test_a_mistyped_command_suggests_the_nearest(tmp_path: Path) -> None:
         (("build", "--recipe"), "--recipe of 'invoke build' needs a value", ""),
         (("build", "-r", "--fresh"), "-r of 'invoke build' needs a value", ""),
         (("compare", "a.whl"), "'invoke compare' needs SECOND", "'invoke compare FIRST SECOND'"),
+        (("diagnose", "--recipe", "demo"), "Unknown option '--recipe' of 'invoke diagnose'", ""),
         (("--frob",), "Unknown option '--frob'", "'invoke --list'"),
         # invoke would follow these where commands run programs through it; ours would delete.
         (("--dry", "clean"), "tfwright's commands do not follow invoke's option --dry", "plan"),

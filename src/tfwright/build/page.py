@@ -77,7 +77,7 @@ def show_plan(
             _show_step(step, shown)
             # A file that is written has no environment; the
             # one before it stays the comparison.
-            shown = getattr(step, "env", shown)
+            shown = _with_git_settings(getattr(step, "env", shown))
 
 
 def plan_data(plan: Sequence[Planned]) -> list[dict[str, object]]:
@@ -105,17 +105,24 @@ def _show_step(step: Step, shown: Mapping[str, str]) -> None:
         rows = fields["content"].splitlines()
     else:
         text.command(f"{pad}$ ", fields["argv"], text.DETAIL)
-        env = fields["env"]
-        # A clean environment has a dozen variables; only
-        # changes tell the commands apart.
+        env = _with_git_settings(fields["env"])
+        # A clean environment has a dozen variables; only changes tell the commands apart.
         changed = (name for name in sorted(env) if shown.get(name) != env[name])
         rows = [f"in {fields['cwd']}", *(f"{name}={env[name]}" for name in changed)]
         if gone := shown.keys() - env.keys():
-            # git's settings are dozens of numbered variables, which would hide the rest.
-            kinds = {re.sub(r"_\d+$", "_n", name) for name in gone}
-            rows.append(f"without {', '.join(sorted(kinds))}")
+            rows.append(f"without {', '.join(sorted(gone))}")
     for row in rows:
         text.line(text.detail(f"{pad}    {row}"))
+
+
+def _with_git_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with the dozens of variables of git's settings as one."""
+    named = re.compile(r"GIT_CONFIG_(COUNT|KEY_\d+|VALUE_\d+)")
+    found = {name: value for name, value in env.items() if not named.fullmatch(name)}
+    if count := int(env.get("GIT_CONFIG_COUNT", 0)):
+        pairs = ((env[f"GIT_CONFIG_KEY_{n}"], env[f"GIT_CONFIG_VALUE_{n}"]) for n in range(count))
+        found["GIT_CONFIG_n"] = " ".join(f"{key}={value}" for key, value in pairs)
+    return found
 
 
 def show_reproduction(found: Reproduction) -> None:

@@ -204,6 +204,9 @@ class CommandLine:
             import ast
 
             word = ast.literal_eval(found[1])
+            # invoke takes an unknown option for the word that a command needs.
+            taken = [str(arg.value) for arg in context.positional_args]
+            word = next((one for one in taken if one.startswith("--")), word)
             if word.startswith("-"):
                 near = printable.nearest(word, context.flags)
                 meant = f"Did you mean {near}? " if near else ""
