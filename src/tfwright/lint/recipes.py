@@ -38,7 +38,9 @@ from tfwright.vault import lock, locking
 from tfwright.wheel.binary import cpu
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
-"""Keys that describe a recipe rather than pin something, and so need no reason."""
+DESCRIBING |= {"variable", "question", "kind", "when"}
+"""Keys that describe a recipe, or the questions of its tree, rather than pin something, and so need
+no reason."""
 SYSTEMS = {"Linux": "linux", "Darwin": "macos", "any": "any"}
 """How the names of recipes begin."""
 _KEY = re.compile(r"[\"\w./-]+ = ")
