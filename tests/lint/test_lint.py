@@ -145,13 +145,18 @@ def test_a_recipe_is_held_against_its_commit_where_a_mirror_on_this_host_has_it(
 
     def said(text: str) -> list[str]:
         outside.write_text(text, "utf-8")
-        rules = {"config", "release"}
+        rules = {"config", "release", "setup"}
         return [one.what for one in linting.lint(str(outside), host_file) if one.rule in rules]
 
     assert said(text.replace('"--config=opt"', '"--config=opt", "--config=mkl"')) == []
     (what,) = said(text.replace('"--config=opt"', '"--config=opt", "--config=mlk"'))
     assert what.startswith("--config=mlk: neither")
     assert "did you mean 'mkl'" in what
+    newer = commit(
+        tmp_path / "upstream", {setup: "_VERSION = '1.8.0'\nREQUIRED_PACKAGES = ['six >= 99']\n"}
+    )
+    (what,) = said(text.replace(pinned, newer))
+    assert "setup.py requires six>=99" in what
     (what,) = said(text.replace(pinned, other))
     assert "TensorFlow 1.9.0, the recipe says 1.8" in what
 

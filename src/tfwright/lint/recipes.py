@@ -26,7 +26,7 @@ from tfwright.errors import RecipeError, ToolError
 from tfwright.facts import compatibility
 from tfwright.host import cuda, hermetic, toolchain
 from tfwright.pipeline.job import RecipeJob
-from tfwright.printable import guess
+from tfwright.printable import guess, shell_word
 from tfwright.rules import configurations, dropping, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools import files
@@ -379,15 +379,26 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
     except RecipeError as fault:
         yield subject.finding("release", "source.commit", fault.what, fault.remedy)
         return
-    texts = GitRepository(subject.history).texts_at(source.commit, configurations.BAZELRCS)
+    paths = (*tree_files.SETUPS, *configurations.BAZELRCS)
+    patches = "".join(files.text(source.file(patch)) for patch in source.patches)
+    # What a patch changes cannot be judged by the commit alone.
+    texts = {
+        path: text
+        for path, text in GitRepository(subject.history).texts_at(source.commit, paths).items()
+        if f"+++ b/{path}\n" not in patches
+    }
+    setup, pins = tree_files.setup_of(texts), recipe.verify.requirements
+    for pin in tree_files.judged(pins, setup, recipe.host.python) if pins else ():
+        if pin.asks:
+            remedy = f"Run 'invoke pin --recipe {recipe.argument} --verify {shell_word(pin.asks)}'."
+            yield subject.finding("setup", "verify.requirements", pin.says, remedy)
+    rcs = [texts[path] for path in configurations.BAZELRCS if path in texts]
     interview = expected.interview(recipe, HostFile())
-    named = re.compile(r"(?m)^\+\+\+ .*(\.bazelrc|bazel\.rc)$")
-    patched = any(named.search(files.text(source.file(patch))) for patch in source.patches)
     # Without an answer it is not known what ./configure defines.
-    if not texts or patched or expected.lacking(interview):
+    if not rcs or expected.lacking(interview):
         return
     rendered = expected.render(interview, recipe.configure) or ""
-    names = configurations.defined("\n".join((*texts.values(), rendered)))
+    names = configurations.defined("\n".join((*rcs, rendered)))
     for flag in recipe.compile.flags:
         name = flag.removeprefix("--config=")
         if name not in {flag, *names} and " " not in name:
