@@ -98,7 +98,7 @@ def test_lint_checks_the_recipes_alone_and_needs_no_developers_tools(run: Run) -
 
 def test_init_says_how_to_enter_a_directory_that_is_elsewhere(run: Run) -> None:
     done = run("init", "my wheels")
-    assert "Then: cd 'my wheels'\n      tfwright recipes\n" in done.stdout + done.stderr
+    assert 'Then: cd "my wheels"\n      tfwright recipes\n' in done.stdout + done.stderr
     assert "cd " not in run("init", below="my wheels").stderr
 
 

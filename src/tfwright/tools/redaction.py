@@ -94,8 +94,8 @@ _LOGIN = re.compile(r"://[^/\s]*@")
 _CLUES = str.split(
     "/home/ /users/ /root passw _pwd passphrase secret token key credential auth cookie bearer"
     " basic sig ghp_ gho_ ghu_ ghs_ ghr_ github_pat glpat- glrt- gldt- glptt- glcbt- glft- glimt-"
-    " glsoat- glagent- --user pass: pass= curl sshpass login mysql mariadb mongo redis ldap twine 7z"
-    " lftp smbclient xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
+    " glsoat- glagent- --user pass: pass= curl sshpass login mysql mariadb mongo redis ldap twine"
+    " 7z lftp smbclient xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
     " hooks.slack webhook eyj"
 )
 """What each rule needs. Most lines of a log have none of it, and a log has a million lines."""
