@@ -24,6 +24,16 @@ from tfwright.tools.process.command import SYSTEM_PATH
 ANALYZE = shutil.which("systemd-analyze")
 EXPOSED = {"tfwright-nightly.service": 3.0, "tfwright-nightly-watch.service": 1.6}
 """The most that `systemd-analyze security` may say of a system unit; docs/build-host.md has why."""
+SIMULATED_CRONTAB = """
+if [ "$1" = -l ]; then
+    [ -f {table} ] || {{ echo "no crontab for you" >&2; exit 1; }}
+    cat {table}
+else
+    cat > {table}.new
+    [ ! -s {table}.new ] || [ -z "$(tail -c 1 {table}.new)" ] || exit 1
+    mv {table}.new {table}
+fi"""
+"""Refuses a table without a last newline, as the one of Debian does."""
 
 
 @pytest.fixture
@@ -253,22 +263,40 @@ def test_a_timer_that_is_gone_already_is_removed_without_an_error(
 
 
 def test_a_crontab_keeps_the_lines_of_others(host: Path, add_program: AddProgram) -> None:
-    table = make_file(host / "table", "5 4 * * * backup\n")
-    given = f'if [ "$1" = - ]; then cat > {table}; else cat {table}; fi'
-    add_program("crontab", given)
-    timer.install(timer.planned("cron", "02:00", remove=False))
-    lines = table.read_text("utf-8").splitlines()
-    assert lines[0] == "5 4 * * * backup"
-    assert lines[1].startswith("0 2 * * * cd ")
+    others = b"# caf\xe9 \x0c\xc2\x85 here\r\n\n5 4 * * * backup \\% \x1b[2J"
+    table = make_file(host / "table", others)
+    add_program("crontab", SIMULATED_CRONTAB.format(table=table))
+    assert page.schedule("cron", "02:00", remove=False, yes=True) == 0
+    lines = table.read_bytes().removeprefix(others + b"\n").splitlines()
+    assert [line[:13] for line in lines] == [b"0 2 * * * cd ", b"0 12 * * * cd"]
     timer.uninstall(timer.planned("cron", "02:00", remove=True))
-    assert table.read_text("utf-8") == "5 4 * * * backup\n"
+    assert table.read_bytes() == others + b"\n"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("shell", ["sh", "bash", "csh", "fish"])
+def test_the_line_of_a_crontab_runs_by_any_shell(
+    shell: str, host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    document = (host / "nightly.toml").rename(host / "100% 'own' file.toml")
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(document))
+    monkeypatch.setattr(timer, "_crontab", lambda *_: "")
+    _, watch = str(timer.planned("cron", "02:00", remove=False).crontab).splitlines()
+    # As cron reads it: five fields of time, and a percent sign only after a backslash.
+    line = watch.split(" ", 5)[5].replace(r"\%", "%")
+    argv = [shutil.which(shell) or shell, "-c", line]
+    environment = {"HOME": str(host), "LOGNAME": "x", "SHELL": argv[0], "PATH": "/usr/bin:/bin"}
+    ended = subprocess.run(argv, env=environment, cwd=host, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, b"0 notices sent\n"), ended.stderr
 
 
 def test_only_what_is_installed_is_removed(
     host: Path, add_program: AddProgram, err: Read, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = host / "table"
-    add_program("crontab", f'if [ "$1" = - ]; then cat > {table}; else cat {table}; fi')
+    add_program("crontab", SIMULATED_CRONTAB.format(table=table))
     for kind in ("user", "cron", "launchd"):
         assert page.schedule(kind, "02:00", remove=True, yes=True) == 0
         assert f"'{kind}'" in err()

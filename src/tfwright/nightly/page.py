@@ -14,6 +14,7 @@ from tfwright.errors import RecipeError
 from tfwright.nightly.builds import BuildOrder, NightlyBuild
 from tfwright.nightly.fleets import Rebuilt
 from tfwright.nightly.night import NightOutcome, NightPlan
+from tfwright.printable import printable_lines
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
 from tfwright.tools.render import render
@@ -130,7 +131,7 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
             print(textwrap.indent(content, "    "))
     if wanted.crontab is not None:
         print("new crontab:")
-        print(textwrap.indent(wanted.crontab or "(empty)", "    "))
+        print(textwrap.indent(printable_lines(wanted.crontab) or "(empty)", "    "))
     for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
     if not remove and kind == "system" and filesystem.account_name() == "root":

@@ -4,6 +4,7 @@
 """
 
 import datetime as dt
+import io
 import json
 import os
 import plistlib
@@ -212,8 +213,9 @@ def _crontab(table: str | None = None) -> str:
     if shutil.which("crontab", path=command.env["PATH"]) is None:
         remedy = "Install cron, or use --install user (systemd)."
         raise HostError("This host has no crontab", remedy=remedy)
-    with tempfile.TemporaryFile("w+") as given:
-        given.write(table or "")
+    # The lines of others are in any encoding.
+    with tempfile.TemporaryFile() as given:
+        given.write((table or "").encode("utf-8", "surrogateescape"))
         given.seek(0)
         ended = pipes.collect(command, given)
     if ended.status and table is not None:
@@ -223,7 +225,7 @@ def _crontab(table: str | None = None) -> str:
             evidence=Evidence(lines=tuple(ended.complaint.splitlines()[-5:])),
         )
     # Without a crontab it fails, and says so.
-    return "" if ended.status else ended.printed.decode("utf-8", "replace")
+    return "" if ended.status else ended.printed.decode("utf-8", "surrogateescape")
 
 
 def noted(directory: Path, schedule: Schedule) -> dict[Path, str]:
@@ -329,7 +331,8 @@ def cron_lines(schedule: Schedule) -> list[str]:
     for word in (str(schedule.checkout), *schedule.program, *schedule.environment.values()):
         _insist_on_printable(word, "a crontab")
     settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment.items()]
-    words = " ".join([*settings, *map(shlex.quote, schedule.program)])
+    # By env: a crontab may set SHELL to one that knows no settings before a command.
+    words = " ".join(["env", *settings, *map(shlex.quote, schedule.program)])
     # cron starts in the home directory, and takes % for the end of the line.
     command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace("%", r"\%")
     return [
@@ -340,5 +343,6 @@ def cron_lines(schedule: Schedule) -> list[str]:
 
 def crontab_with(existing: str, lines: Sequence[str]) -> str:
     """Return a crontab with our lines in place of earlier ones; without lines, they only go."""
-    kept = [other for other in existing.splitlines() if not other.endswith(CRON_MARK)]
+    others = (line.removesuffix("\n") for line in io.StringIO(existing))
+    kept = [line for line in others if not line.endswith(CRON_MARK)]
     return "".join(f"{line}\n" for line in (*kept, *lines))
