@@ -82,9 +82,11 @@ def test_a_mistake_is_found_with_its_rule(
     [
         ("/usr/bin/gcc-10", "/usr/bin/gcc-11", "gcc 11 is newer"),
         ("sm_86,compute_86", "sm_86,sm_90", "CUDA 11.2, as the recipe states, does not compile"),
+        ('cudnn = "8.5"', 'cudnn = "7.6"', "cuDNN 7.6 was not made for CUDA 11.2"),
+        ('cudnn = "8.5"', 'cudnn = "9.1"', "TensorFlow 2.6 was tested with 8.1"),
     ],
 )
-def test_a_compiler_or_a_gpu_that_the_cuda_of_a_recipe_does_not_take_is_found(
+def test_a_compiler_a_gpu_or_a_cudnn_that_the_cuda_of_a_recipe_does_not_take_is_found(
     tmp_path: Path, before: str, after: str, says: str
 ) -> None:
     name = "linux-r2.6-cuda11.2"

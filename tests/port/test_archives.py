@@ -54,3 +54,22 @@ def test_a_substitute_that_packs_a_commit_packs_the_one_of_the_new_tree(tmp_path
     assert not archives.carried(job, "grpc", table, pinning(second, old), pinning(second, new))
     others = SubstituteTable(reason="x", urls=("https://example.org/x.tar.gz",), sha256=packed)
     assert not archives.carried(job, "grpc", others, before, pinning(second, new))
+
+
+def test_what_the_new_tree_clones_is_not_gone_and_no_clang_of_local_config_is_an_archive(
+    tmp_path: Path,
+) -> None:
+    before = pinning("1" * 40, "a" * 64)
+    remote = "https://example.org/grpc.git"
+    cloned = Repository("grpc", "git_repository", "WORKSPACE", 1, (remote,), commit="2" * 40)
+    clang = Repository(
+        "local_config_cuda", "download_and_extract", "clang.bzl", 1, (f"{remote}.tgz",), "b" * 64
+    )
+    text = RECIPE.format(grpc=tmp_path, commit="1" * 40, old="a" * 64, packed="c" * 64)
+    recipe = recipes.read(str(make_file(tmp_path / "small.toml", text)))
+    job = RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "out"), offline=True)
+    after = Rules((cloned, clang), ())
+    compared = archives.Compared.of(before, after, job, None)
+    assert [pin.name for pin in compared.pins(())] == ["unchanged"]
+    assert "clones 222222222222" in archives.unreplaced(after, "grpc")
+    assert "pins another archive" in archives.unreplaced(before, "grpc")

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+from tests.making import make_file
 
 from tfwright.configure.catalogue import Prompt
 from tfwright.lock.packages import Pinned
@@ -57,6 +58,16 @@ def test_what_was_pinned_is_listed_with_the_checksum_of_bazel(
     assert "numpy 1.13.3 -> 1.14.5" in shown.err
     assert f"bazel.sha256: {'ab' * 32}" in shown.err
     assert shown.out == "new.toml\n"
+
+
+def test_the_recipes_of_the_axes_are_named_to_be_pinned_as_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_file(tmp_path / "mine.toml", '[axes]\npython = ["3.13"]\n')
+    page.show_pinned(Pinned(path, {}, (), ""))
+    assert f"invoke pin --recipe {tmp_path}/mine-py313.toml\n" in capsys.readouterr().err
+    page.show_pinned(Pinned(tmp_path / "mine-py313.toml", {}, (), ""))
+    assert not capsys.readouterr().err
 
 
 def test_a_new_recipe_names_open_decisions_and_the_commands_in_order(

@@ -12,6 +12,7 @@ from tfwright.patch import writing as patching
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port import archives
 from tfwright.port import porting as port
+from tfwright.rules.tree_files import SETUPS
 from tfwright.tools.http import client
 
 RECIPE = """\
@@ -154,6 +155,32 @@ def test_a_port_names_the_python_of_the_recipe_where_bazel_downloads_its_own(
     assert [pin.name for pin in porting._flags({}, {})] == [flag]
     assert recipes.read(str(path)).compile.flags[-1] == flag
     assert not list(porting._flags({}, {}))
+
+
+@pytest.mark.medium
+def test_packages_that_the_new_release_does_not_use_are_named(tmp_path: Path) -> None:
+    job, path, _ = upstream(tmp_path)
+    before = {SETUPS[0]: "REQUIRED_PACKAGES = ['six', 'tensorboard']\n"}
+    after = {SETUPS[0]: "REQUIRED_PACKAGES = ['tensorboard']\n"}
+    porting = port._Porting(job, path)
+    said = {pin.name: pin.says for pin in porting._requirements(before, after)}
+    assert "does not require it any more" in said["six"]
+    assert "host.requirements" not in said
+    # From 2.14 on the packages of the build are Bazel's own.
+    path.write_text(path.read_text("utf-8").replace('branch = "r1.8"', 'branch = "r2.15"'))
+    after = {SETUPS[0]: "REQUIRED_PACKAGES = ['numpy >= 2', 'six']\n"}
+    said = {pin.name: pin.says for pin in port._Porting(job, path)._requirements(before, after)}
+    assert "not used" in said["host.requirements"]
+    assert "--add" not in said["of setup.py"]
+
+
+@pytest.mark.medium
+def test_an_unanswered_question_is_one_finding(tmp_path: Path) -> None:
+    job, path, _ = upstream(tmp_path)
+    porting = port._Porting(job, path)
+    assert [pin.name for pin in porting._answers() if pin.state == "change"]
+    made = porting.configured([])
+    assert (made.state, made.says.partition(":")[0]) == ("look", "was not run")
 
 
 def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:

@@ -2,15 +2,17 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import find_text, make_file
 from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port import target
 
+SETUP = "tensorflow/tools/pip_package/setup.py"
 RECIPE = """\
 summary = "TensorFlow 1.8 for CUDA 11.8"  # why
 
@@ -50,14 +52,20 @@ by = "Ada"
 def job(tmp_path: Path) -> RecipeJob:
     """Return a recipe of a repository with tags and branches of some releases."""
     repository = tmp_path / "upstream"
-    make_file(repository / "tensorflow/tools/pip_package/setup.py", "_VERSION = '1.14.0'\n")
+    repository.mkdir()
     run_git("init", "--quiet", "--initial-branch=master", cwd=repository)
-    run_git("add", ".", cwd=repository)
-    run_git("commit", "--quiet", "-m", "x", cwd=repository)
-    for name in ("v1.12.0", "v1.12.0-rc0", "v0.11.0rc1", "v1.12.3"):
-        run_git("tag", name, cwd=repository)
-    for name in ("r1.12", "r1.14-own", "r1.15.5+nv22.12"):
-        run_git("branch", name, cwd=repository)
+    for kind, name in (
+        ("tag", "v1.12.0"),
+        ("tag", "v1.12.0-rc0"),
+        ("tag", "v0.11.0rc1"),
+        ("tag", "v1.12.3"),
+        ("branch", "r1.12"),
+        ("branch", "r1.15.5+nv22.12"),
+        ("branch", "r1.14-own"),
+    ):
+        version = "1.14.0" if name == "r1.14-own" else ExactRelease.parse(name)
+        commit(repository, {SETUP: f"_VERSION = '{version}'\n"})
+        run_git(kind, name, cwd=repository)
     text = RECIPE.format(repository=repository, commit=run_git("rev-parse", "HEAD", cwd=repository))
     path = make_file(tmp_path / "linux-r1.8-cpu.toml", text)
     return RecipeJob(
@@ -136,6 +144,21 @@ def test_what_is_no_name_is_refused(job: RecipeJob, to: str, says: str) -> None:
 def test_a_version_that_the_repository_lacks_is_named(job: RecipeJob) -> None:
     with fails(SupplyError, "v1.12.0-rc7"):
         target.of(job, "v1.12.0-rc7")
+
+
+@pytest.mark.medium
+def test_a_tag_whose_tree_is_of_another_release_is_named_with_what_to_type(
+    job: RecipeJob, tmp_path: Path
+) -> None:
+    repository = tmp_path / "upstream"
+    pinned = commit(repository, {SETUP: "_VERSION = '1.13.1'\n"})
+    run_git("tag", "v1.12.1", cwd=repository)
+    with fails(RecipeError, "is TensorFlow 1.13.1, not 1.12.1", "v1.12.0, v1.12.3") as caught:
+        target.of(job, "v1.12.1")
+    # What it says to type works.
+    told = find_text(r"--to (\S+)\.", caught.value.remedy)[1]
+    assert target.of(job, told).commit == pinned
+    assert str(target.of(job, told).exact) == "1.13.1"
 
 
 @pytest.mark.medium

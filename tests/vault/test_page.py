@@ -54,6 +54,12 @@ def test_a_lock_says_how_many_archives_the_target_needs(capsys: pytest.CaptureFi
     assert shown.out == "mine.lock\n"
 
 
+def test_the_recipes_of_the_axes_are_named_to_be_locked_as_well(tmp_path: Path, err: Read) -> None:
+    make_file(tmp_path / "mine.toml", '[axes]\npython = ["3.13"]\n')
+    page.show_lock(tmp_path / "mine.lock", LOCK)
+    assert f"invoke lock --recipe {tmp_path}/mine-py313.toml\n" in err()
+
+
 def test_a_lock_that_bazel_was_not_asked_for_says_nothing_about_needs(err: Read) -> None:
     lock = LOCK.changed(archives=(archive("a"),))
     page.show_lock(Path("mine.lock"), lock)

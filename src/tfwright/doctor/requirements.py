@@ -309,8 +309,7 @@ class Requirements(HostComparison):
         if self.recipe.source.interface == "own":
             return
         release = self.recipe.source.release
-        fork = "nv" if self.recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
-        python = compatibility.python(release, fork)
+        python = compatibility.python(release, self.recipe.source.exact.fork[:2])
         yield from self._accepted_bazel(self.recipe.source.exact)
         # It stops nothing: patches can make a release work with a Python that came later.
         if (

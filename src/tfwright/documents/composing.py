@@ -99,6 +99,11 @@ def on_axes(path: Path) -> list[str]:
     return [path.stem, *(f"{path.stem}-py{each}" for each in digits)]
 
 
+def others_on_axes(path: Path) -> list[Path]:
+    """Return where the recipes that a file makes with its axes would lie, without its own."""
+    return [path.with_name(f"{name}.toml") for name in on_axes(path)[1:]]
+
+
 def named_packages(values: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the packages that a recipe's own file names, by the key of their list.
 

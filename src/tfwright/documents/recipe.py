@@ -805,6 +805,17 @@ def hermetic_python(release: Release) -> tuple[str, ...]:
     return HERMETIC_PYTHON_NAMES[release < renamed :] if release >= first else ()
 
 
+def lacking_python_flag(recipe: Recipe) -> str:
+    """Return the flag by which Bazel builds for the recipe's Python; empty if none is lacking."""
+    python, names = recipe.host.python, hermetic_python(recipe.source.release)
+    if python == "any" or not names:
+        return ""
+    # A patch level is allowed: the flag may say which one Bazel downloads.
+    named = re.compile(rf"--\w+_env=(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?")
+    has = any(map(named.fullmatch, recipe.compile.flags))
+    return "" if has else f"--repo_env={names[0]}={python}"
+
+
 def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELEASE) -> None:
     """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
     if table.program:

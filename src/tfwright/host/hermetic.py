@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_newer, is_of_line, is_older
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older, is_within
 from tfwright.host import cuda
 from tfwright.host.cuda import CudaInForce, architectures
 from tfwright.rules.listings import Environment
@@ -76,6 +76,7 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
     if row := compatibility.cuda(found.version):
         if not found.downloaded:
             yield from _of_gcc(recipe, row)
+            yield from _of_cudnn(found, row)
         beyond = [name for name, gpu in gpus.items() if not row.compiles_for(gpu)]
         if beyond:
             yield Contradiction(
@@ -109,6 +110,23 @@ def _of_gcc(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
             ("configure", "answers", variable) if path else ("host", "gcc"),
             f"gcc {version} is newer than those which CUDA {row.version} and this release take",
             f"Name gcc {newest} or earlier, {why}.",
+        )
+
+
+def _of_cudnn(found: CudaInForce, row: compatibility.Cuda) -> Iterator[Contradiction]:
+    """Yield a cuDNN that NVIDIA did not make for this CUDA."""
+    least, most = row.cudnn
+    # From 11 on one cuDNN is for all CUDAs of a major version.
+    major = row.version.partition(".")[0]
+    if not is_older(major, "11"):
+        alike = (one.cudnn[0] for one in compatibility.cudas() if is_of_line(one.version, major))
+        least = next(alike)
+    fits = is_within(found.cudnn, least, most) or is_of_line(least, found.cudnn)
+    if found.cudnn and not fits:
+        yield Contradiction(
+            ("host", "cudnn"),
+            f"cuDNN {found.cudnn} was not made for CUDA {row.version}",
+            f"Name one from {compatibility.range_text(least, most)}: {row.source('cudnn')}.",
         )
 
 

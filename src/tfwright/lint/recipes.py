@@ -318,6 +318,25 @@ def states_one_cuda(subject: Subject) -> Iterator[LintFinding]:
         yield subject.finding("cuda", found.key, found.what, found.remedy)
 
 
+def names_a_cudnn_of_the_release(subject: Subject) -> Iterator[LintFinding]:
+    """Find another major version of cuDNN than the release's: 8 and 9 removed functions."""
+    recipe = subject.recipe
+    found, tested = cuda.in_force(recipe), compatibility.tested_with(recipe.source.release)
+    # NVIDIA's fork has changes for later ones.
+    if not (found and found.cudnn and tested) or recipe.source.exact.fork:
+        return
+    majors = {version.partition(".")[0] for version in (found.cudnn, tested.cudnn)}
+    if len(majors) > 1 and majors & {"8", "9"}:
+        yield subject.finding(
+            "cudnn",
+            "host.cudnn",
+            f"cuDNN {found.cudnn} is pinned; TensorFlow {recipe.source.release} was tested with "
+            f"{tested.cudnn}, and a new major version removes functions",
+            f"Name cuDNN {tested.cudnn} or a later one of {tested.cudnn.partition('.')[0]}, see "
+            f"{tested.source}; or patch what calls them.",
+        )
+
+
 def applies_its_cpu_flags(subject: Subject) -> Iterator[LintFinding]:
     """Find CC_OPT_FLAGS that no compiler is given: ./configure writes them for --config=opt."""
     recipe = subject.recipe
@@ -385,19 +404,13 @@ def pins_a_pip_that_reads_its_wheel(subject: Subject) -> Iterator[LintFinding]:
 
 def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
-    recipe = subject.recipe
-    python = recipe.host.python
-    names = recipes.hermetic_python(recipe.source.release)
-    if python == "any" or not names:
-        return
-    # A patch level is allowed: the flag may say which one Bazel downloads.
-    named = rf"(?:{'|'.join(names)})={re.escape(python)}(?:\.\d+)?"
-    if not any(re.search(f"{named}$", flag) for flag in recipe.compile.flags):
+    if flag := recipes.lacking_python_flag(subject.recipe):
+        python = subject.recipe.host.python
         yield subject.finding(
             "python",
             "compile.flags",
             f"compile.flags does not name Python {python}, and Bazel downloads its own",
-            f'Add "--repo_env={names[0]}={python}".',
+            f'Add "{flag}".',
         )
 
 
@@ -565,6 +578,7 @@ OF_TENSORFLOW: Sequence[Rule] = (
     applies_its_cpu_flags,
     names_the_python_of_bazel,
     has_a_compiler,
+    names_a_cudnn_of_the_release,
     names_a_bazel_of_the_release,
 )
 """Rules that go by the release of TensorFlow."""

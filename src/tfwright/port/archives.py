@@ -16,6 +16,7 @@ from tfwright.pipeline import external
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port.target import PortedPin, State
 from tfwright.rules.model import Rules
+from tfwright.rules.recognisers import DOWNLOADS
 from tfwright.tools import files, toml_editing
 from tfwright.vault import learning, links, lock, reach, substitutes
 from tfwright.vault.origins import Origins
@@ -94,6 +95,21 @@ def checksums(rules: Rules | None, name: str) -> set[str]:
     return {
         rule.sha256 or rule.commit or "".join(rule.urls[-1:]) for rule in found if rule.name == name
     }
+
+
+def unreplaced(rules: Rules | None, name: str) -> str:
+    """Say what to do where a tree pins something else by the name of a substitute."""
+    found = [rule for rule in (rules.repositories if rules else ()) if rule.name == name]
+    if found and all(rule.clone for rule in found):
+        return (
+            f"the tree clones {found[0].commit[:12]}, which a substitute does not replace. Patch "
+            "the rule to declare an archive, or remove the substitute"
+        )
+    return (
+        "the tree pins another archive, and no source on this host has it. Find a file for it; or "
+        "write the 'replaces' that invoke fetch prints, if the substitute does for it, too; or "
+        "remove the substitute, if the target does not need it"
+    )
 
 
 def carried(
@@ -182,6 +198,8 @@ class Compared:
     """Names of those that only the new tree has, and no source on this host."""
     unneeded: frozenset[str]
     """Names of archives that no build with a lock file needed."""
+    names: frozenset[str]
+    """All that the new tree names, what it clones included."""
 
     @classmethod
     def of(cls, old: Rules, new: Rules, job: RecipeJob, locked: Path | None) -> Self:
@@ -189,8 +207,13 @@ class Compared:
 
         Nothing is downloaded for that. `locked` is the lock file of the old recipe.
         """
+        # What a rule's own code downloads, as local_config_cuda does a clang, depends on answers.
         before, after = (
-            {rule.sha256: rule.name for rule in rules.repositories if rule.sha256}
+            {
+                rule.sha256: rule.name
+                for rule in rules.repositories
+                if rule.sha256 and rule.rule not in DOWNLOADS
+            }
             for rules in (old, new)
         )
         fresh = tuple(rule for rule in new.repositories if rule.sha256 in after.keys() - before)
@@ -211,6 +234,7 @@ class Compared:
             after,
             frozenset(chain.from_iterable(lost)),
             frozenset(name for name, yes in needed.items() if not yes),
+            frozenset(rule.name for rule in new.repositories),
         )
 
     def has(self, name: str) -> bool:
@@ -233,7 +257,7 @@ class Compared:
         found: tuple[tuple[str, State, set[str]], ...] = (
             ("changed", "fits", fresh & before - lost),
             ("new", "fits", fresh - before - lost),
-            ("gone", "fits", gone - {*self.after.values()}),
+            ("gone", "fits", gone - self.names),
             # Bazel wants only some of them, so that a missing one need not stop the build.
             ("from no source on this host", "look", lost - self.unneeded),
             (

@@ -5,6 +5,7 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from tfwright.documents.composing import others_on_axes
 from tfwright.printable import shell_word
 from tfwright.terminal import text
 from tfwright.terminal.text import Style, Styled
@@ -51,6 +52,8 @@ def show_pinned(pinned: "Pinned") -> None:
         text.tell(f"    {change}")
     if pinned.bazel:
         text.tell(f"  bazel.sha256: {pinned.bazel}")
+    others = others_on_axes(pinned.path)
+    text.then(*(f"invoke pin --recipe {shell_word(str(other))}" for other in others))
     print(pinned.path)
 
 

@@ -11,10 +11,19 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from tfwright.configure import expected, validation
 from tfwright.develop import schemas
 from tfwright.documents import recipe as recipes
-from tfwright.documents.composing import ARCHIVES, PINS, Composing, pins_copied
+from tfwright.documents.composing import (
+    ARCHIVES,
+    PINS,
+    Composing,
+    named_packages,
+    pins_copied,
+    recipe_values,
+)
 from tfwright.documents.faults import line_of
 from tfwright.documents.filesystem import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
@@ -43,6 +52,7 @@ from tfwright.tools.bazel import binary
 from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.http import client
+from tfwright.tools.python.packages import name_of
 
 BAZELRCS = (".bazelrc", "tools/bazel.rc")
 """The files of a tree with its configurations of Bazel: the second one up to 1.12."""
@@ -144,6 +154,8 @@ class _Porting:
 
     def configured(self, pins: Sequence[PortedPin]) -> PortedPin:
         """Run ./configure of the new tree with the patches that fit, where this host can."""
+        if missing := expected.lacking(expected.interview(self.new.recipe, HostFile())):
+            return PortedPin("tool", "./configure", "look", f"was not run: {missing.what}")
         kept = tuple(pin.name for pin in pins if pin.kind == "patch" and pin.state == "fits")
         new = replace(self.new, until="configure")
         recipe = new.recipe.changed(source=new.recipe.source.changed(patches=kept))
@@ -193,7 +205,8 @@ class _Porting:
         paths = (*tree_files.BAZELS, *tree_files.SETUPS, *BAZELRCS)
         texts = held.texts_at(source.commit, paths)
         yield self._bazel(texts)
-        yield from self._flags(held.texts_at(self.old.recipe.source.commit, BAZELRCS), texts)
+        old_texts = held.texts_at(self.old.recipe.source.commit, (*tree_files.SETUPS, *BAZELRCS))
+        yield from self._flags(old_texts, texts)
         new = self.new
         yield from self._tools()
         after = _rules(new, repository)
@@ -217,7 +230,7 @@ class _Porting:
             yield from compared.pins({*chain(*substitutes)})
         else:
             yield PortedPin("archive", "all", "look", "the rules of a tree cannot be read")
-        yield from self._requirements(texts)
+        yield from self._requirements(old_texts, texts)
         for test in new.recipe.verify.tests:
             if not held.text(f"{source.commit}:{test}"):
                 yield PortedPin("test", test, "change", "the new tree has no such file")
@@ -275,10 +288,7 @@ class _Porting:
                 says = "removed; .bazelrc of the new tree has no such configuration"
                 yield PortedPin("tool", flag, "look", says)
         recipe = self.new.recipe
-        names = recipes.hermetic_python(recipe.source.release)
-        own = names and recipe.host.python != "any"
-        if own and not any(name in flag for name in names for flag in recipe.compile.flags):
-            flag = f"--repo_env={names[0]}={recipe.host.python}"
+        if flag := recipes.lacking_python_flag(recipe):
             toml_editing.put(self.path, ("compile", "flags"), [*recipe.compile.flags, flag])
             says = "added; Bazel downloads the Python that it builds for"
             yield PortedPin("tool", flag, "look", says)
@@ -297,7 +307,7 @@ class _Porting:
         release, python, cuda = recipe.source.release, recipe.host.python, recipe.host.cuda
         state: State = "look"
         says = f"{python}; no range is known for {release}"
-        if known := compatibility.python(release):
+        if known := compatibility.python(release, recipe.source.exact.fork[:2]):
             fits = python == "any" or known.holds(python)
             says = (
                 f"{python} is in {known}" if fits else f"{python}; {release} wants {known}{proven}"
@@ -455,12 +465,7 @@ class _Porting:
                 self.taken.append(other)
             else:
                 # Without the substitute, the pinned archive is asked for like any other.
-                state = "change"
-                says = (
-                    "the tree pins another archive, and no source on this host has it. Find a file"
-                    " for it; or write the 'replaces' that invoke fetch prints, if the substitute"
-                    " does for it, too; or remove the substitute, if the target does not need it"
-                )
+                state, says = "change", archives.unreplaced(new, name)
             yield PortedPin("substitute", name, state, says)
         lacking = compared.lost - compared.unneeded if compared else set()
         for name in sorted(lacking - recipe.fetch.substitutes.keys()):
@@ -470,23 +475,38 @@ class _Porting:
                 says = f"no source on this host has the archive; taken over from {other.recipe}"
                 yield PortedPin("substitute", name, "look", says)
 
-    def _requirements(self, texts: Mapping[str, str]) -> Iterator[PortedPin]:
-        """Hold verify.requirements against setup.py, and name the command that resolves them."""
+    def _requirements(
+        self, before: Mapping[str, str], after: Mapping[str, str]
+    ) -> Iterator[PortedPin]:
+        """Hold the packages against setup.py, and name the command that resolves them."""
         recipe = self.new.recipe
-        pins = recipe.verify.requirements
-        setup = tree_files.setup_of(texts)
+        pins, python = recipe.verify.requirements, recipe.host.python
+        old, setup = tree_files.setup_of(before), tree_files.setup_of(after)
         # Without pins a recipe installs nothing to verify with.
-        found = list(tree_files.judged(pins, setup, recipe.host.python)) if pins else []
+        found = list(tree_files.judged(pins, setup, python)) if pins else []
         if fitting := ", ".join(pin.name for pin in found if not pin.asks):
             yield PortedPin("requirement", "of setup.py", "fits", fitting)
+        lists = named_packages(recipe_values(self.path))
+        # A recipe may name none of them, and only have what pip resolved.
+        direct = chain(*lists.values(), () if lists["verify.requirements"] else pins)
+        gone = {canonicalize_name(each.name) for each in tree_files.required(old, python)}
+        gone.difference_update(pin.name for pin in found)
+        if idle := found and gone.intersection(map(name_of, direct)):
+            says = "setup.py does not require it any more: remove it, unless the build imports it"
+            yield PortedPin("requirement", ", ".join(sorted(idle)), "look", says)
+        built = {name_of(pin) for pin in recipe.host.requirements}
+        if recipes.hermetic_python(recipe.source.release):
+            says = "not used: Bazel builds with its own Python and packages. Remove the list"
+            if built:
+                yield PortedPin("requirement", "host.requirements", "look", says)
+            built = set()
+        elif built:
+            built.update(tree_files.BUILDING_IF_REQUIRED)
         if redo := [pin for pin in found if pin.asks]:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"
             # The wheel is tried with the numpy that it was built with.
-            built = {pin.partition("==")[0] for pin in recipe.host.requirements}
-            if built:
-                built.update(tree_files.BUILDING_IF_REQUIRED)
             asked = " ".join(
                 f"{option} {shlex.quote(pin.asks)}"
                 for pin in redo

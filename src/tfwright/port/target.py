@@ -100,11 +100,13 @@ def of(old: RecipeJob, to: str) -> PortTarget:
     remote = Remote(old.places.own, old.host_file.mirror_of(source.url) or source.url)
     if not commit:
         name, commit = _found(remote, name)
+    texts = remote.texts(commit, tuple(tree_files.RELEASES))
     if not is_version(name):
         # The tree says the release where the name does not: of master, or a fork.
-        release = tree_files.release_of(remote.texts(commit, tuple(tree_files.RELEASES)))
-        return PortTarget(name, commit, name, release, None)
+        return PortTarget(name, commit, name, tree_files.release_of(texts), None)
     version = ExactRelease.parse(name)
+    if source.interface == "tensorflow":
+        tree_files.insist_on_named(texts, version, commit, remote, "--to")
     branch = name if name.startswith("r") else f"r{version.line}"
     return PortTarget(name, commit, branch, version.line, version)
 

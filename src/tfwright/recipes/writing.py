@@ -271,18 +271,12 @@ class _Draft:
         self.source = {"reason": reason, "url": URL, "branch": branch, "commit": commit}
         paths = (*tree_files.BAZELS, *tree_files.RELEASES, *tree_files.SETUPS)
         texts = remote.texts(commit, paths)
-        stated = tree_files.release_of(texts)
         if wanted.commit and not texts:
             self.open.append(
                 f"source.commit: {address} showed none of its files; 'invoke fetch --recipe FILE' "
                 "says whether it has it"
             )
-        if stated and stated != wanted.line:
-            raise RecipeError(
-                f"Commit {commit} is TensorFlow {stated}, not {wanted.line}",
-                remedy=f"Name another tag or commit of {wanted.line}; or, to build this one, write "
-                f"--release {stated}@{commit}.",
-            )
+        tree_files.insist_on_named(texts, wanted.version, commit, remote, "--release")
         return texts
 
     def pin_host(self) -> None:

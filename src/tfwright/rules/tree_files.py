@@ -17,6 +17,7 @@ from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import Evidence, RecipeError
 from tfwright.facts.compatibility import is_within
 from tfwright.rules.starlark.language import parse_python
+from tfwright.tools.git.remote import Remote
 from tfwright.tools.git.repository import GitRepository
 
 _NUMBERS = r"[0-9]{1,9}\.[0-9]{1,9}(?![0-9])"
@@ -57,35 +58,59 @@ def insist_on_release(repository: Path, commit: str, table: SourceTable) -> None
     # Other projects that Bazel builds have neither file.
     if table.interface != "tensorflow":
         return
-    for path, pattern in RELEASES.items():
-        found = pattern.search(GitRepository(repository).text(f"{commit}:{path}"))
-        if not found:
-            continue
-        tree, stated = ExactRelease.parse(found[1]), table.version
-        # Only a stated version is compared in full: a branch's commits come after its first
-        # release. What a fork adds behind the plus sign is not in the files of all of them.
-        agrees = stated is None or (
-            (tree.numbers, tree.candidate) == (stated.numbers, stated.candidate)
+    texts = GitRepository(repository).texts_at(commit, tuple(RELEASES))
+    # Only a stated version is compared in full: a branch's commits come after its first release.
+    wanted = table.version or ExactRelease(*table.release)
+    if other := _other_version(texts, wanted, exact=table.version is not None):
+        raise RecipeError(
+            f"The pinned commit is TensorFlow {other}, the recipe says "
+            f"{table.version or table.release}",
+            remedy=(
+                "Pin a commit of the branch that source.branch names, or correct source.branch"
+                ", source.release and source.version."
+            ),
+            evidence=Evidence(where=f"{commit[:12]}:{next(iter(texts))}"),
         )
-        if tree.line != table.release or not agrees:
-            says = table.version or table.release
-            raise RecipeError(
-                f"The pinned commit is TensorFlow {found[1]}, the recipe says {says}",
-                remedy=(
-                    "Pin a commit of the branch that source.branch names, or correct source.branch"
-                    ", source.release and source.version."
-                ),
-                evidence=Evidence(where=f"{commit[:12]}:{path}"),
-            )
+
+
+def insist_on_named(
+    texts: Mapping[str, str], wanted: ExactRelease, commit: str, remote: Remote, option: str
+) -> None:
+    """Raise RecipeError if a commit is of another release than the name that led to it.
+
+    `texts` are its files of `RELEASES`; `option` is the one that takes VERSION@COMMIT.
+    """
+    if other := _other_version(texts, wanted, exact=bool(wanted.patch or wanted.candidate)):
+        raise RecipeError(
+            f"Commit {commit} is TensorFlow {other}, not {wanted}",
+            remedy=f"{remote.others(str(wanted))} Or, to build this one, write {option} "
+            f"{other}@{commit}.",
+        )
+
+
+def _other_version(
+    texts: Mapping[str, str], wanted: ExactRelease, *, exact: bool
+) -> ExactRelease | None:
+    """Return the version that a tree states, if it is another one; None if it states none."""
+    stated = _stated(texts)
+    # What a fork adds behind the plus sign is not in the files of all of them.
+    agrees = stated and (
+        stated[:3] == wanted[:3] and stated.candidate == wanted.candidate
+        if exact
+        else stated.line == wanted.line
+    )
+    return None if agrees else stated
+
+
+def _stated(texts: Mapping[str, str]) -> ExactRelease | None:
+    found = (pattern.search(texts.get(path, "")) for path, pattern in RELEASES.items())
+    return next((ExactRelease.parse(one[1]) for one in found if one), None)
 
 
 def release_of(texts: Mapping[str, str]) -> Release | None:
     """Return the release that a tree says it is; `texts` are its files of `RELEASES` by path."""
-    for path, pattern in RELEASES.items():
-        found = pattern.search(texts.get(path, ""))
-        if found:
-            return Release.parse(found[1])
-    return None
+    stated = _stated(texts)
+    return stated.line if stated else None
 
 
 @dataclass(frozen=True)

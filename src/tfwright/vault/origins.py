@@ -188,14 +188,14 @@ class Supply:
                 yield "Or add this to the recipe, and run 'invoke pin':\n" + "\n".join(lines)
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], most: int | None = SHOWN) -> str:
     """List names, each once with its count, so that the total agrees with them."""
     # A rule with a file for each platform gives several archives of one name.
     counts = Counter(name.partition(",")[0] for name in names)
     shown = []
-    for name, count in list(counts.items())[:SHOWN]:
+    for name, count in list(counts.items())[:most]:
         shown.append(f"{name} ({count} files)" if count > 1 else name)
-    rest = sum(list(counts.values())[SHOWN:])
+    rest = sum(list(counts.values())[len(shown) :])
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 

@@ -9,7 +9,7 @@ from tfwright.errors import Evidence, SupplyError, TfwrightError
 from tfwright.printable import printable
 from tfwright.tools import files
 from tfwright.tools.git.clones import Clone
-from tfwright.vault.origins import Attempt, Missing
+from tfwright.vault.origins import Attempt, Missing, listed
 
 SHOWN = 12
 """Files that the message describes; the log has all of them."""
@@ -27,24 +27,27 @@ def error(
     Every attempt is written to `log`.
     """
     lines, report = list[str](), list[str]()
+    names = [missing.wanted.name for missing in archives] + [clone.remote for clone in clones]
     for missing in archives:
         wanted = missing.wanted
+        # A rule with a file for each platform gives several of one name.
+        several = wanted.urls and names.count(wanted.name) > 1
+        name = f"{wanted.name} ({Path(wanted.urls[-1]).name})" if several else wanted.name
         # Offline, nothing may have been asked at all.
         unasked = [Attempt(url, "not asked, this build is offline") for url in wanted.urls]
         tried = missing.attempts or unasked or [Attempt("no source", "it has no url")]
         # The sources go from upstream's servers to what the user put there: the last one says most.
         last = tried[-1]
         more = f" ({len(tried)} sources in all)" if len(tried) > 1 else ""
-        lines.append(f"{wanted.name}: {last.source}: {last.why}{more}")
+        lines.append(f"{name}: {last.source}: {last.why}{more}")
         size = f", {wanted.size:,} bytes" if wanted.size is not None else ""
-        report.append(f"{wanted.name}: sha256 {wanted.sha256}{size}")
+        report.append(f"{name}: sha256 {wanted.sha256}{size}")
         report += [f"    {attempt.source}: {attempt.why}" for attempt in tried]
     for clone, fault in clones.items():
         lines.append(f"{clone.remote}: {fault.what}")
         report.append(f"{clone.remote}, commit {clone.commit}: {fault.what}")
     # Written before the error is raised, which names this file.
     files.write(log, "".join(f"{printable(line)}\n" for line in report))
-    names = [missing.wanted.name for missing in archives] + [clone.remote for clone in clones]
     tables = [line for missing in archives for line in missing.table()]
     noun = "input" if len(names) == 1 else "inputs"
     # The message stays readable with a hundred of them; the log has every attempt.
@@ -52,7 +55,7 @@ def error(
     if left := len(lines) - len(shown):
         shown.append(f"and {left} more, see the log")
     return SupplyError(
-        f"{len(names)} {noun} that {recipe} needs could not be found: {', '.join(names)}",
+        f"{len(names)} {noun} that {recipe} needs could not be found: {listed(names, None)}",
         remedy=f"Copy each file, under any name, into {host_files.drop_folder(host_file)}; or "
         f"name a mirror in [mirrors] or [downloads] of {host_files.path()}; or add another "
         "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "

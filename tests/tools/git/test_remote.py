@@ -60,10 +60,14 @@ def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
 ) -> None:
     with fails(SupplyError) as caught:
         Remote(tmp_path, str(upstream)).commit_of("r2.6.0")
-    assert caught.value.remedy == "Name one that it has: v2.6.0-rc1."
+    assert caught.value.remedy == "Name one that it has: v2.6.0-rc1, r2.6."
     with fails(SupplyError) as caught:
         Remote(tmp_path, str(upstream)).commit_of("v2.6")
-    assert caught.value.remedy == "Name one that it has: r2.6, v2.6.0-rc1."
+    assert caught.value.remedy == "Name one that it has: v2.6.0-rc1, r2.6."
+    # Of a release that it lacks as a whole, the nearest ones.
+    with fails(SupplyError) as caught:
+        Remote(tmp_path, str(upstream)).commit_of("v2.9.1")
+    assert caught.value.remedy.startswith("The nearest that it has: r2.6. 'git ls-remote ")
     with fails(SupplyError, "main") as caught:
         Remote(tmp_path, str(upstream)).commit_of("main")
     # What is told to be typed is followed: the repository's own names are listed.

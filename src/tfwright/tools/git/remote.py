@@ -1,5 +1,6 @@
 """What a remote repository names, and the subjects of its commits, without its files."""
 
+import bisect
 import fnmatch
 import re
 import tempfile
@@ -21,6 +22,7 @@ from tfwright.tools.git.repository import GitRepository
 DEPTH = 500
 """Commits before the newest one that are asked for: some days of TensorFlow."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
+VERSION = re.compile(r"[rv]?\d{1,4}\.\d{1,4}")
 SHOWN = 6
 """Names of a repository that an error lists."""
 
@@ -61,7 +63,7 @@ class Remote:
         )
         if not found:
             raise SupplyError(
-                f"{self._address} has no tag and no branch {name}", remedy=self._others(name)
+                f"{self._address} has no tag and no branch {name}", remedy=self.others(name)
             )
         return found
 
@@ -78,7 +80,7 @@ class Remote:
             if found := self._commit_behind(f"refs/tags/{name}"):
                 return name, found
         raise SupplyError(
-            f"{self._address} has no tag {names[0]}", remedy=self._others(str(version.line))
+            f"{self._address} has no tag {names[0]}", remedy=self.others(str(version))
         )
 
     def _commit_behind(self, ref: str) -> str | None:
@@ -87,21 +89,38 @@ class Remote:
         listed = self._refs(f"{ref}*")
         return listed.get(f"{ref}^{{}}") or listed.get(ref)
 
-    def _others(self, name: str) -> str:
-        """Return a remedy with the names that a repository has of the same version."""
-        version = re.search(r"\d+(?:\.\d+)*", name)
-        listed = self._refs(f"*{version[0]}*") if version else {}
+    def others(self, name: str) -> str:
+        """Return a remedy with other names that a repository has of the release, or near it."""
+        # A mirror often has the history and neither tags nor branches.
+        listing = (
+            f"'git ls-remote {shell_word(self._address)}' lists the names that it has. If it has "
+            "the commit and no name for it, write VERSION@COMMIT."
+        )
+        if not VERSION.match(name):
+            return listing
+        wanted = ExactRelease.parse(name)
         # Behind an annotated tag, ^{} stands for the commit that it leads to.
-        found = (re.fullmatch(r"refs/(?:tags|heads)/(.*)(?<!\^\{\})", ref) for ref in listed)
-        names = sorted(match[1] for match in found if match)
-        if not names:
-            # A mirror often has the history and neither tags nor branches.
-            return (
-                f"'git ls-remote {shell_word(self._address)}' lists the names that it has. If it "
-                "has the commit and no name for it, write VERSION@COMMIT."
-            )
-        more = " and others" if names[SHOWN:] else ""
-        return f"Name one that it has: {', '.join(names[:SHOWN])}{more}."
+        refs = (
+            re.fullmatch(r"refs/(?:tags|heads)/(.*)(?<!\^\{\})", ref) for ref in self._refs("*")
+        )
+        named = [
+            (ExactRelease.parse(ref[1]), ref[1])
+            for ref in refs
+            if ref and VERSION.match(ref[1]) and ref[1].lstrip("v") != name.lstrip("v")
+        ]
+        same = [one for one in named if one[0].line == wanted.line]
+        near = sorted(
+            same or (one for one in named if not one[0].candidate),
+            key=lambda one: (one[0].rank, one[0].fork),
+        )
+        place = bisect.bisect(
+            [(version.rank, version.fork) for version, _ in near], (wanted.rank, "")
+        )
+        start = max(0, min(place - SHOWN // 2, len(near) - SHOWN))
+        shown = ", ".join(one for _, one in near[start : start + SHOWN])
+        if same:
+            return f"Name one that it has: {shown}{' and others' if near[SHOWN:] else ''}."
+        return f"The nearest that it has: {shown}. {listing}" if near else listing
 
     def newest_tag(self, pattern: str) -> tuple[str, str]:
         """Return the name and the commit of the newest version among the tags of a pattern."""
