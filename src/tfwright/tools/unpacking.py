@@ -199,7 +199,7 @@ class _Space:
         # Before a member is written: a bomb must not fill the disk first.
         if self.left < 0:
             raise FullDiskError(
-                f"{self.archive.name} does not fit on that of {self.into}, where tfwright leaves "
+                f"{self.archive.name} has no room in {self.into}, where tfwright leaves "
                 f"{KEPT_FREE // GIB} GiB free",
                 place=self.into,
             )
