@@ -96,6 +96,12 @@ def test_lint_checks_the_recipes_alone_and_needs_no_developers_tools(run: Run) -
     assert (done.returncode, "Failed" in done.stderr) == (0, False)
 
 
+def test_init_says_how_to_enter_a_directory_that_is_elsewhere(run: Run) -> None:
+    done = run("init", "my wheels")
+    assert 'Then: cd "my wheels"\n      tfwright recipes\n' in done.stdout + done.stderr
+    assert "cd " not in run("init", below="my wheels").stderr
+
+
 def test_init_keeps_what_exists(run: Run, tmp_path: Path) -> None:
     (tmp_path / "host.toml").write_text("jobs = 3\n", "utf-8")
     done = run("init", ".", "--json")

@@ -174,6 +174,16 @@ def test_a_yanked_wheel_comes_only_by_its_exact_version(client: Client, url: str
         assert REASON in ended.stderr + ended.stdout
 
 
+def test_a_wheel_is_kept_for_ever_and_its_absence_is_not(url: str) -> None:
+    there, absent = (
+        requests.get(f"{url}packages/demo-{version}-py2.py3-none-any.whl", timeout=10)
+        for version in ("1.2", "9.9")
+    )
+    assert (there.status_code, absent.status_code) == (200, 404)
+    assert "immutable" in there.headers["Cache-Control"]
+    assert "immutable" not in absent.headers.get("Cache-Control", "")
+
+
 def test_metadata_comes_without_the_wheel(tmp_path: Path, url: str) -> None:
     client = Client("pip 3.11", tmp_path)
     upgrade = [str(client.python), "-m", "pip", "install", "-q", "--upgrade", "pip"]

@@ -338,3 +338,19 @@ def test_a_wish_about_another_machine_leaves_unknown_what_it_does_not_say() -> N
         "driver",
         "CUDA",
     }
+
+
+def test_libraries_that_somebody_else_has_to_bring_are_named(play: Callable[..., Host]) -> None:
+    needing = replace(GPU_WHEEL, outside=("libcudart.so.12", "libmpi.so.40"))
+    runs, found = judged(needing, play(laptop()))
+    assert runs is None
+    assert found["libraries"].says.startswith("needs libmpi.so.40, which this host's loader")
+    anywhere = fit.verdict(needing, wish.wish(None), None, HostFile()).judgements
+    assert any("libcudart.so.12, libmpi.so.40" in one.says for one in anywhere)
+
+
+def test_of_gpus_of_amd_nothing_is_promised(play: Callable[..., Host]) -> None:
+    for_amd = replace(wheel(), stated=(("is_rocm_build", "True"),))
+    runs, found = judged(for_amd, play(laptop()))
+    assert runs is None
+    assert "AMD" in found["GPU code"].says

@@ -20,7 +20,6 @@ from tfwright.nightly.night import BuildHost
 from tfwright.nightly.pages import build as pages
 from tfwright.nightly.pages import charts, log
 from tfwright.nightly.pages import site as site_pages
-from tfwright.nightly.pages.charts import TimedAction, Timeline, TimelineComparison
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import TEMPLATES
 
@@ -328,35 +327,6 @@ def profile(path: Path, seconds: dict[str, float]) -> Path:
     with gzip.open(path, "wt") as stream:
         stream.write(f'{{"traceEvents":[\n{lines}\n]}}')
     return path
-
-
-def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
-    actions = [("a", 0.0, 10.0), ("b", 1.0, 2.0), ("c", 4.0, 2.0), ("d", 5.0, 1.0)]
-    now = Timeline(tuple(TimedAction(*action) for action in actions))
-    boxes = {box.said: box for box in TimelineComparison(now, None).boxes}
-    # "c" takes the lane that "b" has left, and "d" needs a third one.
-    assert {said[0]: box.lane for said, box in boxes.items()} == {"a": 0, "b": 1, "c": 1, "d": 2}
-    assert boxes["b, 2.0 s"].left == 100
-
-
-def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
-    before = Timeline(
-        (TimedAction("slow", 0, 2), TimedAction("fast", 0, 9), TimedAction("x", 0, 5))
-    )
-    now = Timeline(
-        (
-            TimedAction("slow", 0, 4),
-            TimedAction("fast", 0, 3),
-            TimedAction("x", 0, 5.1),
-            TimedAction("<b>", 0, 1),
-        )
-    )
-    assert {box.kind: box.said for box in TimelineComparison(now, before).boxes} == {
-        "slower": "slow, 4.0 s, before 2.0 s",
-        "faster": "fast, 3.0 s, before 9.0 s",
-        "same": "x, 5.1 s, before 5.0 s",
-        "new": "<b>, 1.0 s",
-    }
 
 
 def test_a_page_draws_the_sweep(tmp_path: Path) -> None:

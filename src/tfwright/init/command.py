@@ -1,5 +1,6 @@
 """The command init: a directory for recipes of one's own, as an installed tfwright needs it."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from invoke import Context
 
 from tfwright.documents.filesystem import HOST_FILE
 from tfwright.options import JSON, task
-from tfwright.printable import as_started
+from tfwright.printable import as_started, shell_word
 from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
 
@@ -63,4 +64,8 @@ def show(made: Made) -> None:
     text.line(f"{made.directory} is ready")
     for path in made.written:
         text.line(f"  {path.relative_to(made.directory)}", text.detail("  made"))
-    text.then("invoke recipes", "invoke new --like demo --name mine", "invoke build --recipe mine")
+    elsewhere = made.directory != Path.cwd()
+    enter = [f"cd {shell_word(os.path.relpath(made.directory))}"] if elsewhere else []
+    text.then(
+        *enter, "invoke recipes", "invoke new --like demo --name mine", "invoke build --recipe mine"
+    )

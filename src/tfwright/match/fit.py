@@ -17,6 +17,7 @@ from tfwright.facts.compatibility import is_of_line, is_older, version_numbers
 from tfwright.host import cuda, pythons
 from tfwright.host.probes import Host
 from tfwright.match.wish import LEVELS, Wish, above
+from tfwright.printable import listed
 from tfwright.wheel.inspect import tags
 from tfwright.wheel.inspect.inspection import Inspection, built_on_tensorflow, copies
 
@@ -24,6 +25,8 @@ LAST_MINOR = 20
 """Pythons 3 that are looked for stop before this one."""
 AND_CUDA = "2.14"
 """From this release on pip brings CUDA's libraries, where it is asked for tensorflow[and-cuda]."""
+SHOWN = 3
+"""Libraries that are named; the others are counted."""
 NO_CODE = "no GPU code"
 OFFICIAL = {"tensorflow", "tensorflow-gpu", "tensorflow-cpu"}
 _SYSTEMS = {"Linux": r"(many|musl)?linux", "Darwin": "macosx", "Windows": "win"}
@@ -55,6 +58,7 @@ class WheelFacts:
     """What its metadata says, as ``>=3.9``."""
     without_code: str = NO_CODE
     """What is said to someone with a GPU where `needs` has no GPU code."""
+    for_amd: bool = False
 
     @classmethod
     def of(cls, report: Inspection) -> "WheelFacts":
@@ -72,6 +76,7 @@ class WheelFacts:
             needs,
             frozenset(f"3.{minor}" for minor in modules),
             report.requires_python,
+            for_amd=report.for_amd,
         )
 
     @property
@@ -240,6 +245,9 @@ class Judge:
 
     def _gpu(self) -> Iterator[Judgement]:
         wheel, wanted, host = self.wheel, self.wanted, self.host
+        if wheel.for_amd:
+            yield Judgement("GPU code", "for GPUs of AMD, which tfwright does not read", None)
+            return
         if not wheel.code:
             if host and host.gpus:
                 said = "none: it computes on the CPU, not on this host's GPU"
@@ -345,6 +353,7 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         remedy = "Take another wheel, or ask who made it."
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
+    found += _outside(report, host)
     if built_on_tensorflow(report.libraries):
         named = report.requires_tensorflow
         said = f"made for tensorflow{named or ' of one release, which it does not name'}"
@@ -361,3 +370,14 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         found += [Judgement("tag", said, holds=True) for said in more]
     order = {False: 0, None: 1, True: 2}
     return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))
+
+
+def _outside(report: Inspection, host: Host | None) -> Iterator[Judgement]:
+    """Say which libraries a wheel needs that neither it nor the `host` is known to have."""
+    there = host.place.ask("ldconfig", "-p").value if host else ""
+    lacking = [name for name in report.outside if name not in there]
+    if lacking:
+        where = "this host's loader does not know" if host else "somebody else has to bring"
+        said = f"needs {listed(lacking, SHOWN)}, which {where}"
+        remedy = "Install what has them, or name their folders in LD_LIBRARY_PATH."
+        yield Judgement("libraries", said, None, remedy)

@@ -31,7 +31,7 @@ _SENSITIVE = (
     r"(?:passw(?:or)?d|_pwd|passphrase|secret|token|credential|auth(?!or)"
     r"|(?:api|access|account|private|signing)[_-]?key)[\w.-]{0,64}"
 )
-_ASSIGNED = rf"{_SENSITIVE}\\?['\"]?\s{{0,9}}(?:=|:(?!:|//))\s{{0,9}}"
+_ASSIGNED = rf"{_SENSITIVE}\\?['\"]?\s{{0,9}}(?:[:?+=!]?=>?|:(?!:|//))\s{{0,9}}"
 # In quotes, also within a text of JSON; or up to a blank, without what ends a list or a call.
 _VALUE = r"(?:(\\?(['\"]))(?:\\.|(?!\3)[^\\\r\n])+|(?![\[{\\])[^\s'\"]*[^\s'\",;&)}\]])"
 # As words of a command, and as a list of words.
@@ -52,12 +52,13 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
     (re.compile(r"(?i)((?:set-)?cookie['\"]?\s*:\s*)[^\r\n]+"), rf"\1{HIDDEN}"),
     # name="value", "name": "value", name=value, name: value; --name value; --user name:value;
-    # the words of .netrc; openssl's -passin pass:value
+    # the words of .netrc; openssl's -passin pass:value; PASS=value; config set name value
     (
         re.compile(
             rf"(?i)({_ASSIGNED}|(?<![\w.-])--[\w.-]{{0,64}}?{_SENSITIVE}{_GAP}+(?=[^\s-])"
             rf"|--(?:proxy-)?user{_GAP}+(?=\S{{1,64}}:)|\blogin\s+\S+\s+password\s+"
-            rf"|-pass(?:in|out)?{_GAP}+(?=['\"]?pass:)){_VALUE}"
+            rf"|-pass(?:in|out)?{_GAP}+(?=['\"]?pass:)|(?:\b|_|ssh)pass="
+            rf"|\bconfig(?:ure)?\s+set\s+[\w./:@-]{{0,64}}?{_SENSITIVE}\s+){_VALUE}"
         ),
         rf"\1\2{HIDDEN}",
     ),
@@ -93,8 +94,8 @@ _LOGIN = re.compile(r"://[^/\s]*@")
 _CLUES = str.split(
     "/home/ /users/ /root passw _pwd passphrase secret token key credential auth cookie bearer"
     " basic sig ghp_ gho_ ghu_ ghs_ ghr_ github_pat glpat- glrt- gldt- glptt- glcbt- glft- glimt-"
-    " glsoat- glagent- --user pass: curl sshpass login mysql mariadb mongo redis ldap twine 7z"
-    " lftp smbclient xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
+    " glsoat- glagent- --user pass: pass= curl sshpass login mysql mariadb mongo redis ldap twine"
+    " 7z lftp smbclient xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
     " hooks.slack webhook eyj"
 )
 """What each rule needs. Most lines of a log have none of it, and a log has a million lines."""

@@ -15,7 +15,7 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO, Self, cast
 
-from tfwright.errors import ROOM, HostError, SupplyError
+from tfwright.errors import FullDiskError, SupplyError
 from tfwright.tools import disk
 from tfwright.tools.process.capacity import GIB
 
@@ -198,10 +198,10 @@ class _Space:
             raise tarfile.ReadError("its members do not come to an end")
         # Before a member is written: a bomb must not fill the disk first.
         if self.left < 0:
-            raise HostError(
-                f"{self.archive.name} does not fit on the disk of {self.into}, "
-                f"where tfwright leaves {KEPT_FREE // GIB} GiB free",
-                remedy=ROOM,
+            raise FullDiskError(
+                f"{self.archive.name} has no room in {self.into}, where tfwright leaves "
+                f"{KEPT_FREE // GIB} GiB free",
+                place=self.into,
             )
 
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tfwright.wheel.compare.comparison import Comparison, Difference
     from tfwright.wheel.inspect.inspection import Inspection
     from tfwright.wheel.inspect.library import Library
-    from tfwright.wheel.inspect.needs import Summary
 
 
 MOST = 12
@@ -91,11 +90,13 @@ def show_report(report: "Inspection") -> None:
     }
     if report.for_windows:
         facts["linked with"] = "not read"
+    if report.outside:
+        facts["needs also"] = ", ".join(report.outside)
     if report.signed_by:
         facts["signed by"] = f"the key with the id {report.signed_by}"
     shown = [(name, value or "not stated") for name, value in facts.items()]
     shown += [("finds CUDA", way) for way in _ways(report)]
-    shown += _summary(report.summary) if report.summary else ()
+    shown += _summary(report)
     for name, value in shown:
         # Versions, tags and library names are whatever the wheel's maker wrote.
         text.paragraph(f"  {name}", printable(value), indent=LABEL)
@@ -124,8 +125,10 @@ def _ways(report: "Inspection") -> Iterator[str]:
         )
 
 
-def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
+def _summary(report: "Inspection") -> Iterator[tuple[str, str]]:
     """Return what the libraries need together, and what their users have to know."""
+    if (summary := report.summary) is None:
+        return
     for name, need in summary.needs.items():
         # A version, and which library and function need it; --json has the whole of a name of C++.
         parts = [part for part in (printable(need.symbol, LONGEST_SYMBOL), need.decided) if part]
@@ -138,7 +141,8 @@ def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
             "exports",
             f"{text.counted(summary.tensorflow, 'symbol')} in TensorFlow's namespace{strings}",
         )
-    yield "GPU code", " ".join(summary.architectures) or "none"
+    none = "not read: for GPUs of AMD" if report.for_amd else "none"
+    yield "GPU code", " ".join(summary.architectures) or none
     if summary.nccl:
         yield "NCCL", ", ".join(summary.nccl)
 

@@ -404,3 +404,15 @@ def test_a_library_about_which_nothing_can_be_said_is_named() -> None:
     assert needs.unreadable([library(), Library("b.so", 1, fault="it is cut")]) == [
         "b.so cannot be read: it is cut"
     ]
+
+
+def test_a_library_that_neither_the_wheel_nor_a_system_has_is_outside() -> None:
+    def needing(path: str, *needed: str) -> Library:
+        return Library(
+            path, 1, Elf(machine="x86_64", needed=needed, search=(), soname="", requires={})
+        )
+
+    system = ("libc.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2", "libpython3.10.so.1.0")
+    known = ("libcudart.so.11.0", "libtensorflow_framework.so.2", "libown.so.1")
+    op = needing("a/_op.so", *system, *known, "libmpi.so.40")
+    assert inspection.outside([op, needing("a/libown.so.1")]) == ["libmpi.so.40"]

@@ -5,7 +5,6 @@ without an end, so it is read line by line.
 """
 
 import gzip
-import heapq
 import math
 import zlib
 from collections import defaultdict
@@ -36,12 +35,6 @@ VERDICTS: Mapping[Verdict, tuple[str, str]] = {
 """The class of a bar, and what it stands for."""
 LONGEST_SHOWN = 40
 """Actions, or differences, that a page names."""
-BOXES = 1500
-"""The longest actions, which the chart of lanes draws; each takes about 150 bytes of the page."""
-WIDTH = 1000
-"""Of the chart, in SVG units."""
-SLOWER, NOTICED = 1.25, 0.2
-"""From which factor, and from how many seconds on, an action counts as slower or faster."""
 SHORTEST = 0.05
 """Seconds from which on a difference between two builds is listed."""
 COLUMNS, HIGH = 240, 60
@@ -194,9 +187,9 @@ class Timeline:
         """How long it took, from the first action to the end of the last one."""
         return max((action.end for action in self.actions), default=0.0) - self.begin
 
-    def longest(self, count: int = LONGEST_SHOWN) -> list[TimedAction]:
+    def longest(self) -> list[TimedAction]:
         """Return the actions that took longest."""
-        return sorted(self.actions, key=lambda action: -action.seconds)[:count]
+        return sorted(self.actions, key=lambda action: -action.seconds)[:LONGEST_SHOWN]
 
     def at_once(self) -> list[float]:
         """Return how many actions ran at once, in equal steps over the build."""
@@ -267,18 +260,6 @@ def read(path: Path) -> Timeline:
 
 
 @dataclass(frozen=True)
-class Box:
-    """An action in a chart of lanes, from its start to its end, in SVG units."""
-
-    kind: str
-    """``new``, ``slower``, ``faster`` or ``same``, compared with an earlier build."""
-    lane: int
-    left: float
-    width: float
-    said: str
-
-
-@dataclass(frozen=True)
 class TimelineComparison:
     """Bazel's actions in a build, and how they differ from an earlier one's."""
 
@@ -309,44 +290,6 @@ class TimelineComparison:
             for shape in shapes
             if shape and top
         ]
-
-    @cached_property
-    def boxes(self) -> list[Box]:
-        """When each of the longest actions ran, with its name and seconds; none of an empty one.
-
-        Actions that run at once have lanes of their own.
-        """
-        begin, length = self.now.begin, self.now.seconds
-        if length <= 0:
-            return []
-        times: dict[str, float] = {}
-        for action in self.before.actions if self.before else ():
-            times[action.name] = max(times.get(action.name, 0.0), action.seconds)
-        free: list[int] = []
-        busy: list[tuple[float, int]] = []
-        boxes = []
-        scale = WIDTH / length
-        for action in sorted(self.now.longest(BOXES), key=lambda found: found.start):
-            while busy and busy[0][0] <= action.start:
-                heapq.heappush(free, heapq.heappop(busy)[1])
-            # As many lanes as there are actions at once: without a free one, the next is new.
-            lane = heapq.heappop(free) if free else len(busy)
-            heapq.heappush(busy, (action.end, lane))
-            said = f"{action.name}, {action.seconds:.1f} s"
-            if action.name in times:
-                said += f", before {times[action.name]:.1f} s"
-            kind, earlier = "same", times.get(action.name)
-            if self.before and earlier is None:
-                kind = "new"
-            elif earlier is not None and abs(action.seconds - earlier) >= NOTICED:
-                if action.seconds > earlier * SLOWER:
-                    kind = "slower"
-                elif action.seconds * SLOWER < earlier:
-                    kind = "faster"
-            # A box that is narrower than half a unit could not be seen.
-            width = max(0.5, scale * action.seconds)
-            boxes.append(Box(kind, lane, scale * (action.start - begin), width, said))
-        return boxes
 
 
 def compared(profile: Path, earlier: Path | None) -> TimelineComparison | None:

@@ -1,4 +1,4 @@
-"""Brings the source, what its rules download, Bazel and the target Python's packages in.
+"""Fetches the source, what its rules download, Bazel and the target Python's packages.
 
 After it a build needs no network.
 """

@@ -122,7 +122,9 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
             "--network=host",
             str(context),
         )
-        runner.run(making, log, remedy=f"Correct {containerfile.name}; look at {log}.")
+        runner.run(
+            making, log, remedy=f"Correct {containerfile.name}, or the network; look at {log}."
+        )
         identifier = named.read_text("ascii").strip()
         push = engine.client("podman", "push", identifier, f"oci:{layout}")
         runner.run(push, log.with_suffix(".push.log"), remedy="Look at what podman says above.")

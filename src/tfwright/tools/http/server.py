@@ -222,26 +222,19 @@ def condition(asked: Message, tag: str, changed: str) -> HTTPStatus:
 
     A tag counts before a date, and a weak tag names no bytes.
     """
-    wanted, known = (", ".join(asked.get_all(name, [])) for name in ("If-Match", "If-None-Match"))
-    kept = _lists(wanted, tag) if wanted else _holds(asked, "If-Unmodified-Since", changed)
-    if kept is False:
-        return HTTPStatus.PRECONDITION_FAILED
-    weak = known.replace("W/", "")
-    had = _lists(weak, tag) if known else _holds(asked, "If-Modified-Since", changed)
-    return HTTPStatus.NOT_MODIFIED if had else HTTPStatus.OK
 
-
-def _lists(tags: str, tag: str) -> bool:
-    return not {"*", tag}.isdisjoint(map(str.strip, tags.split(",")))
-
-
-def _holds(asked: Message, name: str, changed: str) -> bool | None:
-    """Say whether a file is unchanged since a date of the request; None without such a date."""
-    try:
-        since = email.utils.parsedate_to_datetime(asked.get(name, ""))
-        return since.replace(tzinfo=dt.UTC) >= email.utils.parsedate_to_datetime(changed)
-    except (ValueError, OverflowError):
+    def holds(name: str, dated: str, *tags: str) -> bool | None:
+        if given := asked.get_all(name):
+            return not {"*", *tags}.isdisjoint(map(str.strip, ",".join(given).split(",")))
+        with suppress(ValueError, OverflowError):
+            since = email.utils.parsedate_to_datetime(asked.get(dated, ""))
+            return since.replace(tzinfo=dt.UTC) >= email.utils.parsedate_to_datetime(changed)
         return None
+
+    if holds("If-Match", "If-Unmodified-Since", tag) is False:
+        return HTTPStatus.PRECONDITION_FAILED
+    known = holds("If-None-Match", "If-Modified-Since", tag, f"W/{tag}")
+    return HTTPStatus.NOT_MODIFIED if known else HTTPStatus.OK
 
 
 def byte_range(asked: str, size: int) -> ByteRange | None:

@@ -29,6 +29,11 @@ from tfwright.wheel.inspect.needs import Summary
 LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib|pyd|dll)$")
 DISGUISED = re.compile(r"(^|/)[^./]*$|\.(so|dylib)[^a-z]")
 """Other names that a program or library may have: without an ending, or of a release candidate."""
+SYSTEM = re.compile(
+    r"(lib(c|m|dl|rt|pthread|util|resolv|nsl|crypt|gcc_s|stdc\+\+|python[\d.]+\w*)\.so|libc\.|ld-)"
+)
+"""Libraries that are there with a system of glibc or musl, and with Python."""
+TENSORFLOW = re.compile(r"(lib|_pywrap_)tensorflow")
 SHOWN = 20
 """Faults that an error names; the others are counted."""
 LONGEST = 200
@@ -52,6 +57,9 @@ class Inspection:
     """What TensorFlow's build_info says, such as ``cuda_version``."""
     nvidia: tuple[str, ...] = ()
     """NVIDIA's libraries that the loader has to find, with the version that their names hold."""
+    outside: tuple[str, ...] = ()
+    """Libraries for Linux that it needs, and that neither it nor a system, NVIDIA's packages or
+    TensorFlow has: ``libamdhip64.so.4``."""
     cuda: tuple[CudaSource, ...] = ()
     """How it will find them."""
     cuda_in_reach: tuple[str, ...] = ()
@@ -69,6 +77,11 @@ class Inspection:
     """What may matter to whoever uses it."""
     signed_by: str = ""
     """Id of the key that signed the statement about it; empty where no key was given."""
+
+    @property
+    def for_amd(self) -> bool:
+        """Whether it is for GPUs of AMD, whose code is not read."""
+        return ("is_rocm_build", "True") in self.stated
 
     @property
     def for_windows(self) -> bool:
@@ -164,7 +177,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
     for library in libraries:
         for note in library.notes():
             notes[note].append(library.path)
-    needed = {name for library in libraries for name in library.needed}
+    needed = _needed(libraries)
     requires = [*map(str, headers.get_all("Requires-Dist") or ())]
     beneath = re.search(r"(?m)^tensorflow(?:-cpu|-gpu)? *\(?([<>=~!][^;)\n]*)", "\n".join(requires))
     # A file named like a library may be anything.
@@ -180,6 +193,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
         tags=tuple(sorted(map(str, tags.named(path) or stated))),
         stated=built,
         nvidia=tuple(sorted(filter(cuda.NVIDIA.match, needed))),
+        outside=tuple(outside(libraries)),
         cuda=cuda.sources(libraries, requires),
         cuda_in_reach=cuda.in_reach(libraries),
         summary=needs.summarize(libraries) if read else None,
@@ -197,10 +211,25 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile, search: LeakSearch) -
 
 def built_on_tensorflow(libraries: Sequence[Library]) -> bool:
     """Say whether the libraries of a wheel need those of a TensorFlow outside it."""
-    own = {name for library in libraries for name in library.names}
-    needed = {name.rpartition("/")[2] for library in libraries for name in library.needed}
     plugin = any(library.path.startswith("tensorflow-plugins/") for library in libraries)
-    return plugin or any(re.match(r"(lib|_pywrap_)tensorflow", name) for name in needed - own)
+    needed = {name.rpartition("/")[2] for name in _needed(libraries)}
+    return plugin or any(map(TENSORFLOW.match, needed - _own(libraries)))
+
+
+def _needed(libraries: Sequence[Library]) -> set[str]:
+    return {name for library in libraries for name in library.needed}
+
+
+def _own(libraries: Sequence[Library]) -> set[str]:
+    return {name for library in libraries for name in library.names}
+
+
+def outside(libraries: Sequence[Library]) -> list[str]:
+    """Return what the libraries for Linux need, and somebody else has to bring."""
+    for_linux = [library for library in libraries if library.elf]
+    found = _needed(for_linux) - _own(for_linux)
+    known = (SYSTEM, TENSORFLOW, cuda.NVIDIA)
+    return sorted(name for name in found if not any(each.match(name) for each in known))
 
 
 def copies(libraries: Sequence[Library]) -> Iterator[str]:
