@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.making import Serve, make_file, make_tar
+from tests.results import Notebook
 from tests.upstream import commit, run_git
 
 from tfwright.documents.host_file import HostFile
@@ -70,7 +71,7 @@ Make = Callable[..., Chain]
 def make(recipe: Recipe, tmp_path: Path) -> Make:
     """Return what makes such a tree; its recipe is another system's, which asks for no Bazel."""
 
-    def chain(way: str = "an archive", strip_prefix: str | None = None) -> Chain:
+    def chain(way: str = "an archive", strip_prefix: str | None = None, *, more: str = "") -> Chain:
         drop = tmp_path / "drop"
         last = make_tar(drop / "last.tar.gz", {"last/BUILD": ""})
         third = RULE.format(name="last", sha256=files.sha256(last))
@@ -105,6 +106,7 @@ def make(recipe: Recipe, tmp_path: Path) -> Make:
             + RULE.format(name="deep", sha256=files.sha256(deep))
             + NESTED.format(name="outer")
             + "outer()\n"
+            + more
         )
         upstream = tmp_path / "upstream"
         source = recipe.source.changed(
@@ -127,6 +129,16 @@ def failure(act: Callable[[], object]) -> TfwrightError:
     with pytest.raises(TfwrightError) as caught:
         act()
     return caught.value
+
+
+def test_what_fetch_cannot_bring_is_said_although_an_input_is_missing(make: Make) -> None:
+    loose = 'http_archive(name = "loose", urls = ["https://nowhere.invalid/loose.zip"])\n'
+    chain = make(more=loose)
+    chain.lose("outer")
+    listener = Notebook()
+    fault = failure(lambda: chain.fetched(listener=listener))
+    assert "outer" in fault.what
+    assert any("Bazel downloads it by itself: loose" in note for note in listener.notes)
 
 
 @pytest.mark.parametrize("offline", [False, True], ids=["", "offline"])

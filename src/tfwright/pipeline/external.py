@@ -177,6 +177,9 @@ class ExternalRules:
             raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
         missing = reached.needed_and_missing(locked)
         refused = reached.needed_and_refused(locked)
+        # A lock says what Bazel wants, and whoever wrote it has read this note.
+        for text in () if locked else reach.left_to_bazel(reached.rules):
+            job.listener.note(text)
         # All at once: a build that stops for one archive after the other costs a minute each.
         if missing or refused:
             log = job.log("fetch-missing")
@@ -185,9 +188,6 @@ class ExternalRules:
         # Said in every build, since such a wheel is not made from what upstream pinned.
         if names := ", ".join(sorted(pins.fetch.other_bytes)):
             notes.append(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
-        # A lock says what Bazel wants, and whoever wrote it has read this note.
-        if not locked:
-            notes += reach.left_to_bazel(reached.rules)
         for text in notes:
             job.listener.note(text)
         return reached
