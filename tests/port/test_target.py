@@ -156,7 +156,7 @@ def test_a_tag_whose_tree_is_of_another_release_is_named_with_what_to_type(
     with fails(RecipeError, "is TensorFlow 1.13.1, not 1.12.1", "v1.12.0, v1.12.3") as caught:
         target.of(job, "v1.12.1")
     # What it says to type works.
-    told = find_text(r"--to (\S+)\.", caught.value.remedy)[1]
+    told = find_text(r"--to (\S+)\. ", caught.value.remedy)[1]
     assert target.of(job, told).commit == pinned
     assert str(target.of(job, told).exact) == "1.13.1"
 

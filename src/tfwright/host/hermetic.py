@@ -116,13 +116,8 @@ def _of_gcc(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
 def _of_cudnn(found: CudaInForce, row: compatibility.Cuda) -> Iterator[Contradiction]:
     """Yield a cuDNN that NVIDIA did not make for this CUDA."""
     least, most = row.cudnn
-    # From 11 on one cuDNN is for all CUDAs of a major version.
-    major = row.version.partition(".")[0]
-    if not is_older(major, "11"):
-        alike = (one.cudnn[0] for one in compatibility.cudas() if is_of_line(one.version, major))
-        least = next(alike)
-    fits = is_within(found.cudnn, least, most) or is_of_line(least, found.cudnn)
-    if found.cudnn and not fits:
+    # The least of a row may be for its newest GPUs only; an older one of that major version runs.
+    if found.cudnn and not is_within(found.cudnn, least.partition(".")[0], most):
         yield Contradiction(
             ("host", "cudnn"),
             f"cuDNN {found.cudnn} was not made for CUDA {row.version}",

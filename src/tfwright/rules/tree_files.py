@@ -83,7 +83,7 @@ def insist_on_named(
     if other := _other_version(texts, wanted, exact=bool(wanted.patch or wanted.candidate)):
         raise RecipeError(
             f"Commit {commit} is TensorFlow {other}, not {wanted}",
-            remedy=f"{remote.others(str(wanted))} Or, to build this one, write {option} "
+            remedy=f"{remote.others(f'v{wanted}')} Or, to build this one, write {option} "
             f"{other}@{commit}.",
         )
 

@@ -1,6 +1,5 @@
 """What a remote repository names, and the subjects of its commits, without its files."""
 
-import bisect
 import fnmatch
 import re
 import tempfile
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from tfwright.documents.release import ExactRelease
+from tfwright.documents.release import ExactRelease, Rank
 from tfwright.errors import RecipeError, SupplyError, ToolError
 from tfwright.printable import shell_word
 from tfwright.tools import files
@@ -23,8 +22,8 @@ DEPTH = 500
 """Commits before the newest one that are asked for: some days of TensorFlow."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
 VERSION = re.compile(r"[rv]?\d{1,4}\.\d{1,4}")
-SHOWN = 6
-"""Names of a repository that an error lists."""
+SHOWN = 3
+"""Names of a repository before and after a version that an error lists."""
 
 
 class RemoteCommit(NamedTuple):
@@ -79,9 +78,7 @@ class Remote:
         for name in names:
             if found := self._commit_behind(f"refs/tags/{name}"):
                 return name, found
-        raise SupplyError(
-            f"{self._address} has no tag {names[0]}", remedy=self.others(str(version))
-        )
+        raise SupplyError(f"{self._address} has no tag {names[0]}", remedy=self.others(names[0]))
 
     def _commit_behind(self, ref: str) -> str | None:
         """Return the commit that a branch or a tag leads to; an annotated tag is an object too."""
@@ -90,37 +87,23 @@ class Remote:
         return listed.get(f"{ref}^{{}}") or listed.get(ref)
 
     def others(self, name: str) -> str:
-        """Return a remedy with other names that a repository has of the release, or near it."""
+        """Return a remedy with other names that a repository has, the nearest to a version."""
         # A mirror often has the history and neither tags nor branches.
         listing = (
             f"'git ls-remote {shell_word(self._address)}' lists the names that it has. If it has "
             "the commit and no name for it, write VERSION@COMMIT."
         )
-        if not VERSION.match(name):
-            return listing
-        wanted = ExactRelease.parse(name)
         # Behind an annotated tag, ^{} stands for the commit that it leads to.
         refs = (
             re.fullmatch(r"refs/(?:tags|heads)/(.*)(?<!\^\{\})", ref) for ref in self._refs("*")
         )
-        named = [
-            (ExactRelease.parse(ref[1]), ref[1])
-            for ref in refs
-            if ref and VERSION.match(ref[1]) and ref[1].lstrip("v") != name.lstrip("v")
-        ]
-        same = [one for one in named if one[0].line == wanted.line]
-        near = sorted(
-            same or (one for one in named if not one[0].candidate),
-            key=lambda one: (one[0].rank, one[0].fork),
-        )
-        place = bisect.bisect(
-            [(version.rank, version.fork) for version, _ in near], (wanted.rank, "")
-        )
-        start = max(0, min(place - SHOWN // 2, len(near) - SHOWN))
-        shown = ", ".join(one for _, one in near[start : start + SHOWN])
-        if same:
-            return f"Name one that it has: {shown}{' and others' if near[SHOWN:] else ''}."
-        return f"The nearest that it has: {shown}. {listing}" if near else listing
+        names = {name, *(ref[1] for ref in refs if ref)}
+        ordered = sorted(filter(VERSION.match, names), key=_rank)
+        if name not in ordered:
+            return listing
+        place = ordered.index(name)
+        near = ordered[max(0, place - SHOWN) : place] + ordered[place + 1 :][:SHOWN]
+        return f"Name one that it has, such as {', '.join(near)}. {listing}" if near else listing
 
     def newest_tag(self, pattern: str) -> tuple[str, str]:
         """Return the name and the commit of the newest version among the tags of a pattern."""
@@ -220,3 +203,8 @@ def named_commit(text: str) -> tuple[str, str]:
             remedy=f"Write {name or 'v1.12.0'}@COMMIT with all of them.",
         )
     return name, commit
+
+
+def _rank(name: str) -> tuple[Rank, str, str]:
+    version = ExactRelease.parse(name)
+    return version.rank, version.fork, name
