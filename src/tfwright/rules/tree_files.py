@@ -83,8 +83,8 @@ def insist_on_named(
     if other := _other_version(texts, wanted, exact=bool(wanted.patch or wanted.candidate)):
         raise RecipeError(
             f"Commit {commit} is TensorFlow {other}, not {wanted}",
-            remedy=f"{remote.others(f'v{wanted}')} Or, to build this one, write {option} "
-            f"{other}@{commit}.",
+            remedy=f"To build this one, write {option} {other}@{commit}. "
+            + remote.others(f"v{wanted}"),
         )
 
 
