@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.making import Read, change_text, find_text, make_file
 from tests.remedies.following import CommandLine
+from tests.upstream import commit
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -65,6 +66,7 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path
             "compiles for CPUs with avx2, and verify.cpu is sse3",
         ),
         ('"--config=opt"', '"--config=opt", "--config=cuda"', "cuda", "TF_NEED_CUDA is not true"),
+        ('"--config=opt"', '"--config=opt --copt=-g"', "flag", "holds 2 flags"),
         ("TF_NEED_GCP = false\n", "", "unanswered", "TF_NEED_GCP"),
         ("TF_NEED_GCP = false\n", "TF_NEED_GCP = false\nTF_BANANA = true\n", "answer", "BANANA"),
     ],
@@ -104,6 +106,59 @@ def test_a_build_whose_bazel_would_download_another_python_is_found(tmp_path: Pa
     (found,) = changed(path, "TF_PYTHON_VERSION=3.12.4", "PYTHON=3.12")
     assert (found.rule, name in found.remedy) == ("python", True)
     assert "does not name Python 3.12" in found.what
+    (found,) = changed(path, "PYTHON=3.12", "HERMETIC_PYTHON_VERSION=3.11")
+    assert "HERMETIC_PYTHON_VERSION=3.11 is not Python 3.12 of [host]" in found.what
+
+
+def test_a_cuda_that_is_not_the_one_of_host_is_one_finding(tmp_path: Path) -> None:
+    path = Path(shutil.copy(recipes.find("linux-r2.21-cuda12.8-sm120"), tmp_path))
+    (found,) = changed(path, 'VERSION = "12.8.1"', 'VERSION = "12.9.1"')
+    assert "[host] names 12.8" in found.what
+
+
+def test_what_depends_on_an_answer_that_is_neither_yes_nor_no_is_not_counted(
+    tmp_path: Path,
+) -> None:
+    path = Path(shutil.copy(recipes.find("linux-r2.21-cuda12.8-sm120"), tmp_path))
+    (found,) = changed(path, "TF_NEED_CUDA = true", 'TF_NEED_CUDA = "true"')
+    assert "neither true nor false" in found.what
+
+
+@pytest.mark.parametrize("pythons", ['["3.12"]', '["3.11", "3.11"]'])
+def test_a_python_that_the_axes_repeat_is_refused(tmp_path: Path, pythons: str) -> None:
+    path = Path(shutil.copy(recipes.find("linux-r2.20-cuda12.8-sm120"), tmp_path))
+    (found,) = changed(path, '["3.10", "3.11", "3.13"]', pythons)
+    assert "name each Python once, and not 3.12" in found.what
+
+
+@pytest.mark.medium
+def test_a_recipe_is_held_against_its_commit_where_a_mirror_on_this_host_has_it(
+    outside: Path, tmp_path: Path
+) -> None:
+    setup = "tensorflow/tools/pip_package/setup.py"
+    tree = {setup: "_VERSION = '1.8.0'\n", "tools/bazel.rc": "build:mkl -c opt\n"}
+    pinned = commit(tmp_path / "upstream", tree)
+    other = commit(tmp_path / "upstream", {setup: "_VERSION = '1.9.0'\n"})
+    recipe = recipes.read(str(outside))
+    host_file = HostFile(mirrors={recipe.source.url: str(tmp_path / "upstream")})
+    text = outside.read_text("utf-8").replace(recipe.source.commit, pinned)
+
+    def said(text: str) -> list[str]:
+        outside.write_text(text, "utf-8")
+        rules = {"config", "release", "setup"}
+        return [one.what for one in linting.lint(str(outside), host_file) if one.rule in rules]
+
+    assert said(text.replace('"--config=opt"', '"--config=opt", "--config=mkl"')) == []
+    (what,) = said(text.replace('"--config=opt"', '"--config=opt", "--config=mlk"'))
+    assert what.startswith("--config=mlk: neither")
+    assert "did you mean 'mkl'" in what
+    newer = commit(
+        tmp_path / "upstream", {setup: "_VERSION = '1.8.0'\nREQUIRED_PACKAGES = ['six >= 99']\n"}
+    )
+    (what,) = said(text.replace(pinned, newer))
+    assert "setup.py requires six>=99" in what
+    (what,) = said(text.replace(pinned, other))
+    assert "TensorFlow 1.9.0, the recipe says 1.8" in what
 
 
 def test_packages_of_one_list_without_a_version_are_one_finding(outside: Path) -> None:

@@ -318,6 +318,7 @@ def test_what_keeps_a_patch_from_fitting_is_named(
         ("".join(good.splitlines(keepends=True)[:2]), "damaged"),
         ("".join(zero), "no lines of context"),
         ("".join(replaced), "no lines of context"),
+        (good.replace(EDITED, "external/com_google_absl/a.h"), "an archive that Bazel unpacks"),
     ):
         file.write_text(content, "utf-8")
         with fails(RecipeError, str(file), says):

@@ -1,7 +1,10 @@
 """What `invoke recipes` prints."""
 
+import shutil
+from pathlib import Path
+
 import pytest
-from tests.making import Read
+from tests.making import Read, make_file
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -36,3 +39,17 @@ def test_every_bundled_recipe_has_a_row() -> None:
     rows = {row.recipe: row for row in page.rows(HostFile())}
     assert sorted(rows) == recipes.names()
     assert rows["macos-r1.8-cuda9.2"].patches == 4
+
+
+@pytest.mark.medium
+def test_a_recipe_that_does_not_load_has_a_row_with_its_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_file(tmp_path / "broken.toml", 'summary = "x\n')
+    shutil.copy(recipes.find("demo"), tmp_path)
+    shutil.copytree(recipes.PATCHES / "demo", tmp_path / "patches/demo")
+    monkeypatch.setattr(recipes, "RECIPES", tmp_path)
+    broken, demo = page.rows(HostFile())
+    assert (broken.recipe, demo.recipe) == ("broken", "demo")
+    assert "does not load" in broken.builds_here
+    assert "no closing quote" in broken.builds_here

@@ -194,6 +194,8 @@ def test_a_nightly_package_that_no_release_stands_beside_is_named() -> None:
 REQUIRED_PACKAGES = [
     'keras-nightly >= 3.10.0.dev',
     'tb-nightly ~= 2.20.0.a',
+    'tf-estimator-nightly ~= 2.14.0.dev',
+    'tensorflow_estimator >= 2.13.0, < 2.14',
     'tensorboard >= 2.19',
     'numpy >= 1.26',
 ]

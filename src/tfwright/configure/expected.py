@@ -1,9 +1,9 @@
 """What a recipe makes of its ./configure, before and without running it."""
 
 import platform
+import re
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,10 +85,11 @@ def lacking(interview: Interview) -> RecipeError | None:
     A question that depends on an answer with a fault is not counted yet.
     """
     wrong = {fault.variable for fault in validation.faults(interview) if not fault.harmless}
-    answers = {
-        variable: variable not in wrong and answer for variable, answer in interview.answers.items()
-    }
-    prompts = replace(interview, answers=answers).unanswered()
+    prompts = [
+        prompt
+        for prompt in interview.unanswered()
+        if wrong.isdisjoint(re.findall(r"\w+", prompt.when or ""))
+    ]
     if not prompts:
         return None
     from tfwright.configure import answering

@@ -716,6 +716,16 @@ class Recipe(Table):
         own = (host.python, host.system, host.machine, package.project_name or "", *package.flags)
         return (self.source.commit, *own, *named)
 
+    @field_validator("axes")
+    @classmethod
+    def _with_other_pythons(cls, table: AxesTable, info: ValidationInfo) -> AxesTable:
+        own = info.data["host"].python if "host" in info.data else ""
+        if own in table.python or len({*table.python}) < len(table.python):
+            raise ValueError(
+                f"python: name each Python once, and not {own}, which is that of [host]"
+            )
+        return table
+
     @field_validator("configure", "package", "verify")
     @classmethod
     def _of_another_repository(cls, table: Table, info: ValidationInfo) -> Table:

@@ -26,8 +26,10 @@ from tfwright.errors import RecipeError, ToolError
 from tfwright.facts import compatibility
 from tfwright.host import cuda, hermetic, toolchain
 from tfwright.pipeline.job import RecipeJob
-from tfwright.rules import dropping, tree_files
+from tfwright.printable import guess, shell_word
+from tfwright.rules import configurations, dropping, tree_files
 from tfwright.rules.dropping import DropFacts
+from tfwright.tools import files
 from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
@@ -36,7 +38,9 @@ from tfwright.vault import lock, locking
 from tfwright.wheel.binary import cpu
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
-"""Keys that describe a recipe rather than pin something, and so need no reason."""
+DESCRIBING |= {"variable", "question", "kind", "when"}
+"""Keys that describe a recipe, or the questions of its tree, rather than pin something, and so need
+no reason."""
 SYSTEMS = {"Linux": "linux", "Darwin": "macos", "any": "any"}
 """How the names of recipes begin."""
 _KEY = re.compile(r"[\"\w./-]+ = ")
@@ -292,8 +296,8 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     answers = recipe.configure.answers
     needs = answers.get("TF_NEED_CUDA")
-    # Some releases do not ask; then no answer has to agree.
-    if needs is not None and (needs is True) != bool(recipe.host.cuda):
+    # Some releases do not ask; then no answer has to agree. A text is a finding of its own.
+    if isinstance(needs, bool) and needs != bool(recipe.host.cuda):
         what = "TF_NEED_CUDA is true, but [host] names no cuda"
         if recipe.host.cuda:
             what = "TF_NEED_CUDA is not true, but [host] names a cuda"
@@ -302,7 +306,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
     if not cuda.wanted(recipe) and "--config=cuda" in recipe.compile.flags:
         what = "compile.flags has --config=cuda, and TF_NEED_CUDA is not true"
         yield subject.finding("cuda", "compile.flags", what, "Make the two agree.")
-    version = str(answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or "")
+    version = str(answers.get("TF_CUDA_VERSION") or "")
     if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
         yield subject.finding(
             "cuda",
@@ -322,8 +326,12 @@ def names_a_cudnn_of_the_release(subject: Subject) -> Iterator[LintFinding]:
     """Find another major version of cuDNN than the release's: 8 and 9 removed functions."""
     recipe = subject.recipe
     found, tested = cuda.in_force(recipe), compatibility.tested_with(recipe.source.release)
+    row = compatibility.cuda(found.version) if found else None
     # NVIDIA's fork has changes for later ones.
-    if not (found and found.cudnn and tested) or recipe.source.exact.fork:
+    if not (found and found.cudnn and tested and row) or recipe.source.exact.fork:
+        return
+    # A CUDA that came later may have no such cuDNN.
+    if not compatibility.is_within(tested.cudnn, *row.cudnn):
         return
     majors = {version.partition(".")[0] for version in (found.cudnn, tested.cudnn)}
     if len(majors) > 1 and majors & {"8", "9"}:
@@ -342,7 +350,7 @@ def applies_its_cpu_flags(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     if not recipe.configure.answers.get("CC_OPT_FLAGS"):
         return
-    applied = any(re.match(r"--config=(opt|release\w*)$", flag) for flag in recipe.compile.flags)
+    applied = re.search(r"--config=(opt|release\w*)(\s|$)", " ".join(recipe.compile.flags))
     if not applied and recipe.compile.target.startswith("//tensorflow"):
         yield subject.finding(
             "opt",
@@ -350,6 +358,57 @@ def applies_its_cpu_flags(subject: Subject) -> Iterator[LintFinding]:
             "CC_OPT_FLAGS has no effect, since ./configure writes it for --config=opt only",
             'Add "--config=opt" to compile.flags.',
         )
+
+
+def has_one_flag_in_each_text(subject: Subject) -> Iterator[LintFinding]:
+    """Find texts with several flags: Bazel takes each text for one."""
+    for flag in subject.recipe.compile.flags:
+        if len(parts := re.split(r"\s+(?=--[a-z])", flag)) > 1:
+            what = f"{flag!r} holds {len(parts)} flags, and Bazel takes it for one"
+            remedy = f"Write {', '.join(map(json.dumps, parts))}."
+            yield subject.finding("flag", _line_with(subject.text, flag), what, remedy)
+
+
+def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
+    """Find what the pinned commit contradicts, if the host file names a repository that has it."""
+    recipe, source = subject.recipe, subject.recipe.source
+    if subject.history is None or source.interface == "own":
+        return
+    try:
+        tree_files.insist_on_release(subject.history, source.commit, source)
+    except RecipeError as fault:
+        yield subject.finding("release", "source.commit", fault.what, fault.remedy)
+        return
+    paths = (*tree_files.SETUPS, *configurations.BAZELRCS)
+    patches = "".join(files.text(source.file(patch)) for patch in source.patches)
+    # What a patch changes cannot be judged by the commit alone.
+    texts = {
+        path: text
+        for path, text in GitRepository(subject.history).texts_at(source.commit, paths).items()
+        if f"+++ b/{path}\n" not in patches
+    }
+    setup, pins = tree_files.setup_of(texts), recipe.verify.requirements
+    for pin in tree_files.judged(pins, setup, recipe.host.python) if pins else ():
+        if pin.asks:
+            remedy = f"Run 'invoke pin --recipe {recipe.argument} --verify {shell_word(pin.asks)}'."
+            yield subject.finding("setup", "verify.requirements", pin.says, remedy)
+    rcs = [texts[path] for path in configurations.BAZELRCS if path in texts]
+    interview = expected.interview(recipe, HostFile())
+    # Without an answer it is not known what ./configure defines.
+    if not rcs or expected.lacking(interview):
+        return
+    rendered = expected.render(interview, recipe.configure) or ""
+    names = configurations.defined("\n".join((*rcs, rendered)))
+    for flag in recipe.compile.flags:
+        name = flag.removeprefix("--config=")
+        if name not in {flag, *names} and " " not in name:
+            yield subject.finding(
+                "config",
+                _line_with(subject.text, flag),
+                f"{flag}: neither .bazelrc of the pinned commit nor ./configure defines it"
+                f"{guess(name, sorted(names))}",
+                "Remove it, or correct its name.",
+            )
 
 
 def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
@@ -406,12 +465,12 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
     """Find a build whose Bazel would download its default Python, and not the recipe's."""
     if flag := recipes.lacking_python_flag(subject.recipe):
         python = subject.recipe.host.python
-        yield subject.finding(
-            "python",
-            "compile.flags",
-            f"compile.flags does not name Python {python}, and Bazel downloads its own",
-            f'Add "{flag}".',
-        )
+        other = next((one for one in subject.recipe.compile.flags if "_PYTHON_VERSION=" in one), "")
+        what = f"compile.flags does not name Python {python}, and Bazel downloads its own"
+        if other:
+            what = f"{other} is not Python {python} of [host], and Bazel downloads the one it names"
+        remedy = f'Write "{flag}" instead.' if other else f'Add "{flag}".'
+        yield subject.finding("python", "compile.flags", what, remedy)
 
 
 def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
@@ -576,6 +635,7 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
 OF_TENSORFLOW: Sequence[Rule] = (
     names_itself,
     applies_its_cpu_flags,
+    agrees_with_its_tree,
     names_the_python_of_bazel,
     has_a_compiler,
     names_a_cudnn_of_the_release,
@@ -590,6 +650,7 @@ RULES: Sequence[Rule] = (
     answers_configure,
     agrees_with_its_host,
     states_one_cuda,
+    has_one_flag_in_each_text,
     is_not_tied_to_one_cpu,
     stays_below_its_cpu_floor,
     makes_a_wheel,

@@ -136,6 +136,11 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
                 "Look at where it comes from. No patch of a recipe can name such a file.",
             ),
             (
+                r"error: external/\S+: No such file",
+                "changes an archive that Bazel unpacks, and not the tree",
+                f"Put it into third_party/, and name it in the archive's rule: '{make}'.",
+            ),
+            (
                 "",
                 f"does not fit the tree in {tree.place}",
                 f"It was made for another commit: make its change by hand, and write it: '{make}'.",

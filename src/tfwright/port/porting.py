@@ -45,6 +45,7 @@ from tfwright.printable import shell_word
 from tfwright.progress import Silence
 from tfwright.recipes import bazel
 from tfwright.rules import configurations, tree_files
+from tfwright.rules.configurations import BAZELRCS
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
 from tfwright.tools import files, toml_editing
@@ -53,9 +54,6 @@ from tfwright.tools.git import mirror
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.http import client
 from tfwright.tools.python.packages import name_of
-
-BAZELRCS = (".bazelrc", "tools/bazel.rc")
-"""The files of a tree with its configurations of Bazel: the second one up to 1.12."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +277,9 @@ class _Porting:
     def _flags(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[PortedPin]:
         """Remove flags for a configuration of the old tree that the new one lacks: Bazel stops."""
         was, stays = (
-            configurations.defined("\n".join(texts.get(path, "") for path in BAZELRCS))
+            configurations.defined(
+                "\n".join(texts.get(path, "") for path in configurations.BAZELRCS)
+            )
             for texts in (before, after)
         )
         for flag in self.new.recipe.compile.flags:
@@ -492,28 +492,30 @@ class _Porting:
         gone = {canonicalize_name(each.name) for each in tree_files.required(old, python)}
         gone.difference_update(pin.name for pin in found)
         if idle := found and gone.intersection(map(name_of, direct)):
-            says = "setup.py does not require it any more: remove it, unless the build imports it"
+            says = "setup.py no longer requires this: remove it, unless the build imports it"
             yield PortedPin("requirement", ", ".join(sorted(idle)), "look", says)
-        built = {name_of(pin) for pin in recipe.host.requirements}
+        built, lacking = {name_of(pin) for pin in recipe.host.requirements}, set[str]()
         if recipes.hermetic_python(recipe.source.release):
             says = "not used: Bazel builds with its own Python and packages. Remove the list"
             if built:
                 yield PortedPin("requirement", "host.requirements", "look", says)
-            built = set()
+            built.clear()
         elif built:
-            built.update(tree_files.BUILDING_IF_REQUIRED)
-        if redo := [pin for pin in found if pin.asks]:
+            lacking = {*tree_files.BUILDING_IF_REQUIRED} - built
+        if redo := [pin for pin in found if pin.asks or pin.name in lacking]:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"
             # The wheel is tried with the numpy that it was built with.
             asked = " ".join(
-                f"{option} {shlex.quote(pin.asks)}"
+                f"{option} {shlex.quote(pin.asks or pin.name)}"
                 for pin in redo
-                for option in (("--add", "--verify") if pin.name in built else ("--verify",))
+                for option in ("--add", "--verify")
+                if option == "--verify" or pin.name in built | lacking
             )
+            reasons = [pin.says if pin.asks else f"the build imports {pin.name}" for pin in redo]
             says = (
-                f"{'; '.join(pin.says for pin in redo)}. Resolve {where} again: "
+                f"{'; '.join(reasons)}. Resolve {where} again: "
                 f"invoke pin --recipe {recipe.argument} {asked}"
             )
             yield PortedPin("requirement", "of setup.py", "change", says)

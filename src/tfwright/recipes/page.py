@@ -28,6 +28,8 @@ def ask(question: "RecordedQuestion") -> str:
 
     Raises RecipeError at the end of the input: Ctrl-D is not an answer.
     """
+    if question.refused:
+        text.tell(f"  {printable_lines(question.refused)}", text.WARNING)
     shown = question.text.strip()
     text.line(text.bold(question.variable), f": {printable_lines(shown)}", to=sys.stderr)
     if not sys.stdin.isatty():
@@ -79,10 +81,19 @@ class RecipeRow:
 # Probes are kept for the process: all rows together ask this host's programs once.
 def rows(host_file: HostFile) -> list[RecipeRow]:
     """Return a row for each recipe of recipes/."""
-    return [_row(recipes.read(name), host_file) for name in recipes.names()]
+    return [_row(name, host_file) for name in recipes.names()]
 
 
-def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
+def _row(name: str, host_file: HostFile) -> RecipeRow:
+    try:
+        return _row_of(recipes.read(name), host_file)
+    except RecipeError as fault:
+        # The others can be chosen from all the same.
+        why = f"it does not load: {fault.what}"
+        return RecipeRow(name, "-", "-", "-", "-", "-", "-", 0, why, "unverified")
+
+
+def _row_of(recipe: Recipe, host_file: HostFile) -> RecipeRow:
     host = recipe.host
     return RecipeRow(
         recipe=recipe.name,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tfwright.configure import stanzas
 from tfwright.configure.answering import Answerer
@@ -27,6 +27,8 @@ class RecordedQuestion:
     """Whether the catalogue, or the recipe, has the question already."""
     yes: str = "y"
     """What is typed for yes; some questions take it for the other way round."""
+    refused: str = ""
+    """What ./configure says of the last answer, if it asks for that again."""
 
 
 Ask = Callable[[RecordedQuestion], str]
@@ -61,6 +63,7 @@ class Recorder(Answerer):
             return prompt.typed(given[prompt.variable])
         question = stanzas.question_in(text)
         choice = re.search(r"\[(y/n)\]", question, re.IGNORECASE)
+        said = filter(str.strip, text.removesuffix(question).splitlines())
         # The capital letter is what Enter means.
         letter = "y" if choice and choice[1][0] == "Y" else "n"
         recorded = RecordedQuestion(
@@ -71,6 +74,8 @@ class Recorder(Answerer):
             known=prompt is not None,
             yes=prompt.yes if prompt else "y",
         )
+        if self.asked and self.asked[-1] == recorded.variable:
+            recorded = replace(recorded, refused="\n".join(said))
         line = self.ask(recorded).strip() or recorded.default
         self._remember(recorded, line)
         return line

@@ -11,6 +11,8 @@ from tfwright.rules.starlark.language import parse_python
 
 Reader = Callable[[str], str | None]
 """Returns the text of a file of a tree, given its path; None if there is none."""
+BAZELRCS = (".bazelrc", "tools/bazel.rc")
+"""The files of a tree with its configurations of Bazel: the second one up to 1.12."""
 MOST_PACKAGES = 600
 """Packages that are read; the Python rules of TensorFlow 1.15 reach some 300."""
 _FOLLOWED = ("deps", "data", "srcs")

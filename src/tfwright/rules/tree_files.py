@@ -200,7 +200,7 @@ def _holds(requirement: Requirement, pin: Requirement) -> bool:
 
 def nightlies(setup: str, python: str) -> list[Requirement]:
     """Return the nightly packages that setup.py of a tree in development requires."""
-    stable = {requirement.name for requirement in required(setup, python)}
+    stable = {canonicalize_name(requirement.name) for requirement in required(setup, python)}
     found = required(setup, python, nightly=True)
     short = {"tb": "tensorboard", "tf-estimator": "tensorflow-estimator"}
     names = {item.name: item.name.removesuffix(NIGHTLY) for item in found}

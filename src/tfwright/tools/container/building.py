@@ -123,9 +123,7 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
             str(context),
         )
         runner.run(
-            making,
-            log,
-            remedy=f"Correct {containerfile.name}, or the network; podman's log is {log}.",
+            making, log, remedy=f"Correct {containerfile.name}, or the network; look at {log}."
         )
         identifier = named.read_text("ascii").strip()
         push = engine.client("podman", "push", identifier, f"oci:{layout}")
