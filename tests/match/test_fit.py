@@ -291,6 +291,19 @@ def test_a_mac_needs_what_the_libraries_need_if_the_tag_promises_less() -> None:
     assert not any("does not matter here" in one.says for one in found)
 
 
+@pytest.mark.parametrize(("macos", "runs"), [("10.13.6", None), ("10.14", False)])
+def test_a_gpu_wheel_for_macs_needs_the_last_macos_with_nvidias_driver(
+    macos: str, *, runs: bool | None
+) -> None:
+    made = wheel("sm_30", "compute_30", tag="cp310-cp310-macosx_10_11_x86_64", cuda="8.0")
+    wanted = wish.Wish(system="Darwin", machine="x86_64", gpu="3.0", python="3.10", macos=macos)
+    found = fit.verdict(made, wanted, None, HostFile())
+    assert found.runs is runs
+    assert not any(one.remedy for one in found.judgements if one.holds)
+    driver = next(one for one in found.judgements if one.what == "driver")
+    assert bool(driver.remedy) is (runs is False)
+
+
 def test_what_is_no_report_of_doctor_is_refused(tmp_path: Path) -> None:
     path = make_file(tmp_path / "host.json", "[]")
     with fails(RecipeError, "report about a host", "invoke doctor --json"):

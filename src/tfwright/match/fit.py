@@ -231,7 +231,7 @@ class Judge:
             fits_macos = not is_older(has, least) if has else None
             said = f"needs macOS {least}; {has or 'which one'} is there"
             said += "" if has else " is not known"
-            remedy = f"Use macOS {least} or later, or an older wheel."
+            remedy = "" if fits_macos else f"Use macOS {least} or later, or an older wheel."
             yield Judgement("macOS", said, fits_macos, remedy)
         level = needs.get("cpu", "")
         if level in LEVELS and wanted.cpu:
@@ -292,7 +292,9 @@ class Judge:
             yield Judgement("driver", said, None)
         elif wanted.system == "Darwin":
             ends = compatibility.has_no_driver(wanted.macos)
-            yield Judgement("driver", compatibility.MAC_DRIVER, False if ends else None)
+            last = compatibility.LAST_MAC_DRIVER
+            remedy = f"Use macOS {last} or earlier, or a wheel without CUDA." if ends else ""
+            yield Judgement("driver", compatibility.MAC_DRIVER, False if ends else None, remedy)
         elif row:
             needed = compatibility.drivers(row, wanted.gpu)
             said, remedy = needed.misfit(wanted.driver), ""
