@@ -201,3 +201,15 @@ REQUIRED_PACKAGES = [
 ]
 """
     assert [item.name for item in tree_files.nightlies(setup, "3.12")] == ["keras-nightly"]
+
+
+def test_a_requirement_in_two_texts_is_one() -> None:
+    setup = """
+REQUIRED_PACKAGES = [
+    'tensorflow-io >= 0.23.1;platform_machine!="none" or ' +
+    'platform_system!="none"',
+    'six >= 1.12',
+]
+"""
+    names = [requirement.name for requirement in tree_files.required(setup, "3.10")]
+    assert names == ["tensorflow-io", "six"]

@@ -256,6 +256,11 @@ def _constants(value: ast.AST, python: tuple[int, ...]) -> Iterator[str]:
     match value:
         case ast.Constant(value=str(text)):
             yield text
+        case ast.BinOp(left=left, right=ast.Constant(value=str(end))):
+            # One text in two lines.
+            *others, text = ["", *_constants(left, python)]
+            yield from others
+            yield text + end
         case ast.IfExp(test=test, body=body, orelse=orelse):
             answer = _answer(test, python)
             # Where the condition cannot be read, both may apply.
