@@ -387,8 +387,8 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
         for path, text in GitRepository(subject.history).texts_at(source.commit, paths).items()
         if f"+++ b/{path}\n" not in patches
     }
-    setup, pins = tree_files.setup_of(texts), recipe.verify.requirements
-    for pin in tree_files.judged(pins, setup, recipe.host.python) if pins else ():
+    setup = tree_files.setup_of(texts)
+    for pin in tree_files.judged(recipe.verify.requirements, setup, recipe.host.python):
         if pin.asks:
             remedy = f"Run 'invoke pin --recipe {recipe.argument} --verify {shell_word(pin.asks)}'."
             yield subject.finding("setup", "verify.requirements", pin.says, remedy)

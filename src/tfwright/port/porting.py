@@ -482,8 +482,7 @@ class _Porting:
         recipe = self.new.recipe
         pins, python = recipe.verify.requirements, recipe.host.python
         old, setup = tree_files.setup_of(before), tree_files.setup_of(after)
-        # Without pins a recipe installs nothing to verify with.
-        found = list(tree_files.judged(pins, setup, python)) if pins else []
+        found = list(tree_files.judged(pins, setup, python))
         if fitting := ", ".join(pin.name for pin in found if not pin.asks):
             yield PortedPin("requirement", "of setup.py", "fits", fitting)
         lists = named_packages(recipe_values(self.path))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -159,11 +158,10 @@ BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
 
 @dataclass(frozen=True)
 class JudgedPin:
-    """One requirement of setup.py, or one pin that nothing requires any more."""
+    """One requirement of setup.py, against the pins of a recipe."""
 
     name: str
-    state: Literal["fits", "look", "change"]
-    says: str
+    says: str = ""
     asks: str = ""
     """What `invoke pin` has to resolve; empty where the pin fits."""
 
@@ -171,31 +169,24 @@ class JudgedPin:
 def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
     """Judge each pin of ``verify.requirements`` by the text of a tree's setup.py.
 
-    `python` is the target Python, as ``3.6``.
+    `python` is the target Python, as ``3.6``. Without pins a recipe verifies nothing.
     """
-    pinned: dict[str, Requirement] = {}
-    for line in pins:
-        # --hash belongs to pip, not to the requirement.
-        exact = Requirement(line.partition(" --hash")[0])
-        pinned[canonicalize_name(exact.name)] = exact
-    for requirement in required(setup, python):
+    # --hash belongs to pip, not to the requirement.
+    exact = [Requirement(line.partition(" --hash")[0]) for line in pins]
+    pinned = {canonicalize_name(one.name): one for one in exact}
+    for requirement in required(setup, python) if pins else ():
         name = canonicalize_name(requirement.name)
         asks = str(requirement).partition(";")[0].strip()
         held = pinned.get(name)
-        if held is None:
-            says = f"setup.py requires {asks}, and verify.requirements has no such pin"
-            yield JudgedPin(name, "change", says, asks)
-        elif not _holds(requirement, held):
+        # `==` is the only operator of an exact pin.
+        versions = [Version(one.version) for one in held.specifier] if held else []
+        if any(requirement.specifier.filter(versions, prereleases=True)):
+            yield JudgedPin(name)
+            continue
+        says = f"setup.py requires {asks}, and verify.requirements has no such pin"
+        if held:
             says = f"pinned as {held}; setup.py requires {asks}"
-            yield JudgedPin(name, "change", says, asks)
-        else:
-            yield JudgedPin(name, "fits", f"{held} is what setup.py requires ({asks})")
-
-
-def _holds(requirement: Requirement, pin: Requirement) -> bool:
-    # `==` is the only operator of an exact pin.
-    version = next(iter(pin.specifier)).version
-    return requirement.specifier.contains(Version(version), prereleases=True)
+        yield JudgedPin(name, says, asks)
 
 
 def nightlies(setup: str, python: str) -> list[Requirement]:
