@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_newer, is_of_line, is_older, is_within
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.cuda import CudaInForce, architectures
 from tfwright.rules.listings import Environment
@@ -76,7 +76,6 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
     if row := compatibility.cuda(found.version):
         if not found.downloaded:
             yield from _of_gcc(recipe, row)
-            yield from _of_cudnn(found, row)
         beyond = [name for name, gpu in gpus.items() if not row.compiles_for(gpu)]
         if beyond:
             yield Contradiction(
@@ -110,18 +109,6 @@ def _of_gcc(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
             ("configure", "answers", variable) if path else ("host", "gcc"),
             f"gcc {version} is newer than those which CUDA {row.version} and this release take",
             f"Name gcc {newest} or earlier, {why}.",
-        )
-
-
-def _of_cudnn(found: CudaInForce, row: compatibility.Cuda) -> Iterator[Contradiction]:
-    """Yield a cuDNN that NVIDIA did not make for this CUDA."""
-    least, most = row.cudnn
-    # The least of a row may be for its newest GPUs only; an older one of that major version runs.
-    if found.cudnn and not is_within(found.cudnn, least.partition(".")[0], most):
-        yield Contradiction(
-            ("host", "cudnn"),
-            f"cuDNN {found.cudnn} was not made for CUDA {row.version}",
-            f"Name one from {compatibility.range_text(least, most)}: {row.source('cudnn')}.",
         )
 
 

@@ -323,26 +323,32 @@ def states_one_cuda(subject: Subject) -> Iterator[LintFinding]:
 
 
 def names_a_cudnn_of_the_release(subject: Subject) -> Iterator[LintFinding]:
-    """Find another major version of cuDNN than the release's: 8 and 9 removed functions."""
+    """Find a cuDNN that is not for this CUDA, or of another major version than the release's."""
     recipe = subject.recipe
     found, tested = cuda.in_force(recipe), compatibility.tested_with(recipe.source.release)
     row = compatibility.cuda(found.version) if found else None
-    # NVIDIA's fork has changes for later ones.
-    if not (found and found.cudnn and tested and row) or recipe.source.exact.fork:
+    if not (found and found.cudnn and row and tested):
         return
-    # A CUDA that came later may have no such cuDNN.
-    if not compatibility.is_within(tested.cudnn, *row.cudnn):
-        return
-    majors = {version.partition(".")[0] for version in (found.cudnn, tested.cudnn)}
-    if len(majors) > 1 and majors & {"8", "9"}:
-        yield subject.finding(
-            "cudnn",
-            "host.cudnn",
-            f"cuDNN {found.cudnn} is pinned; TensorFlow {recipe.source.release} was tested with "
-            f"{tested.cudnn}, and a new major version removes functions",
-            f"Name cuDNN {tested.cudnn} or a later one of {tested.cudnn.partition('.')[0]}, see "
-            f"{tested.source}; or patch what calls them.",
-        )
+    least, most = row.cudnn
+    major, own = (version.partition(".")[0] for version in (found.cudnn, tested.cudnn))
+    what = remedy = ""
+    # The least of a row may be for its newest GPUs only.
+    if not compatibility.is_within(found.cudnn, least.partition(".")[0], most):
+        what = f"cuDNN {found.cudnn} was not made for CUDA {row.version}"
+        remedy = f"Name one from {least} to {most}: {row.source('cudnn')}."
+    # 8 and 9 removed functions. A CUDA that came later may have no such cuDNN as the release wants,
+    # and NVIDIA's fork has changes for later ones.
+    elif (
+        major != own
+        and {major, own} & {"8", "9"}
+        and compatibility.is_within(tested.cudnn, least, most)
+        and not recipe.source.exact.fork
+    ):
+        what = f"cuDNN {found.cudnn} is pinned; TensorFlow {recipe.source.release} was tested with "
+        what += f"{tested.cudnn}, and a new major version removes functions"
+        remedy = f"Name a later one of {own}, see {tested.source}; or patch what calls them."
+    if what:
+        yield subject.finding("cudnn", "host.cudnn", what, remedy)
 
 
 def applies_its_cpu_flags(subject: Subject) -> Iterator[LintFinding]:
