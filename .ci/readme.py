@@ -13,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"(<!-- needs: [^\n]*-->\n)?```console\n(.*?)```", re.DOTALL)
 DEMO = "python3 tasks.py build"
+CLONE = "/home/you/tfwright"
+"""The clone's directory, as the pages show it."""
 MADE_WITH = re.compile(r"rebuilt by .*?\)|-cp3\d+-")
 """The compiler and the Python of the demo, which its checksum depends on."""
 
@@ -41,7 +43,7 @@ def ran(command: str, clone: Path) -> str:
     print(f"{done.returncode}  {command}", flush=True)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
-    return done.stderr + done.stdout
+    return (done.stderr + done.stdout).replace(str(clone), CLONE)
 
 
 def main() -> None:
@@ -57,7 +59,7 @@ def main() -> None:
         ran("invoke --version | grep tfwright", clone)
         text = pages[0].read_text("utf-8")
         if "--write" in sys.argv:
-            shown = f"$ {DEMO}\n{printed.replace(f'{clone}/', '').split(' ...')[-1].lstrip()}"
+            shown = f"$ {DEMO}\n{printed.split(' ...')[-1].lstrip()}"
             text = BLOCK.sub(
                 lambda found: f"```console\n{shown}```" if f"$ {DEMO}\n" in found[2] else found[0],
                 text,
