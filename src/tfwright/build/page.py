@@ -3,14 +3,16 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from tfwright.build.reproduce import Reproduction
 from tfwright.doctor.inventory import Finding
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stage import Result, Step
 from tfwright.terminal import text
-from tfwright.wheel.page import show_comparison
+
+if TYPE_CHECKING:
+    from tfwright.build.reproduce import Reproduction
 
 REASON = 16
 """Characters in front of the reason why a stage runs."""
@@ -125,8 +127,11 @@ def _with_git_settings(env: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def show_reproduction(found: Reproduction) -> None:
+def show_reproduction(found: "Reproduction") -> None:
     """Print whether a rebuilt wheel is the same; if it differs, where and why."""
+    # Every build imports this page, and few compare wheels.
+    from tfwright.wheel.page import show_comparison
+
     if found.comparison.same:
         first = found.comparison.first
         text.line(

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from packaging.specifiers import SpecifierSet
-
 from tfwright import facts
 from tfwright.documents.release import ExactRelease, Release, first_of, last_of
 
@@ -433,6 +431,9 @@ BOUNDS = Path(__file__).with_name("bounds.toml")
 
 def package_bounds(version: str) -> list[str]:
     """Return what pip is to be told about packages for a TensorFlow, as ``protobuf<3.21``."""
+    # Every build imports this module, and few ask this.
+    from packaging.specifiers import SpecifierSet
+
     # Nightly wheels are pre-releases, and need the same bounds as their release.
     return [
         line
