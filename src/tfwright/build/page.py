@@ -76,10 +76,7 @@ def show_plan(
             continue
         text.line(text.warning("run "), name, planned.why, hang=REASON)
         for step in planned.steps:
-            _show_step(step, shown)
-            # A file that is written has no environment; the
-            # one before it stays the comparison.
-            shown = _with_git_settings(getattr(step, "env", shown))
+            shown = _show_step(step, shown)
 
 
 def plan_data(plan: Sequence[Planned]) -> list[dict[str, object]]:
@@ -95,12 +92,14 @@ def plan_data(plan: Sequence[Planned]) -> list[dict[str, object]]:
     ]
 
 
-def _show_step(step: Step, shown: Mapping[str, str]) -> None:
+def _show_step(step: Step, shown: Mapping[str, str]) -> Mapping[str, str]:
     """Print a file with its content, or a command with where it runs and its environment.
 
-    Of that only what differs from what was `shown` for the step before it.
+    Of that only what differs from what was `shown` for the step before it. Returns what the next
+    one is compared with.
     """
-    fields, pad = vars(step), " " * 7
+    # A file that is written has no environment; the one before it stays the comparison.
+    fields, pad, env = vars(step), " " * 7, shown
     # A step without arguments is a file that tfwright writes itself.
     if "argv" not in fields:
         text.line(text.detail(f"{pad}writes {fields['path']}"), whole=True)
@@ -115,12 +114,13 @@ def _show_step(step: Step, shown: Mapping[str, str]) -> None:
             rows.append(f"without {', '.join(sorted(gone))}")
     for row in rows:
         text.line(text.detail(f"{pad}    {row}"))
+    return env
 
 
 def _with_git_settings(env: Mapping[str, str]) -> dict[str, str]:
     """Return an environment with the dozens of variables of git's settings as one."""
-    named = re.compile(r"GIT_CONFIG_(COUNT|KEY_\d+|VALUE_\d+)")
-    found = {name: value for name, value in env.items() if not named.fullmatch(name)}
+    settings = r"GIT_CONFIG_(COUNT|KEY_\d+|VALUE_\d+)"
+    found = {name: value for name, value in env.items() if not re.fullmatch(settings, name)}
     if count := int(env.get("GIT_CONFIG_COUNT", 0)):
         pairs = ((env[f"GIT_CONFIG_KEY_{n}"], env[f"GIT_CONFIG_VALUE_{n}"]) for n in range(count))
         found["GIT_CONFIG_n"] = " ".join(f"{key}={value}" for key, value in pairs)

@@ -160,6 +160,11 @@ def of_machine_code(names: Iterable[str]) -> list[str]:
     return [capability(name) for name in names if not name.startswith(("compute_", "lto_"))]
 
 
+def of_ptx(names: Iterable[str]) -> list[str]:
+    """Return the compute capabilities whose PTX is among some GPU code: ``compute_120`` is 12.0."""
+    return [capability(name) for name in names if name.startswith("compute_")]
+
+
 def capability(text: str) -> str:
     """Return a compute capability as NVIDIA writes it, ``3.0``, from that or from ``sm_30``."""
     # The last digit is the minor version: sm_120 is 12.0.

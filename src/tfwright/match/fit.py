@@ -113,9 +113,9 @@ def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
     # PTX serves later GPUs as far as the CUDA of the wheel knows them: XLA compiles by itself,
     # and stops at a GPU that it does not know (tensorflow#111958).
     row = compatibility.cuda(toolkit)
-    ptx = [cuda.capability(name) for name in built if name.startswith("compute_")]
     known = row is not None and row.compiles_for(gpu)
-    return "PTX" if known and any(not is_older(gpu, made_for) for made_for in ptx) else ""
+    ptx = any(not is_older(gpu, made_for) for made_for in cuda.of_ptx(built))
+    return "PTX" if known and ptx else ""
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ class Judge:
             return Judgement("GPU code", f"{kind} for compute capability {gpu}", holds=True)
         remedy = f"'invoke match --gpu {gpu}' names a wheel or a recipe with code for it."
         said = f"code for {', '.join(cuda.of_machine_code(code)) or 'no GPU'} only"
-        if any(is_older(cuda.capability(one), gpu) for one in code if one.startswith("compute_")):
+        if any(is_older(made_for, gpu) for made_for in cuda.of_ptx(code)):
             said += f", and PTX, which CUDA {toolkit} does not compile for {gpu}"
         return Judgement("GPU code", said, remedy=remedy)
 
@@ -313,7 +313,7 @@ class Judge:
         # Its name has as much of the version as the files are compatible over.
         line = {"11": "11.0", "12": "12", "13": "13"}.get(toolkit.partition(".")[0], toolkit)
         name = f"libcudart.so.{line}"
-        if line and self.host and name in self.host.place.ask("ldconfig", "-p").value:
+        if line and self.host and name in _known_to_loader(self.host):
             return Judgement("CUDA", f"{name} is in the loader's cache", holds=True)
         both = f"CUDA {toolkit} and {f'cuDNN {cudnn}' if cudnn else 'its cuDNN'}"
         both = both if toolkit else "a CUDA whose version is not stated"
@@ -376,10 +376,13 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
 
 def _outside(report: Inspection, host: Host | None) -> Iterator[Judgement]:
     """Say which libraries a wheel needs that neither it nor the `host` is known to have."""
-    there = host.place.ask("ldconfig", "-p").value if host else ""
-    lacking = [name for name in report.outside if name not in there]
-    if lacking:
+    there = _known_to_loader(host) if host and report.outside else ""
+    if lacking := [name for name in report.outside if name not in there]:
         where = "this host's loader does not know" if host else "somebody else has to bring"
         said = f"needs {listed(lacking, SHOWN)}, which {where}"
         remedy = "Install what has them, or name their folders in LD_LIBRARY_PATH."
         yield Judgement("libraries", said, None, remedy)
+
+
+def _known_to_loader(host: Host) -> str:
+    return host.place.ask("ldconfig", "-p").value

@@ -66,7 +66,7 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         # Of those that do not fit, one without GPU code is far from someone with a GPU.
         code = wheel.gpu and not any(said.startswith("no GPU") for said in differs)
         unlike = bool(code) != wants_gpu
-        elsewhere = any(one.what == "platform" for one in missed)
+        elsewhere = "platform" in lacks
         release = Release.parse(wheel.version)
         other = bool(missed) and asked is not None and release != asked
         away = abs(order(release) - order(asked)) if asked else -order(release)

@@ -134,7 +134,7 @@ def _gpu_differences(recipe: Recipe, wanted: Wish, copy: str) -> Iterator[str]:
     built = in_force.capabilities
     if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
         text = f"code for {', '.join(built)} only"
-        ptx = [cuda.capability(name) for name in recipe.verify.architectures if "compute" in name]
+        ptx = cuda.of_ptx(recipe.verify.architectures)
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
             text += ", and PTX, which the driver may compile for this GPU (not tried)"
         if copy:

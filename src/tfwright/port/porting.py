@@ -277,9 +277,7 @@ class _Porting:
     def _flags(self, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[PortedPin]:
         """Remove flags for a configuration of the old tree that the new one lacks: Bazel stops."""
         was, stays = (
-            configurations.defined(
-                "\n".join(texts.get(path, "") for path in configurations.BAZELRCS)
-            )
+            configurations.defined("\n".join(texts.get(path, "") for path in BAZELRCS))
             for texts in (before, after)
         )
         for flag in self.new.recipe.compile.flags:

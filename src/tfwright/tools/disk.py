@@ -93,7 +93,9 @@ def failure(fault: OSError, path: Path | None = None) -> HostError:
         )
     place = named or "build_out"
     if fault.errno in FULL:
-        return FullDiskError(f"{place} cannot be written", place=Path(str(place)))
+        return FullDiskError(
+            f"{place} cannot be written", place=Path(str(named)) if named else None
+        )
     why = REFUSED.get(fault.errno or 0) or f"cannot be used: {_reason(fault)}"
     return HostError(f"{place} {why}", remedy=REMEDIES.get(fault.errno or 0, PLACE))
 
