@@ -23,6 +23,8 @@ DETAIL_LINES = 6
 """Lines below the root that may name what it is about."""
 ABOVE_LINES = 12
 """Lines above the root that may do so: the innermost frames of a traceback."""
+SPEAKER_LINES = 30
+"""Lines above the root, and below it, that may show whose output it is."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
 BEFORE = 3
@@ -224,7 +226,12 @@ class _Surroundings:
         entry = family or complaint.family
         found = complaint.readings[0].parameters if parameters is None else parameters
         known = self.known
-        values = {**found, "system": known.system or "unknown", "elsewhere": known.elsewhere}
+        values = {
+            **found,
+            "system": known.system or "unknown",
+            "elsewhere": known.elsewhere,
+            "speaker": self.speaker(complaint.at),
+        }
         return Match(
             entry=entry,
             line=line.number,
@@ -234,6 +241,14 @@ class _Surroundings:
             parameters=values,
             advice=tables.advice(entry, values),
         )
+
+    def speaker(self, at: int) -> str:
+        """Return whose output a line is: of the tools that lines near it name, the nearest."""
+        near = range(max(0, at - SPEAKER_LINES), min(len(self.lines), at + SPEAKER_LINES))
+        for each in sorted(near, key=lambda line: abs(line - at)):
+            if name := tables.look_up("speaker", self.lines[each].message):
+                return name
+        return "unknown"
 
     def said_of(self, root: Complaint, matches: Sequence[Match]) -> str:
         """Return the root's line, and why it failed."""

@@ -208,4 +208,7 @@ def advice(family: Family, parameters: Mapping[str, str]) -> Advice:
 
     # The log shows its system where it does: a Mac has no packages of Debian's.
     foreign = ("apt-get ",) if parameters.get("system") in {"Darwin", "Windows"} else ()
+    if look_up("foreign_speaker", parameters.get("speaker", "")):
+        foreign += ("invoke ",)
+        return Advice(commands=filled(family.commands))
     return Advice(filled(family.recipe), filled(family.host_file), filled(family.commands))
