@@ -53,3 +53,22 @@ def test_another_tools_error_is_not_mended_by_a_recipe() -> None:
 def test_the_line_below_is_the_root_where_a_line_announces_it() -> None:
     log = "Error: could not mend:\nCaused by: java.lang.IllegalStateException: two frobs\n"
     assert root_of(log).line == 2
+
+
+def test_bazels_families_do_not_speak_of_what_another_tool_says() -> None:
+    line = "Error: cannot read the frob: No such file or directory\n"
+    assert explaining(line)[0].entry.id == "bazel-action-result"
+    assert explaining(f"npm ERR! code 1\n{line}")[0].entry.id == "general-error"
+
+
+def test_a_pod_that_no_node_takes_is_told_with_what_it_lacks() -> None:
+    event = "  Warning  FailedScheduling  9s  default-scheduler  0/3 nodes: 3 Insufficient nvidia.com/gpu."
+    assert "device plugin" in explaining(event)[0].cause
+
+
+def test_a_library_that_a_package_does_not_find_means_an_installation_in_parts() -> None:
+    log = (
+        "ImportError: dlopen(/p/site-packages/frob/a.so, 2): Library not loaded: @rpath/libb.dylib\n"
+        "  Referenced from: /p/site-packages/frob/a.so\n"
+    )
+    assert "Install frob again" in explaining(log)[0].remedy

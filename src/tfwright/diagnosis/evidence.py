@@ -38,7 +38,6 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
     given = dict(parameters or {})
     file = given.pop("given", "")
     shown = (f"the log shows that {file} gives it",) if file else ()
-    given.pop("speaker", "")
     system = given.pop("system", "unknown")
     if given.pop("elsewhere", "") or system not in {"unknown", platform.system()}:
         return shown

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tfwright.diagnosis import complaints, facts, log, tables
-from tfwright.diagnosis.complaints import Complaint
+from tfwright.diagnosis.complaints import Complaint, Judged, Recognition
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, complete, named, rule
 from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, message_of, shown
@@ -260,7 +260,7 @@ class _Surroundings:
             self.match(
                 root, reading.family, self._completed(reading.family, reading.parameters, root.at)
             )
-            for reading in root.readings
+            for reading in self._of_speaker(root)
         ]
         # A particular failure without lines to type gets those of its family: a build that fails
         # shows the first match only.
@@ -268,6 +268,14 @@ class _Surroundings:
             matches[0] = replace(matches[0], advice=matches[1].advice)
             matches[1] = replace(matches[1], advice=Advice())
         return matches
+
+    def _of_speaker(self, root: Complaint) -> Judged:
+        """Return the readings of the root, without Bazel's of what another tool says."""
+        if not tables.look_up("foreign_speaker", self.speaker(root.at)):
+            return root.readings
+        own = tuple(each for each in root.readings if not each.family.id.startswith("bazel-"))
+        general = Recognition(named("general-error"), {"message": self.lines[root.at].message})
+        return own or (general,)
 
     def _completed(self, family: Family, found: Mapping[str, str], at: int) -> dict[str, str]:
         """Complete the parameters of a reading from the lines around the root.
