@@ -124,13 +124,13 @@ def insist_on_own_wheel(job: RecipeJob) -> None:
     if job.until != "publish" or (job.places.own / PUBLISHED).exists():
         return
     # A directory may be left of a recipe that was renamed or removed.
-    known = set(recipes.names()) - {job.name}
-    for stamp in sorted(job.places.build_out.glob(f"*/{PUBLISHED}")):
-        other = stamp.parents[1].name
-        if other in known and recipes.read(other).wheel_identity == job.recipe.wheel_identity:
+    stamps = job.places.build_out.glob(f"*/{PUBLISHED}")
+    known = {stamp.parents[1].name for stamp in stamps}.intersection(recipes.names())
+    for other in recipes.that_load(sorted(known - {job.name})):
+        if other.wheel_identity == job.recipe.wheel_identity:
             raise RecipeError(
-                f"The wheel of {job.name} would replace the one of {other}: both have the same "
-                "file name",
+                f"The wheel of {job.name} would replace the one of {other.name}: both have the "
+                "same file name",
                 remedy="Set package.project_name in one of the recipes, or build them with "
                 "different host files, so that each has a build_out of its own.",
             )
