@@ -8,19 +8,24 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import containers, stamps
+from tfwright.pipeline import containers, external, stamps
 from tfwright.pipeline.job import Job, RecipeJob
+from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Known, Result, Results, Stage, Step
-from tfwright.pipeline.stages import PIPELINE
+from tfwright.pipeline.stages import PIPELINE, check, fetch
+from tfwright.pipeline.stages import source as sources
 from tfwright.pipeline.stamps import Took
 from tfwright.printable import guess
+from tfwright.progress import Silence
 from tfwright.tools import disk, files
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.git.work_tree import repository_of
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
@@ -93,6 +98,24 @@ def build(job: RecipeJob) -> Results:
                     stamps.write(job, stage, depends, made[stage.makes], took)
             job.listener.finished(stage.name, seconds)
         return made
+
+
+def without_archives(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
+    """Return what ./configure runs with, for a caller that holds the recipe's lock.
+
+    Of all inputs only the tree's commit, Bazel and the packages of Python are brought.
+    """
+    recipe, source = job.recipe, job.recipe.source
+    repository = external.repository(job.job, source)
+    # What it notes is for a build.
+    host = check.run(replace(job.job, listener=Silence()), recipe)
+    inputs = Inputs(
+        mirror=repository,
+        commit=source.commit,
+        epoch=GitRepository(repository).epoch(source.commit),
+        programs=fetch.obtain_programs(job.job, recipe.bazel, recipe.host, None, host),
+    )
+    return host, inputs, sources.run(job.job, source, recipe.fetch, inputs)
 
 
 @contextmanager
