@@ -36,14 +36,11 @@ from tfwright.patch import writing as patch_command
 from tfwright.pipeline import containers, engine, external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Inputs
-from tfwright.pipeline.stages import check, configure, fetch
-from tfwright.pipeline.stages import source as sources
+from tfwright.pipeline.stages import configure
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
 from tfwright.port.target import PortedPin, State
 from tfwright.printable import shell_word
-from tfwright.progress import Silence
 from tfwright.recipes import bazel
 from tfwright.rules import configurations, tree_files
 from tfwright.rules.configurations import BAZELRCS
@@ -158,22 +155,13 @@ class _Porting:
         kept = tuple(pin.name for pin in pins if pin.kind == "patch" and pin.state == "fits")
         new = replace(self.new, until="configure")
         recipe = new.recipe.changed(source=new.recipe.source.changed(patches=kept))
-        job, source = replace(new, recipe=recipe).job, recipe.source
+        new = replace(new, recipe=recipe)
         state: State = "fits"
         try:
             with engine.occupied(new):
-                repository = external.repository(job, source)
-                # What it notes is for a build.
-                host = check.run(replace(job, listener=Silence()), recipe)
-                inputs = Inputs(
-                    mirror=repository,
-                    commit=source.commit,
-                    epoch=GitRepository(repository).epoch(source.commit),
-                    programs=fetch.obtain_programs(job, recipe.bazel, recipe.host, None, host),
-                )
-                tree = sources.run(job, source, recipe.fetch, inputs)
+                parts = engine.without_archives(new)
                 with containers.around(new, "configure"):
-                    made = configure.run(job, recipe, host, inputs, tree)
+                    made = configure.run(new.job, recipe, *parts)
             says = f"writes what the recipe says; it asked {len(made.asked)} questions"
         except (HostError, SupplyError) as fault:
             # The remedies of findings are indented further than the findings.
