@@ -103,8 +103,10 @@ def test_what_a_remote_cache_lacks_is_said_by_the_status_and_the_message() -> No
         ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", "Secure Boot"),
         ("$ nvidia-smi\nSegmentation fault\n", "driver's"),
         (
-            "ERROR: Could not find a version that satisfies the requirement frob~=3.1.0 "
-            "(from versions: 3.0.0, 3.1.0, 3.2.0)\n",
+            (
+                "ERROR: Could not find a version that satisfies the requirement frob~=3.1.0 "
+                "(from versions: 3.0.0, 3.1.0, 3.2.0)\n"
+            ),
             "as source",
         ),
         ("> A problem occurred starting process 'command '/opt/frob''\n", "/opt/frob"),
