@@ -36,7 +36,7 @@ def bundled() -> list[Recipe]:
 @pytest.fixture
 def rank(bundled: list[Recipe], ubuntu: Host) -> Rank:
     """Return what compares these recipes with a wish, on that workstation."""
-    return lambda wanted: ranking.rank(bundled, wanted, ubuntu, verified.said)
+    return lambda wanted: ranking.rank(bundled, wanted, ubuntu, verified.stale)
 
 
 def fitting(ranked: list[Candidate]) -> list[str]:
