@@ -218,7 +218,7 @@ def _unknown(wanted: Wish) -> Iterator[str]:
         )
     oldest = _oldest_macos(KNOWN, wanted.machine)
     if wanted.macos and is_older(wanted.macos, oldest):
-        yield f"macOS {wanted.macos} is unknown: the oldest that a release has wheels for is {oldest}"
+        yield f"macOS {wanted.macos} is unknown: the oldest wheels are for macOS {oldest}"
     last = compatibility.cudas()[-1]
     if said := _no_toolkit(wanted.cuda):
         yield said
