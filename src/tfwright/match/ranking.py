@@ -7,7 +7,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_older
-from tfwright.host import cuda
+from tfwright.host import cuda, hermetic
 from tfwright.host.probes import Host
 from tfwright.match import releases
 from tfwright.match.wish import Wish, above
@@ -107,7 +107,7 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host, copy: str) -> Iterato
         yield f"macOS {macos}"
     yield from _gpu_differences(recipe, wanted, copy)
     # Without a promise, the wheel may need symbols of the glibc that it was linked with.
-    promised = recipe.verify.glibc
+    promised = recipe.verify.glibc or hermetic.sysroot(recipe)
     needed = promised or host.glibc.value
     if wanted.glibc and table.system != "Darwin" and is_older(wanted.glibc, needed):
         yield f"glibc {needed}" if promised else f"glibc {needed} if built here"
