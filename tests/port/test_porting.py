@@ -127,6 +127,22 @@ def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(tmp_path
 
 
 @pytest.mark.slow
+def test_a_file_that_only_the_new_tree_lacks_is_left_out_and_the_patch_that_changes_it_named(
+    tmp_path: Path,
+) -> None:
+    job, path, _ = upstream(tmp_path)
+    repository = tmp_path / "upstream"
+    blob = run_git("rev-parse", "v1.12.0:core/op.cc", cwd=repository)
+    (repository / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    made = port.port(job, path, "v1.12.0")
+    assert recipes.read(str(made.path)).source.exclude == ("docs", "core/op.cc")
+    says = {(pin.kind, pin.name, pin.state): pin.says for pin in made.pins}
+    assert says["exclude", "core/op.cc", "look"].startswith("added; the server lacks this file")
+    moved = says["patch", "r1.8/0001-moved.patch", "change"]
+    assert moved.startswith("changes core/op.cc, which source.exclude leaves out")
+
+
+@pytest.mark.slow
 def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,8 +282,8 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
     assert states["test", "core/gone_test.py"] == "change"
     assert says["requirement", "of setup.py", "fits"] == "six"
     redo = says["requirement", "of setup.py", "change"]
-    assert redo.startswith("pinned as tensorboard==1.8.0; setup.py requires tensorboard")
-    assert f"invoke pin --recipe {made.path} --verify" in redo
+    assert "; pinned as tensorboard==1.8.0; setup.py requires tensorboard" in redo
+    assert f"invoke pin --recipe {made.path} --add six --verify six --verify" in redo
     assert redo.endswith("--add 'keras_preprocessing>=1.0.5' --verify 'keras_preprocessing>=1.0.5'")
     line = int(redo.partition("Resolve line ")[2].split()[0])
     assert written.splitlines()[line - 1].startswith("requirements = [")

@@ -44,7 +44,7 @@ def test_every_bundled_recipe_has_a_row() -> None:
 
 @pytest.mark.medium
 def test_a_recipe_that_does_not_load_has_a_row_with_its_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, err: Read
 ) -> None:
     make_file(tmp_path / "broken.toml", 'summary = "x\n')
     shutil.copy(recipes.find("demo"), tmp_path)
@@ -52,5 +52,9 @@ def test_a_recipe_that_does_not_load_has_a_row_with_its_fault(
     monkeypatch.setattr(recipes, "RECIPES", tmp_path)
     broken, demo = page.rows(HostFile())
     assert (broken.recipe, demo.recipe) == ("broken", "demo")
-    assert "does not load" in broken.builds_here
+    assert broken.builds_here.startswith("invalid")
     assert "no closing quote" in broken.builds_here
+    assert [recipe.name for recipe in recipes.that_load()] == ["demo"]
+    page.show_recipes([broken, demo])
+    # However narrow the table is.
+    assert "no closing quote" in err().replace("\n  ", " ")

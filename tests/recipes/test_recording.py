@@ -92,6 +92,16 @@ def test_a_wrong_answer_to_an_unknown_question_is_asked_for_again_once_recorded(
     assert recorder.answers == {"TF_NEED_WARP": True}
 
 
+def test_an_answer_that_is_refused_after_later_ones_is_asked_for_with_the_reason(
+    tmp_path: Path,
+) -> None:
+    asks = "printf 'Which warp? [Leave empty]: '; read a; printf 'Where is it? [Leave empty]: '; read b"
+    script = f"{asks}; echo No warp $a in $b; {asks}; echo $a $b > answered"
+    recorder, heard = recorded(tmp_path, script, "8", "/opt", "9", "/opt")
+    assert [one.refused for one in heard] == ["", "", "No warp 8 in /opt", ""]
+    assert list(recorder.answers.values()) == ["9", "/opt"]
+
+
 def test_the_version_that_an_empty_line_would_mean_is_typed(tmp_path: Path) -> None:
     question = "Which warp? [Leave empty to  default to Warp 9.0]: "
     script = f"printf '{question}'; read a; echo $a > answered"

@@ -16,7 +16,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.stage import Result, Results
+from tfwright.pipeline.stage import Result
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.recipes import page, session
@@ -77,8 +77,7 @@ def configured(
         return RecipeJob(recipe=read, host_file=made.host_file, listener=listener)
 
     def run(job: RecipeJob, _: Recipe, *parts: Result) -> object:
-        made = Results({type(part): part for part in parts})
-        monkeypatch.setattr(engine, "build", lambda _: made)
+        monkeypatch.setattr(engine, "without_archives", lambda _: parts)
         return stage(job, job.recipe, *parts)  # type: ignore[arg-type]
 
     stage = configure.run

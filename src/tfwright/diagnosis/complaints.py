@@ -143,7 +143,8 @@ def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
     refinement = general = weak = None
     for number in sorted(numbers):
         family = everything()[number]
-        if (family.sample and refinement) or (family.rank == "weak" and weak):
+        vague = family.rank in {"weak", "hint"}
+        if (family.sample and refinement) or (vague and weak):
             continue
         if family.id.startswith(foreign) and (whole or not family.sample):
             continue
@@ -158,7 +159,7 @@ def _readings(line: str, numbers: Iterable[int], shown: Facts) -> Judged:
         reading = Recognition(family, parameters)
         if family.sample:
             refinement = reading
-        elif family.rank == "weak":
+        elif vague:
             weak = reading
         else:
             general = reading

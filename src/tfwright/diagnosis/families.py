@@ -51,11 +51,12 @@ Retry = Literal["no", "pass", "once", "fewer", "later"]
 ``no``: something must change first. ``pass``: the fault may pass. ``once``: it may pass, but not
 when it comes twice. ``fewer``: with fewer jobs. ``later``: others must act first.
 """
-Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
+Rank = Literal["root", "weak", "wrapper", "hint", "summary", "harmless"]
 """How near a line stands to the cause.
 
 ``root``: the tool that failed says why. ``weak``: perhaps an error, if nothing better is found.
-``wrapper``: one tool reports that another one failed. ``summary``: the end of a failed run.
+``wrapper``: one tool reports that another one failed. ``hint``: it complains by its words only.
+``summary``: the end of a failed run.
 ``harmless``: it looks bad and means nothing.
 """
 Fact = Literal[
@@ -164,8 +165,8 @@ class Family(Table):
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The names that a sentence may use; `system` is that of the log."""
-        groups = [*self.regex.groupindex, "system"]
+        """The names that a sentence may use; `system` and `speaker` are those of the log."""
+        groups = [*self.regex.groupindex, "system", "speaker"]
         for around in (self.detail_regex, self.above_regex):
             groups += around.groupindex if around else ()
         return frozenset(group.rstrip("0123456789") for group in groups)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tfwright.diagnosis import complaints, facts, log, tables
-from tfwright.diagnosis.complaints import Complaint
+from tfwright.diagnosis.complaints import Complaint, Judged, Recognition
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, complete, named, rule
 from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, message_of, shown
@@ -23,6 +23,8 @@ DETAIL_LINES = 6
 """Lines below the root that may name what it is about."""
 ABOVE_LINES = 12
 """Lines above the root that may do so: the innermost frames of a traceback."""
+SPEAKER_LINES = 30
+"""Lines above the root, and below it, that may show whose output it is."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
 BEFORE = 3
@@ -224,7 +226,12 @@ class _Surroundings:
         entry = family or complaint.family
         found = complaint.readings[0].parameters if parameters is None else parameters
         known = self.known
-        values = {**found, "system": known.system or "unknown", "elsewhere": known.elsewhere}
+        values = {
+            **found,
+            "system": known.system or "unknown",
+            "elsewhere": known.elsewhere,
+            "speaker": self.speaker(complaint.at),
+        }
         return Match(
             entry=entry,
             line=line.number,
@@ -234,6 +241,14 @@ class _Surroundings:
             parameters=values,
             advice=tables.advice(entry, values),
         )
+
+    def speaker(self, at: int) -> str:
+        """Return whose output a line is: of the tools that lines near it name, the nearest."""
+        near = range(max(0, at - SPEAKER_LINES), min(len(self.lines), at + SPEAKER_LINES))
+        for each in sorted(near, key=lambda line: abs(line - at)):
+            if name := tables.look_up("speaker", self.lines[each].message):
+                return name
+        return "unknown"
 
     def said_of(self, root: Complaint, matches: Sequence[Match]) -> str:
         """Return the root's line, and why it failed."""
@@ -245,7 +260,7 @@ class _Surroundings:
             self.match(
                 root, reading.family, self._completed(reading.family, reading.parameters, root.at)
             )
-            for reading in root.readings
+            for reading in self._of_speaker(root)
         ]
         # A particular failure without lines to type gets those of its family: a build that fails
         # shows the first match only.
@@ -253,6 +268,14 @@ class _Surroundings:
             matches[0] = replace(matches[0], advice=matches[1].advice)
             matches[1] = replace(matches[1], advice=Advice())
         return matches
+
+    def _of_speaker(self, root: Complaint) -> Judged:
+        """Return the readings of the root, without Bazel's of what another tool says."""
+        if not tables.look_up("foreign_speaker", self.speaker(root.at)):
+            return root.readings
+        own = tuple(each for each in root.readings if not each.family.id.startswith("bazel-"))
+        general = Recognition(named("general-error"), {"message": self.lines[root.at].message})
+        return own or (general,)
 
     def _completed(self, family: Family, found: Mapping[str, str], at: int) -> dict[str, str]:
         """Complete the parameters of a reading from the lines around the root.

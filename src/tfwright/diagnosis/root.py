@@ -6,7 +6,7 @@ another one.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -22,6 +22,8 @@ BACK = 60
 """Lines before such a report in which an older Bazel, or nvcc's wrapper, shows what was printed."""
 RETRY_REACH = 2
 """Lines between a failure and the announcement of another try, at most."""
+NEAR_END = 12
+"""Lines at the end of a log in which a program may complain in plain words of what stopped it."""
 SEVERAL_REACH = 4
 """Lines below TensorFlow's announcement of several errors in which the first one stands."""
 
@@ -44,8 +46,10 @@ class Traceback:
     """The file of the innermost frame."""
 
 
-def _first(complaints: Iterable[Complaint], rank: str) -> Complaint | None:
-    return next((each for each in complaints if each.rank == rank), None)
+def _first(complaints: Sequence[Complaint], rank: str) -> Complaint | None:
+    # A program that complains in plain words goes on after most of them, but not after the last.
+    ordered = reversed(complaints) if rank == "hint" else complaints
+    return next((each for each in ordered if each.rank == rank), None)
 
 
 class Search:
@@ -63,8 +67,10 @@ class Search:
         action = _first(self.real, "wrapper")
         found = self._before_any_action(action) or self._of_action(action)
         # Without an action that failed, the first complaint nearest to a cause.
-        for rank in ("root", "weak", "wrapper", "summary"):
+        for rank in ("root", "weak", "wrapper"):
             found = found or _first(self.real, rank)
+        end = [each for each in self.real if each.at >= len(self.lines) - NEAR_END]
+        found = found or _first(end, "hint") or _first(self.real, "summary")
         # Some only announce what the log says further down.
         return (
             self._innermost(self._announced(self._first_of_several(self._quoted_by_rule(found))))
@@ -180,7 +186,7 @@ class Search:
         )
         within = [each for each in self.real if at < each.at < end]
         before = [each for each in self.real if start <= each.at < at]
-        for rank in ("root", "weak"):
+        for rank in ("root", "weak", "hint"):
             # Newer Bazels print the report above what the action said, older ones below it.
             for group in (within, before):
                 if found := _first(group, rank):
@@ -216,8 +222,8 @@ class Search:
         return found
 
     def _announced(self, found: Complaint) -> Complaint:
-        """Return the line below, where `found` is an exception that announces it by a colon."""
-        if found.family.id != _EXCEPTION or not self._text(found).rstrip().endswith(":"):
+        """Return the line below, where `found` announces it by a colon."""
+        if found.family.rank != "weak" or not self._text(found).rstrip().endswith(":"):
             return found
         return next((each for each in self.real if each.at == found.at + 1), found)
 
@@ -285,10 +291,10 @@ class Search:
     def _ending(self, traceback: Traceback, known: Complaint | None) -> Complaint:
         """Return the complaint that ends a traceback."""
         starlark = traceback.file.endswith(_STARLARK)
-        if known and known.rank != "weak":
+        if known and known.rank not in {"weak", "hint"}:
             return known
         # What any program may say is less than that a rule of the build files stopped.
-        if known and not (starlark and known.family.id == "general-error"):
+        if known and known.rank == "weak" and not (starlark and known.family.id == "general-error"):
             readings = tuple(
                 replace(reading, parameters={**reading.parameters, "file": traceback.file})
                 if reading.family.id == _EXCEPTION

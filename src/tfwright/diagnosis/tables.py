@@ -207,5 +207,9 @@ def advice(family: Family, parameters: Mapping[str, str]) -> Advice:
         return tuple(dict.fromkeys(text for text in lines if text and not text.startswith(foreign)))
 
     # The log shows its system where it does: a Mac has no packages of Debian's.
-    foreign = ("apt-get ",) if parameters.get("system") in {"Darwin", "Windows"} else ()
+    on_debian = parameters.get("system") not in {"Darwin", "Windows"}
+    foreign: tuple[str, ...] = () if on_debian else ("apt-get ",)
+    if look_up("foreign_speaker", parameters.get("speaker", "")):
+        foreign += ("invoke ",)
+        return Advice(commands=filled(family.commands))
     return Advice(filled(family.recipe), filled(family.host_file), filled(family.commands))

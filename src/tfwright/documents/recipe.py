@@ -3,7 +3,7 @@
 import datetime as dt
 import functools
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -904,6 +904,15 @@ def names() -> list[str]:
     """Return the names of the recipes in recipes/ and of those that came with tfwright, sorted."""
     paths = (path for folder in _folders() for path in folder.glob("*.toml"))
     return sorted({name for path in paths for name in on_axes(path)})
+
+
+def that_load(wanted: Collection[str] | None = None) -> Iterator[Recipe]:
+    """Yield these recipes, or all; a broken one must not keep the others from being used."""
+    for name in names() if wanted is None else wanted:
+        try:
+            yield read(name)
+        except RecipeError:
+            continue
 
 
 def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:

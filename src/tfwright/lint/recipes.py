@@ -775,19 +775,14 @@ def change_since(revision: str) -> RecipeChange:
 
 def _using(files: Sequence[str]) -> Iterator[str]:
     """Yield the recipes that name one of these files: a patch, an asset, a toolkit, archives."""
-    for name in recipes.names():
-        try:
-            recipe = recipes.read(name)
-        except RecipeError:
-            # Lint says why it does not load; which patches it names is unknown.
-            continue
+    for recipe in recipes.that_load():
         named = {f"patches/{file}" for file in recipe.source.named_files}
         # Documents of this checkout, as git names them.
         named |= {
             str(path.relative_to(ROOT)) for path in recipe.documents if path.is_relative_to(ROOT)
         }
         if named.intersection(files):
-            yield name
+            yield recipe.name
 
 
 @dataclass(frozen=True)

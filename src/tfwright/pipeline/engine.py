@@ -8,19 +8,24 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import containers, stamps
+from tfwright.pipeline import containers, external, stamps
 from tfwright.pipeline.job import Job, RecipeJob
+from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Known, Result, Results, Stage, Step
-from tfwright.pipeline.stages import PIPELINE
+from tfwright.pipeline.stages import PIPELINE, check, fetch
+from tfwright.pipeline.stages import source as sources
 from tfwright.pipeline.stamps import Took
 from tfwright.printable import guess
+from tfwright.progress import Silence
 from tfwright.tools import disk, files
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.git.work_tree import repository_of
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
@@ -95,6 +100,24 @@ def build(job: RecipeJob) -> Results:
         return made
 
 
+def without_archives(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
+    """Return what ./configure runs with, for a caller that holds the recipe's lock.
+
+    Of all inputs only the tree's commit, Bazel and the packages of Python are brought.
+    """
+    recipe, source = job.recipe, job.recipe.source
+    repository = external.repository(job.job, source)
+    # What it notes is for a build.
+    host = check.run(replace(job.job, listener=Silence()), recipe)
+    inputs = Inputs(
+        mirror=repository,
+        commit=source.commit,
+        epoch=GitRepository(repository).epoch(source.commit),
+        programs=fetch.obtain_programs(job.job, recipe.bazel, recipe.host, None, host),
+    )
+    return host, inputs, sources.run(job.job, source, recipe.fetch, inputs)
+
+
 @contextmanager
 def _named(stage: Stage, job: RecipeJob) -> Iterator[None]:
     """Let an error say in which stage of which recipe it was raised."""
@@ -124,13 +147,13 @@ def insist_on_own_wheel(job: RecipeJob) -> None:
     if job.until != "publish" or (job.places.own / PUBLISHED).exists():
         return
     # A directory may be left of a recipe that was renamed or removed.
-    known = set(recipes.names()) - {job.name}
-    for stamp in sorted(job.places.build_out.glob(f"*/{PUBLISHED}")):
-        other = stamp.parents[1].name
-        if other in known and recipes.read(other).wheel_identity == job.recipe.wheel_identity:
+    stamps = job.places.build_out.glob(f"*/{PUBLISHED}")
+    known = {stamp.parents[1].name for stamp in stamps}.intersection(recipes.names())
+    for other in recipes.that_load(sorted(known - {job.name})):
+        if other.wheel_identity == job.recipe.wheel_identity:
             raise RecipeError(
-                f"The wheel of {job.name} would replace the one of {other}: both have the same "
-                "file name",
+                f"The wheel of {job.name} would replace the one of {other.name}: both have the "
+                "same file name",
                 remedy="Set package.project_name in one of the recipes, or build them with "
                 "different host files, so that each has a build_out of its own.",
             )

@@ -11,7 +11,7 @@ from typing import Self
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import file_of
 from tfwright.documents.recipe import Recipe, SubstituteTable
-from tfwright.errors import RecipeError, TfwrightError
+from tfwright.errors import TfwrightError
 from tfwright.pipeline import external
 from tfwright.pipeline.job import RecipeJob
 from tfwright.port.target import PortedPin, State
@@ -146,12 +146,8 @@ def _urls(rules: Rules, name: str) -> list[str]:
 def others() -> dict[str, OtherSubstitute]:
     """Return the substitutes of the recipes of this checkout by what they replace."""
     found = dict[str, OtherSubstitute]()
-    for name in recipes.names():
-        try:
-            recipe, path = recipes.read(name), file_of(recipes.find(name))
-        except RecipeError:
-            # A broken recipe must not keep another one from being ported.
-            continue
+    for recipe in recipes.that_load():
+        path = file_of(recipes.find(recipe.name))
         for key, table in recipe.fetch.substitutes.items():
             if not table.replaces or table.replaces in found:
                 continue
@@ -165,7 +161,7 @@ def others() -> dict[str, OtherSubstitute]:
                     if built.search(files.text(recipe.source.file(patch)))
                 )
                 found[table.replaces] = OtherSubstitute(
-                    name, key, lines, table.patches or tuple(named)
+                    recipe.name, key, lines, table.patches or tuple(named)
                 )
     return found
 

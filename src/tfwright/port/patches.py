@@ -1,6 +1,6 @@
 """The patches of a ported recipe: each one tried by itself on the new commit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,11 +12,13 @@ from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools import files
 from tfwright.tools.git import merging, patching
+from tfwright.tools.git.repository import is_excluded
 from tfwright.tools.git.work_tree import WorkTree
 
-Fate = Literal["kept", "dropped", "redo", "compare"]
+Fate = Literal["kept", "dropped", "redo", "compare", "lacking"]
 """``kept``: it applies. ``dropped``: its header says that this release does not need it.
-``compare``: upstream seems to have done the same. ``redo``: it has to be made again."""
+``compare``: upstream seems to have done the same. ``redo``: it has to be made again.
+``lacking``: it changes a file that the recipe leaves out."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,17 @@ def tried(
             continue
         # A clean tree each time: a patch that fails must not make the next one fail.
         tree.prepare(repository, source.commit, source.exclude)
-        yield _try(tree, source.file(name), name)
+        yield _try(tree, source.file(name), name, source.exclude)
     # The index of the tree is kept apart from it, in a repository of its own.
     tree.discard()
 
 
-def _try(tree: WorkTree, patch: Path, name: str) -> TriedPatch:
+def _try(tree: WorkTree, patch: Path, name: str, exclude: Sequence[str]) -> TriedPatch:
     try:
+        for file in patching.read(patch):
+            if is_excluded(file.path, exclude):
+                left = f"changes {file.path}, which source.exclude leaves out"
+                return TriedPatch(name, "lacking", f"{left}: name a mirror that has it, or drop it")
         notes = patching.apply(tree, patch)
     except RecipeError as fault:
         # Upstream may have the change now; whether it does the same, a person has to see.

@@ -21,6 +21,7 @@ from tfwright.documents.composing import (
     PINS,
     Composing,
     named_packages,
+    others_on_axes,
     pins_copied,
     recipe_values,
 )
@@ -35,14 +36,11 @@ from tfwright.patch import writing as patch_command
 from tfwright.pipeline import containers, engine, external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Inputs
-from tfwright.pipeline.stages import check, configure, fetch
-from tfwright.pipeline.stages import source as sources
+from tfwright.pipeline.stages import configure
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
 from tfwright.port.target import PortedPin, State
 from tfwright.printable import shell_word
-from tfwright.progress import Silence
 from tfwright.recipes import bazel
 from tfwright.rules import configurations, tree_files
 from tfwright.rules.configurations import BAZELRCS
@@ -157,22 +155,13 @@ class _Porting:
         kept = tuple(pin.name for pin in pins if pin.kind == "patch" and pin.state == "fits")
         new = replace(self.new, until="configure")
         recipe = new.recipe.changed(source=new.recipe.source.changed(patches=kept))
-        job, source = replace(new, recipe=recipe).job, recipe.source
+        new = replace(new, recipe=recipe)
         state: State = "fits"
         try:
             with engine.occupied(new):
-                repository = external.repository(job, source)
-                # What it notes is for a build.
-                host = check.run(replace(job, listener=Silence()), recipe)
-                inputs = Inputs(
-                    mirror=repository,
-                    commit=source.commit,
-                    epoch=GitRepository(repository).epoch(source.commit),
-                    programs=fetch.obtain_programs(job, recipe.bazel, recipe.host, None, host),
-                )
-                tree = sources.run(job, source, recipe.fetch, inputs)
+                parts = engine.without_archives(new)
                 with containers.around(new, "configure"):
-                    made = configure.run(job, recipe, host, inputs, tree)
+                    made = configure.run(new.job, recipe, *parts)
             says = f"writes what the recipe says; it asked {len(made.asked)} questions"
         except (HostError, SupplyError) as fault:
             # The remedies of findings are indented further than the findings.
@@ -306,11 +295,12 @@ class _Porting:
         state: State = "look"
         says = f"{python}; no range is known for {release}"
         if known := compatibility.python(release, recipe.source.exact.fork[:2]):
-            fits = python == "any" or known.holds(python)
-            says = (
-                f"{python} is in {known}" if fits else f"{python}; {release} wants {known}{proven}"
-            )
-            state = "fits" if fits or proven else "change"
+            rows = map(str, others_on_axes(self.path))
+            pythons = [python, *(recipes.read(row).host.python for row in rows)]
+            wrong = [each for each in pythons if not (each == "any" or known.holds(each))]
+            says = f"{', '.join(wrong or pythons)}; {release} takes {known}"
+            says += proven if wrong else ""
+            state = "change" if wrong and not proven else "fits"
         yield PortedPin("tool", "Python", state, says)
         tested = compatibility.tested_with(release)
         if cuda and tested:
@@ -357,7 +347,10 @@ class _Porting:
             yield PortedPin("answer", prompt.variable, "change", says)
 
     def _exclusions(self) -> Iterator[PortedPin]:
-        """Remove the paths of ``source.exclude`` that the new commit does not have."""
+        """Remove the paths of ``source.exclude`` that the new commit does not have.
+
+        Those of a few files that the server lacks are added.
+        """
         while True:
             new = self.new
             try:
@@ -366,6 +359,14 @@ class _Porting:
                 toml_editing.replace_item(self.path, ("source", "exclude"), fault.path)
                 says = "removed; the new tree has no such path"
                 yield PortedPin("exclude", fault.path, "look", says)
+            except mirror.IncompleteError as fault:
+                if len(fault.paths) > MOST_ADDED:
+                    raise
+                added = [*new.recipe.source.exclude, *fault.paths]
+                toml_editing.put(self.path, ("source", "exclude"), added)
+                for path in fault.paths:
+                    says = "added; the server lacks this file. See that the build does not need it"
+                    yield PortedPin("exclude", path, "look", says)
             else:
                 return
 
@@ -518,12 +519,15 @@ class _Porting:
             yield PortedPin("requirement", "of setup.py", "change", says)
 
 
+MOST_ADDED = 9
+"""Files that a server lacks of a commit; one that lacks more is broken."""
 _THERE = "is in the folder of the new branch already; see that it makes the same change"
 _STATES: dict[Fate, State] = {
     "kept": "fits",
     "dropped": "look",
     "compare": "look",
     "redo": "change",
+    "lacking": "change",
 }
 
 

@@ -62,6 +62,9 @@ def show_recorded(recorded: "RecordedDialogue", recipe: str) -> None:
     print(recorded.path)
 
 
+BROKEN = "invalid"
+
+
 @dataclass(frozen=True)
 class RecipeRow:
     """One recipe in the table of `invoke recipes`."""
@@ -92,7 +95,7 @@ def _row(name: str, host_file: HostFile) -> RecipeRow:
         return _row_of(recipes.read(name), host_file)
     except RecipeError as fault:
         # The others can be chosen from all the same.
-        why = f"it does not load: {fault.what}"
+        why = f"{BROKEN}: {fault.what}"
         return RecipeRow(name, "-", "-", "-", "-", "-", "-", 0, why, "", "")
 
 
@@ -136,6 +139,10 @@ def show_recipes(rows: Sequence[RecipeRow]) -> None:
         text.tell(
             "stale: the recipe changed after that run, or the run recorded no checksums of it"
         )
+    for row in rows:
+        if row.builds_here.startswith(BROKEN):
+            # In full: the column holds only the beginning.
+            text.tell(f"{row.recipe}: {row.builds_here}")
 
 
 def _cells(row: RecipeRow) -> tuple[Part, ...]:

@@ -74,7 +74,8 @@ class Recorder(Answerer):
             known=prompt is not None,
             yes=prompt.yes if prompt else "y",
         )
-        if self.asked and self.asked[-1] == recorded.variable:
+        # One answer may be refused after others: a CUDA that is not below the paths.
+        if recorded.variable in self.asked:
             recorded = replace(recorded, refused="\n".join(said))
         line = self.ask(recorded).strip() or recorded.default
         self._remember(recorded, line)

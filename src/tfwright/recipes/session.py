@@ -11,9 +11,8 @@ from pathlib import Path
 from tfwright.configure import bazelrc, expected, stanzas
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.pipeline import engine
+from tfwright.pipeline import containers, engine
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stages import configure
 from tfwright.recipes.recording import Ask, RecordedQuestion, Recorder
 from tfwright.tools import files, toml_editing
@@ -35,16 +34,16 @@ class RecordedDialogue:
 def record(job: RecipeJob, path: Path, ask: Ask) -> RecordedDialogue:
     """Run ./configure once, and write what the recipe lacks into it.
 
-    Nothing that ./configure writes stays, so that the stage runs again afterwards. Raises what the
-    stages up to source raise, and ToolError if ./configure fails or hangs.
+    No archive is fetched for it, and nothing that ./configure writes stays, so that the stage runs
+    again afterwards. Raises what check, fetch and source raise for what they bring, and ToolError
+    if ./configure fails or hangs.
     """
-    made = engine.build(replace(job, until="source"))
     # In the environment every question would be an error; here each one is to be answered.
     spoken = job.recipe.configure.changed(by="dialogue")
     recipe = job.recipe.changed(configure=spoken)
-    tree = made.of(Tree)
-    with engine.occupied(job):
-        program = configure.prepared(job.job, recipe, made.of(HostFacts), made.of(Inputs), tree)
+    with engine.occupied(job), containers.around(job, "configure"):
+        host, inputs, tree = engine.without_archives(replace(job, until="source"))
+        program = configure.prepared(job.job, recipe, host, inputs, tree)
         script = _script(tree.path, recipe.configure.program)
         recorder = Recorder(program.interview, ask=ask, script=script)
         try:

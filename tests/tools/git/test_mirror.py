@@ -206,6 +206,21 @@ def test_a_pin_without_exceptions_completes_what_another_left_out(
     assert "core/testdata/big" in paths_of(bring(pin), pin)
 
 
+@pytest.mark.parametrize("any_id", [True, False])
+def test_a_file_that_differs_from_one_that_another_pin_left_out_comes_whole(
+    upstream: Path, bring: Bring, *, any_id: bool
+) -> None:
+    allow(upstream, filters=True, any_id=any_id)
+    made = random.Random(1)
+    lines = [str(made.random()) for _ in range(2000)]
+    commit(upstream, {"core/testdata/big": "\n".join(lines)}, year=2019)
+    bring(pin_of(upstream, "core/testdata"))
+    commit(upstream, {"core/testdata/big": "\n".join([*lines, "more"])}, year=2020)
+    plain_git("repack", "-adfq", cwd=upstream)
+    pin = pin_of(upstream)
+    assert "core/testdata/big" in paths_of(bring(pin), pin)
+
+
 def test_a_moved_branch_is_reported_and_never_followed(
     upstream: Path, bring: Bring, listener: Notebook
 ) -> None:

@@ -66,6 +66,22 @@ class IdleExclusionError(RecipeError):
         self.path = path
 
 
+class IncompleteError(SupplyError):
+    """A server lacks files of the commit."""
+
+    def __init__(self, absent: Sequence[TreeEntry], pin: Pin, address: str) -> None:
+        """Name the files."""
+        self.paths = [entry.path for entry in absent]
+        # What a recipe has to exclude, to be copied; many paths are left to a person.
+        excluding = "[...]" if len(self.paths) > SHOWN else json.dumps([*pin.exclude, *self.paths])
+        super().__init__(
+            f"{address} lacks {len(self.paths)} of the files of {pin}: {listed(self.paths, SHOWN)}",
+            remedy=f"{REMEDY}; or leave out what the build does not need, in [source]: "
+            f"exclude = {excluding}",
+            evidence=Evidence(lines=self.paths),
+        )
+
+
 @dataclass(frozen=True)
 class Origin:
     """Who is asked: the url itself, or a mirror that the host file names in its place."""
@@ -111,12 +127,13 @@ def place(store: Path, url: str) -> Path:
 def fetching(mirror: Path, pin: Pin) -> Command:
     """Return the command that brings the pinned commit.
 
-    With paths left out, the other files come after it.
+    With paths left out, the other files come after it. So they do where another pin leaves some
+    out: of files that are not here, a server may send what has changed.
     """
-    wanted = "--filter=blob:none" if pin.exclude else "--no-filter"
-    return transport.fetching(
-        GitRepository(mirror), "--depth=1", wanted, "origin", pin.commit, progress=True
-    )
+    repository = GitRepository(mirror)
+    partial = mirror.is_dir() and repository.answer("config", "--get", "remote.origin.promisor")
+    wanted = "--filter=blob:none" if pin.exclude or partial else "--no-filter"
+    return transport.fetching(repository, "--depth=1", wanted, "origin", pin.commit, progress=True)
 
 
 def bring(  # noqa: PLR0913 each is a fact of its own
@@ -307,7 +324,7 @@ class PinnedMirror(GitRepository):
             # A partial clone answers like a server that is broken; here it can be looked into.
             local = GitRepository(origin.local) if origin.local else None
             if local and local.exists() and (absent := lacking(local, pin)):
-                raise self._incomplete(absent) from fault
+                raise IncompleteError(absent, pin, origin.address) from fault
             raise SupplyError(
                 f"{pin} could not be fetched from {origin.address}: {program.reason(fault)}",
                 remedy=f"{SILENT if isinstance(fault, SilentServerError) else REMEDY}.",
@@ -319,7 +336,7 @@ class PinnedMirror(GitRepository):
                 remedy=f"{REMEDY}.",
             )
         if absent:
-            raise self._incomplete(absent)
+            raise IncompleteError(absent, pin, origin.address)
         seconds, brought = time.monotonic() - begun, size(self.path) - before
         whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
         self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB{whole}")
@@ -365,18 +382,6 @@ class PinnedMirror(GitRepository):
                 raise
             # Without --refetch git sees the commit here, and asks for nothing.
             self._fetch("--refetch", "--depth=1", "--no-filter", "origin", self._pin.commit)
-
-    def _incomplete(self, absent: Sequence[TreeEntry]) -> SupplyError:
-        paths = [entry.path for entry in absent]
-        # What a recipe has to exclude, to be copied; many paths are left to a person.
-        excluding = "[...]" if len(paths) > SHOWN else json.dumps([*self._pin.exclude, *paths])
-        return SupplyError(
-            f"{self._origin.address} lacks {len(paths)} of the files of {self._pin}: "
-            f"{listed(paths, SHOWN)}",
-            remedy=f"{REMEDY}; or leave out what the build does not need, in [source]: "
-            f"exclude = {excluding}",
-            evidence=Evidence(lines=paths),
-        )
 
     def _note_branch(self) -> None:
         """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.

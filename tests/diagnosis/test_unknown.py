@@ -1,0 +1,97 @@
+"""What is said of an error of no known form: its words, and whose output it is.
+
+The logs are of our own making, in the form in which such tools write.
+"""
+
+import pytest
+from tests.diagnosis.reading import diagnose, explaining, root_of
+
+STUCK = "... still trying to reach the local Bazel server after 30 seconds ..."
+ENOUGH = "Fetched one more file\n" * 20
+
+
+def test_the_last_words_of_a_log_are_quoted_where_no_line_has_a_known_form() -> None:
+    match = explaining(f"Starting\n{STUCK}\n")[0]
+    assert match.entry.id == "plain-complaint"
+    assert STUCK in match.cause
+    assert "does not answer" in match.cause
+
+
+def test_words_that_a_program_went_on_after_are_no_error() -> None:
+    assert diagnose(f"{STUCK}\n{ENOUGH}").first is None
+
+
+def test_a_line_of_a_known_form_counts_for_more_than_words() -> None:
+    assert root_of(f"a.c:1:2: error: expected ';'\n{STUCK}\n").line == 1
+
+
+def test_the_words_of_an_unknown_tool_count_for_more_than_the_report_of_its_failure() -> None:
+    log = "ERROR: /w/BUILD:1:2: Executing genrule //a:b failed: (Exit 1)\nfrob: wheels mismatch\n"
+    assert root_of(log).what == "frob: wheels mismatch"
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("> Task :app:merge FAILED\nFailed to mend the frob.\n", "Gradle"),
+        ("*** An error occurred in MPI_Frob\n", "MPI"),
+        ("$ singularity exec a.sif b\nERROR  : Failed to set frobs: Invalid argument\n", "kernel"),
+        ("bash: orted: command not found\n", "ssh"),
+    ],
+)
+def test_an_unknown_error_is_told_with_the_tool_that_says_it(log: str, said: str) -> None:
+    match = explaining(log)[0]
+    assert said in f"{match.cause} {match.remedy}"
+
+
+def test_another_tools_error_is_not_mended_by_a_recipe() -> None:
+    refused = "connect to host 10.0.0.2 port 22: Connection refused"
+    assert explaining(f"curl: {refused}\n")[0].advice.commands
+    assert not explaining(f"ssh: {refused}\n")[0].advice
+
+
+def test_the_line_below_is_the_root_where_a_line_announces_it() -> None:
+    log = "Error: could not mend:\nCaused by: java.lang.IllegalStateException: two frobs\n"
+    assert root_of(log).line == 2
+
+
+def test_bazels_families_do_not_speak_of_what_another_tool_says() -> None:
+    line = "Error: cannot read the frob: No such file or directory\n"
+    assert explaining(line)[0].entry.id == "bazel-action-result"
+    assert explaining(f"npm ERR! code 1\n{line}")[0].entry.id == "general-error"
+
+
+def test_a_pod_that_no_node_takes_is_told_with_what_it_lacks() -> None:
+    event = "  Warning  FailedScheduling  9s  default-scheduler  0/3 nodes: 3 Insufficient nvidia.com/gpu."
+    assert "device plugin" in explaining(event)[0].cause
+
+
+def test_a_library_that_a_package_does_not_find_means_an_installation_in_parts() -> None:
+    log = (
+        "ImportError: dlopen(/p/site-packages/frob/a.so, 2): Library not loaded: @rpath/libb.dylib\n"
+        "  Referenced from: /p/site-packages/frob/a.so\n"
+    )
+    assert "Install frob again" in explaining(log)[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("python: a/hip_frob.cc:3: frob: Assertion `a == b' failed.", "ROCm"),
+        ("npm ERR! frob is not set", "npm"),
+        ("error[E0432]: unresolved import `frob`", "Rust"),
+        ("The hosted runner lost communication with the server.", "memory or disk"),
+        ("frob : The term 'frob' is not recognized as the name of a cmdlet.", "calls a program"),
+        ("Exit code 137", "137"),
+    ],
+)
+def test_the_forms_of_common_programs_are_known(line: str, said: str) -> None:
+    assert said in explaining(line)[0].cause
+
+
+def test_what_a_remote_cache_lacks_is_said_by_the_status_and_the_message() -> None:
+    log = (
+        "ERROR: /w/BUILD:1:2: Compiling a/b.cc failed: (Exit 34): Invalid entry 0a1b: expected "
+        "output a/b.o does not exist.\n"
+    )
+    assert "remote cache" in explaining(log)[0].cause
