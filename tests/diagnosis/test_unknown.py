@@ -111,6 +111,16 @@ def test_what_a_remote_cache_lacks_is_said_by_the_status_and_the_message() -> No
         ),
         ("> A problem occurred starting process 'command '/opt/frob''\n", "/opt/frob"),
         ("Caused by: java.util.MissingResourceException: no frob\n", "this Java"),
+        ("ImportError: libfrob.so: object file has no loadable segments\n", "cut off"),
+        ("ImportError: libfrob.so: cannot open shared object file: Permission denied\n", "rights"),
+        ("Unknown startup option: '--config=frob'.\n", "before the command"),
+        (
+            (
+                "error running 'git init x' while working with @frob:\n"
+                'java.io.IOException: ERROR: process.cc(9): CreateProcessW("git" init x): Nein\n'
+            ),
+            "not installed",
+        ),
         ("frob (exitCode=132, image=a)\n", "signal 4"),
         ("ld: unknown option: --no-undefined\n", "GNU ld"),
     ],
