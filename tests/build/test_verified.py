@@ -36,7 +36,7 @@ def test_what_is_written_names_stage_host_and_person_and_holds(copied: Path) -> 
     recipe = recipes.read(str(copied))
     assert recipe.verified
     assert (recipe.verified.until, recipe.verified.by) == ("publish", "Ada")
-    assert verified.stale(recipe, None) == ""
+    assert verified.stale(recipe) == ""
 
 
 def test_the_rest_of_the_recipe_stays_as_it_was_written(copied: Path) -> None:
@@ -64,21 +64,21 @@ LATER = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=9)
 def test_a_recipe_is_stale_by_what_decides_the_wheel_or_what_was_said_of_it(
     copied: Path, before: str, after: str, stale: str
 ) -> None:
-    assert verified.stale(changed(copied, before, after), None) == stale
+    assert verified.stale(changed(copied, before, after)) == stale
 
 
 def test_a_table_that_a_person_wrote_is_not_believed(copied: Path) -> None:
     text = copied.read_text("utf-8")
     kept = [line for line in text.splitlines() if not line.startswith("digests")]
     copied.write_text("\n".join(kept), "utf-8")
-    assert verified.stale(recipes.read(str(copied)), None) == "no checksums"
+    assert verified.stale(recipes.read(str(copied))) == "no checksums"
 
 
 def test_a_wheel_of_before_tensorflow_is_not_believed(copied: Path) -> None:
     recipe = changed(copied, "\non = ", "\non = 1970-01-01 # ")
     (found,) = [finding for finding in lint.lint(str(copied)) if finding.rule == "verified"]
     assert "1970-01-01" in found.what
-    assert verified.stale(recipe, None)
+    assert verified.stale(recipe)
 
 
 @pytest.mark.parametrize("key", ["by", "host"])
@@ -94,9 +94,9 @@ def test_what_was_edited_during_the_build_is_not_verified(copied: Path) -> None:
     """The parts are taken before the build, which may take hours."""
     recipe = recipes.read(str(copied))
     before = verified.parts(recipe, None)
-    lock = make_file(copied.with_suffix(".lock"), "")
+    make_file(copied.with_suffix(".lock"), "")
     verified.write(copied, before, until="publish", by="Ada")
-    assert verified.stale(recipes.read(str(copied)), lock) == "lock changed"
+    assert verified.stale(recipes.read(str(copied))) == "lock changed"
 
 
 def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:

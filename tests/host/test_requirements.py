@@ -142,6 +142,12 @@ TOOL = {"*": ""}
         ({}, {"git": {"--version": "git version 2.17.1"}}, "git 2.17.1", "fetch"),
         ({}, {"npm": None}, "[bazels]", ""),
         ({}, {"getconf": {}}, "no glibc; wanted: glibc, for which Bazel's", "compile"),
+        (
+            {"verify": {"glibc": "2.17"}},
+            {"getconf": {"GNU_LIBC_VERSION": "glibc 2.27"}},
+            "wanted: glibc 2.17 or older",
+            "",
+        ),
         ({}, {"c++": {"--version": "c++ (Debian) 14.2.0"}}, "gcc 14.2.0; wanted: gcc 12", ""),
         ({}, {"df": LITTLE_ROOM}, f"3.0 GiB free at {BUILD_OUT}", ""),
         (

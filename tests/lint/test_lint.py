@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -108,6 +109,16 @@ def test_a_build_whose_bazel_would_download_another_python_is_found(tmp_path: Pa
     assert "does not name Python 3.12" in found.what
     (found,) = changed(path, "PYTHON=3.12", "HERMETIC_PYTHON_VERSION=3.11")
     assert "HERMETIC_PYTHON_VERSION=3.11 is not Python 3.12 of [host]" in found.what
+
+
+def test_cuda_on_macos_needs_patches_after_tensorflow_1_1(tmp_path: Path) -> None:
+    recipe = recipes.find("macos-r1.8-cuda9.2")
+    text = re.sub(r"(?ms)^patches = .*?\]", "patches = []", recipe.read_text("utf-8"))
+    copy = make_file(tmp_path / recipe.name, text)
+    assert any("no patches" in found.what for found in linting.lint(str(copy)))
+    older = text.replace('branch = "r1.8"', 'branch = "r1.1"')
+    copy.write_text(older, "utf-8")
+    assert not any("no patches" in found.what for found in linting.lint(str(copy)))
 
 
 def test_a_cuda_that_is_not_the_one_of_host_is_one_finding(tmp_path: Path) -> None:

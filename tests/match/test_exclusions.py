@@ -15,6 +15,8 @@ from tfwright.match.wish import Wish
         ({"cuda": "9.2", "python": "3.12"}, ("CUDA 9.2", "Python 3.12")),
         ({"system": "Darwin", "gpu": "8.6"}, ("Darwin", "8.6")),
         ({"system": "Darwin", "gpu": "3.0", "macos": "10.14"}, ("3.0 and macOS 10.14",)),
+        ({"system": "Darwin", "macos": "10.13", "release": "2.12"}, ("macOS 10.15", "2.7")),
+        ({"system": "Darwin", "macos": "10.9"}, ("10.9 is unknown", "macOS 10.11")),
         ({"release": "0.9"}, ("TensorFlow 0.9",)),
         ({"release": "2.20", "python": "3.14"}, ("Python 3.9 to 3.13",)),
         ({"cuda": "13.3"}, ("TensorFlow 2.21", "lists those to 13.1.0, and not 13.3")),

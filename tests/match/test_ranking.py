@@ -36,7 +36,7 @@ def bundled() -> list[Recipe]:
 @pytest.fixture
 def rank(bundled: list[Recipe], ubuntu: Host) -> Rank:
     """Return what compares these recipes with a wish, on that workstation."""
-    return lambda wanted: ranking.rank(bundled, wanted, ubuntu, verified.said)
+    return lambda wanted: ranking.rank(bundled, wanted, ubuntu, verified.stale)
 
 
 def fitting(ranked: list[Candidate]) -> list[str]:
@@ -153,6 +153,11 @@ def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it
     ranked = {one.recipe: one for one in rank(Wish(system="Linux", cuda="10", glibc="2.17"))}
     assert ranked["linux-r2.1-cuda10.1"].differs == ("glibc 2.27 if built here",)
     assert "linux-r2.1-cuda10.1" in fitting(rank(Wish(system="Linux", cuda="10", glibc="2.27")))
+
+
+def test_a_wheel_that_bazels_own_compiler_links_needs_the_glibc_of_its_sysroot(rank: Rank) -> None:
+    ranked = {one.recipe: one for one in rank(Wish(system="Linux", cuda="13", glibc="2.17"))}
+    assert "glibc 2.27" in ranked["linux-r2.21-cuda13.0"].differs
 
 
 def test_the_demo_is_no_tensorflow_to_be_found(rank: Rank) -> None:

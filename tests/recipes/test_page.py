@@ -29,7 +29,8 @@ def test_recipes_are_one_list_of_json() -> None:
         platform="Darwin",
         patches=2,
         builds_here="no CUDA 9.2",
-        verified="unverified",
+        verified="compile (2026-11-24)",
+        stale="",
     )
     assert plain([row]) == [vars(row)]
 

@@ -24,6 +24,8 @@ FIRST_DAY = dt.date(2015, 11, 9)
 """The day on which TensorFlow was published."""
 SHOWN = {"run": "[verified] itself"}
 """Parts that are shown in other words."""
+NO_CHECKSUMS = "no checksums"
+"""Why a table from before there were checksums, or one that a person wrote, is not believed."""
 DESCRIBING = {"name", "summary", "verified"}
 """Parts of a recipe that decide nothing."""
 
@@ -91,7 +93,7 @@ def host() -> str:
     return f"{system}, {platform.machine()}"
 
 
-def stale(recipe: Recipe, lock: Path | None) -> str:
+def stale(recipe: Recipe) -> str:
     """Say what changed since a recipe was verified; empty if nothing did, or it never was."""
     if recipe.verified is None:
         return ""
@@ -100,9 +102,9 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
     before = {str(part): digest for part, digest in recipe.verified.digests.items()}
     # Tables from before there were checksums say what was built, but not from what.
     if not before:
-        return "no checksums"
+        return NO_CHECKSUMS
     # Parts that are on one side only count too: a lock file that was added or deleted.
-    now = parts(recipe, lock)
+    now = parts(recipe, recipes.find(recipe.argument).with_suffix(".lock"))
     # The first tables that were written had no checksum of the run.
     if "run" in before:
         verified = recipe.verified
@@ -111,16 +113,6 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
         SHOWN.get(part, part) for part in (*before, *now) if before.get(part) != now.get(part)
     ]
     return f"{', '.join(dict.fromkeys(differing))} changed" if differing else ""
-
-
-def said(recipe: Recipe) -> str:
-    """Say how far a recipe was verified, and why that no longer holds; empty if it never was."""
-    if recipe.verified is None:
-        return ""
-    until = f"{recipe.verified.until} ({recipe.verified.on})"
-    reason = stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
-    # The reason comes first: a narrow terminal cuts the end.
-    return f"stale: {reason}; {until}" if reason else until
 
 
 def impossible(verified: VerifiedTable) -> str:

@@ -148,6 +148,19 @@ class Requirements(HostComparison):
                 blocks="compile",
                 lasting=True,
             )
+        if floor := self.recipe.verify.glibc:
+            # Few recipes name one, and a build with nothing to do starts sooner without it.
+            from tfwright.host import hermetic
+
+            linked = hermetic.sysroot(self.recipe) or self.host.glibc.value
+            if is_older(floor, linked):
+                # A note: what the wheel uses of a newer glibc is known only after the build.
+                yield Finding(
+                    f"glibc {linked}",
+                    f"glibc {floor} or older: the wheel must run on it",
+                    "Build in a container with such a glibc, as docs/containers.md shows.",
+                    why="the recipe: verify.glibc",
+                )
 
     def programs(self) -> Iterator[Finding]:
         for program in self.recipe.host.programs:

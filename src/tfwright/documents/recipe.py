@@ -652,6 +652,9 @@ class VerifiedTable(Table):
     """A short checksum of each part that decides the wheel, and of this table, taken at that
     run."""
 
+    def __str__(self) -> str:
+        return f"{self.until} ({self.on})"
+
 
 BESIDE_THE_BUILD = frozenset({"axes", "verified"})
 """Tables that decide nothing of what the recipe builds: the former makes further recipes, the

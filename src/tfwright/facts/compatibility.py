@@ -12,6 +12,8 @@ from tfwright.documents.release import ExactRelease, Release, first_of, last_of
 LAST_MAC_DRIVER = "10.13"
 """The macOS of it: https://www.nvidia.com/en-us/drivers/cuda/mac-driver-archive/"""
 MAC_DRIVER = f"NVIDIA's CUDA driver, the last of which is for macOS {LAST_MAC_DRIVER}"
+LAST_MAC_CUDA = Release(1, 1)
+"""The last TensorFlow for CUDA on macOS: https://www.tensorflow.org/install/source#macos"""
 TABLE = Path(__file__).with_suffix(".toml")
 
 

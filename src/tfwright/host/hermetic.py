@@ -22,6 +22,8 @@ LOCAL_FOLDERS = {
     "LOCAL_NCCL_PATH": ("include", "lib"),
 }
 """The directories that the rules of a tree link; Bazel takes one that is missing for empty."""
+LOCAL_CLANG = frozenset({"--config=clang_local", "--config=release_arm64_linux"})
+"""Flags that take the host's compiler where Bazel would download one."""
 WHEEL = ":wheel"
 WITHOUT_CUDA = ("--config=cuda_wheel", "override_include_cuda_libs=true")
 """One of these keeps CUDA's libraries out of the wheel, which its rule in the tree insists on."""
@@ -35,6 +37,16 @@ class Contradiction:
     """The key in the recipe to correct: ``("configure", "answers", "HERMETIC_CUDA_VERSION")``."""
     what: str
     remedy: str
+
+
+def sysroot(recipe: Recipe) -> str:
+    """Return the glibc that Bazel's own compiler links against; empty if the host's links."""
+    tree = compatibility.hermetic(recipe.source.release)
+    # .bazelrc itself sets clang_local for macOS.
+    local = LOCAL_CLANG & {*recipe.compile.flags} or recipe.host.system == "Darwin"
+    if tree is None or local or recipe.source.interface == "own":
+        return ""
+    return tree.sysroot if recipe.host.machine in {"any", *tree.clang_downloaded} else ""
 
 
 def environment(

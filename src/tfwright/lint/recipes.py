@@ -483,7 +483,7 @@ def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
     """Find a build by the clang that Bazel downloads, for what it is not for."""
     recipe = subject.recipe
     tree = compatibility.hermetic(recipe.source.release)
-    local = {"--config=clang_local", "--config=release_arm64_linux"} & {*recipe.compile.flags}
+    local = hermetic.LOCAL_CLANG & {*recipe.compile.flags}
     # .bazelrc itself sets clang_local for macOS.
     if local or not (tree and tree.clang_downloaded) or recipe.host.system == "Darwin":
         return
@@ -498,6 +498,23 @@ def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
     what, remedy = tree.beyond(recipe.verify.glibc or "", recipe.host.machine)
     if what:
         yield subject.finding("compiler", "verify.glibc", what, remedy)
+
+
+def has_patches_for_cuda_on_macos(subject: Subject) -> Iterator[LintFinding]:
+    """Find a build with CUDA for macOS of a source tree that was not made for it."""
+    recipe = subject.recipe
+    with_cuda = recipe.configure.answers.get("TF_NEED_CUDA") is True
+    if recipe.host.system != "Darwin" or not with_cuda or recipe.source.patches:
+        return
+    if recipe.source.release > compatibility.LAST_MAC_CUDA:
+        yield subject.finding(
+            "patches",
+            "source",
+            f"the recipe has no patches, and TensorFlow after {compatibility.LAST_MAC_CUDA} does "
+            "not compile with CUDA on macOS",
+            "Add patches, such as those of macos-r1.8-cuda9.2; 'invoke patch --add FILE' takes "
+            "them in.",
+        )
 
 
 def names_a_bazel_of_the_release(subject: Subject) -> Iterator[LintFinding]:
@@ -644,6 +661,7 @@ OF_TENSORFLOW: Sequence[Rule] = (
     agrees_with_its_tree,
     names_the_python_of_bazel,
     has_a_compiler,
+    has_patches_for_cuda_on_macos,
     names_a_cudnn_of_the_release,
     names_a_bazel_of_the_release,
 )

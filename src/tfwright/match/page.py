@@ -107,8 +107,9 @@ def _show_recipes(answer: MatchAnswer) -> None:
     names = [candidate.recipe for candidate in (*fitting, *others)]
     indent = 4 + max(map(len, names), default=0)
     for candidate in fitting:
-        changed, mark, until = candidate.standing.rpartition("; ")
-        proved = f"{changed}{mark}verified until {until}" if until else "never run"
+        since = f"stale: {candidate.stale}; " if candidate.stale else ""
+        until = candidate.verified
+        proved = f"{since}verified until {until}" if until else "never run"
         text.paragraph(f"  {candidate.recipe}", f"{proved}: {candidate.summary}", indent=indent)
     if others:
         text.heading("The nearest others, and how they differ")

@@ -7,7 +7,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_older
-from tfwright.host import cuda
+from tfwright.host import cuda, hermetic
 from tfwright.host.probes import Host
 from tfwright.match import releases
 from tfwright.match.wish import Wish, above
@@ -28,18 +28,18 @@ class Candidate:
     copy: str = ""
     """The compute capability that a copy of the recipe can name; empty if that is no use."""
     verified: str = ""
-    """The last stage that was seen to succeed; empty for a recipe without reports."""
-    standing: str = ""
-    """The same as people read it: when that was, and what changed since."""
+    """The last stage that was seen to succeed, and when; empty for a recipe without reports."""
+    stale: str = ""
+    """What changed since then."""
 
 
 def rank(
-    recipes: Iterable[Recipe], wanted: Wish, host: Host, verified: Callable[[Recipe], str]
+    recipes: Iterable[Recipe], wanted: Wish, host: Host, stale: Callable[[Recipe], str]
 ) -> list[Candidate]:
     """Compare all recipes of TensorFlow with a wish, the nearest first.
 
     The recipes that fit have no differences. Of those that are equally near the one that was
-    `verified` farthest comes first, then the newest, or the one nearest to the wished release.
+    was verified farthest comes first, then the newest, or the one nearest to the wished release.
     """
     asked = Release.parse(wanted.release) if wanted.release else None
     # What does not fit is near where it is of about the release that a new recipe would be of.
@@ -60,9 +60,9 @@ def rank(
         # can be named in a recipe; one without CUDA has none to name.
         far = (elsewhere, NO_CUDA in differs, len(differs))
         near = (away, -proved) if differs else (-proved, away)
-        until = recipe.verified.until if recipe.verified else ""
+        until = str(recipe.verified or "")
         candidate = Candidate(
-            recipe.name, recipe.summary, differs, elsewhere, copy, until, verified(recipe)
+            recipe.name, recipe.summary, differs, elsewhere, copy, until, stale(recipe)
         )
         found.append(((*far, *near), candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
@@ -107,7 +107,7 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host, copy: str) -> Iterato
         yield f"macOS {macos}"
     yield from _gpu_differences(recipe, wanted, copy)
     # Without a promise, the wheel may need symbols of the glibc that it was linked with.
-    promised = recipe.verify.glibc
+    promised = recipe.verify.glibc or hermetic.sysroot(recipe)
     needed = promised or host.glibc.value
     if wanted.glibc and table.system != "Darwin" and is_older(wanted.glibc, needed):
         yield f"glibc {needed}" if promised else f"glibc {needed} if built here"

@@ -78,6 +78,9 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
     python = compatibility.python(release)
     if wanted.python and not (python and python.holds(wanted.python)):
         yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
+    oldest = _oldest_macos([release], wanted.machine)
+    if wanted.macos and is_older(wanted.macos, oldest):
+        yield f"TensorFlow {release} has wheels for macOS {oldest} or later, and not {wanted.macos}"
     if (wanted.gpu or wanted.cuda) and compatibility.has_no_driver(wanted.macos):
         yield f"GPUs need {compatibility.MAC_DRIVER}"
     elif (wanted.gpu or wanted.cuda) and not toolkit_for(wanted, release):
@@ -213,6 +216,9 @@ def _unknown(wanted: Wish) -> Iterator[str]:
             f"Python {wanted.python} is unknown: the newest that a release to {newest} takes is "
             f"{python.most}"
         )
+    oldest = _oldest_macos(KNOWN, wanted.machine)
+    if wanted.macos and is_older(wanted.macos, oldest):
+        yield f"macOS {wanted.macos} is unknown: the oldest wheels are for macOS {oldest}"
     last = compatibility.cudas()[-1]
     if said := _no_toolkit(wanted.cuda):
         yield said
@@ -221,6 +227,14 @@ def _unknown(wanted: Wish) -> Iterator[str]:
             f"GPUs of compute capability {wanted.gpu} are unknown: the tables end with "
             f"{last.capabilities[1]}"
         )
+
+
+def _oldest_macos(releases: Sequence[Release], machine: str) -> str:
+    """Return the oldest macOS that official wheels of some releases are for; empty without any."""
+    machines = (machine,) if machine else ("x86_64", "arm64")
+    pairs = itertools.product(releases, machines)
+    found = {compatibility.official_macos(*pair) for pair in pairs} - {""}
+    return min(found, key=version_numbers, default="")
 
 
 def _nearest(wanted: Wish) -> Iterator[str]:

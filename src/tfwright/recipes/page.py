@@ -16,7 +16,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, invoke
 from tfwright.printable import printable_lines
 from tfwright.terminal import text
-from tfwright.terminal.text import Column, Part, Styled
+from tfwright.terminal.text import Column, Part
 
 if TYPE_CHECKING:
     from tfwright.recipes.recording import RecordedQuestion
@@ -79,6 +79,9 @@ class RecipeRow:
     patches: int
     builds_here: str
     verified: str
+    """Until which stage, and when; empty if it never was."""
+    stale: str
+    """What changed since then."""
 
 
 # Probes are kept for the process: all rows together ask this host's programs once.
@@ -93,7 +96,7 @@ def _row(name: str, host_file: HostFile) -> RecipeRow:
     except RecipeError as fault:
         # The others can be chosen from all the same.
         why = f"{BROKEN}: {fault.what}"
-        return RecipeRow(name, "-", "-", "-", "-", "-", "-", 0, why, "unverified")
+        return RecipeRow(name, "-", "-", "-", "-", "-", "-", 0, why, "", "")
 
 
 def _row_of(recipe: Recipe, host_file: HostFile) -> RecipeRow:
@@ -109,8 +112,8 @@ def _row_of(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         patches=len(recipe.source.patches),
         # `invoke toolkit` may have made the CUDA of this recipe.
         builds_here=requirements.obstacle(recipe, host_file.of(recipe)) or "yes",
-        # Compared with the recipe as it is now: an edit makes it unverified.
-        verified=verified.said(recipe) or "unverified",
+        verified=str(recipe.verified or ""),
+        stale=verified.stale(recipe),
     )
 
 
@@ -132,7 +135,7 @@ COLUMNS = (
 def show_recipes(rows: Sequence[RecipeRow]) -> None:
     """Print the recipes as a table."""
     text.table(COLUMNS, map(_cells, rows), empty="The directory recipes/ holds no recipe.")
-    if any(row.verified.startswith("stale") for row in rows):
+    if any(row.stale for row in rows):
         text.tell(
             "stale: the recipe changed after that run, or the run recorded no checksums of it"
         )
@@ -143,8 +146,12 @@ def show_recipes(rows: Sequence[RecipeRow]) -> None:
 
 
 def _cells(row: RecipeRow) -> tuple[Part, ...]:
-    holds = not row.verified.startswith(("unverified", "stale"))
-    style = text.GOOD if holds else text.WARNING
+    until = text.good(row.verified) if row.verified else text.warning("unverified")
+    if row.stale:
+        # The reason comes first, since a narrow terminal cuts the end. The line below the table
+        # says what no checksums mean; in a narrow column the stage says more.
+        reason = "" if row.stale == verified.NO_CHECKSUMS else f"{row.stale}; "
+        until = text.warning(f"stale: {reason}{row.verified}")
     builds = text.good("yes")
     if row.builds_here != "yes":
         builds = text.warning(f"no: {row.builds_here}")
@@ -157,7 +164,6 @@ def _cells(row: RecipeRow) -> tuple[Part, ...]:
         row.bazel,
         row.platform,
         str(row.patches),
-        # The line below the table says that; in a narrow column the stage says more.
-        Styled(row.verified.replace("no checksums; ", ""), style),
+        until,
         builds,
     )
