@@ -95,3 +95,25 @@ def test_what_a_remote_cache_lacks_is_said_by_the_status_and_the_message() -> No
         "output a/b.o does not exist.\n"
     )
     assert "remote cache" in explaining(log)[0].cause
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", "Secure Boot"),
+        ("$ nvidia-smi\nSegmentation fault\n", "driver's"),
+        (
+            (
+                "ERROR: Could not find a version that satisfies the requirement frob~=3.1.0 "
+                "(from versions: 3.0.0, 3.1.0, 3.2.0)\n"
+            ),
+            "as source",
+        ),
+        ("> A problem occurred starting process 'command '/opt/frob''\n", "/opt/frob"),
+        ("Caused by: java.util.MissingResourceException: no frob\n", "this Java"),
+        ("frob (exitCode=132, image=a)\n", "signal 4"),
+        ("ld: unknown option: --no-undefined\n", "GNU ld"),
+    ],
+)
+def test_a_cause_names_what_the_line_is_about(log: str, said: str) -> None:
+    assert said in explaining(log)[0].cause

@@ -14,7 +14,7 @@ from tfwright.diagnosis import complaints, facts, log, tables
 from tfwright.diagnosis.complaints import Complaint, Judged, Recognition
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, complete, named, rule
-from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, message_of, shown
+from tfwright.diagnosis.log import SHOWN_OF_ROOT, Line, LogStream, shown
 from tfwright.diagnosis.root import REACH, Search
 from tfwright.diagnosis.tables import Advice
 from tfwright.progress import SILENCE, Listener
@@ -173,14 +173,16 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
     root = search.root()
     matches = around.explaining(root) if root else []
     harmless: dict[str, Match] = {}
-    said = around.said_of(root, matches) if root else ""
+    said = "\n".join(
+        ([kept.lines[root.at].message] if root else []) + [match.cause for match in matches]
+    )
     for complaint in search.complaints:
         name = complaint.family.id
         # A remark that warned of what then failed is not harmless. It names a variable, http_proxy,
         # and a finding "a proxy".
         subjects = (
             word.removeprefix("http_")
-            for word in _SUBJECT.findall(message_of(kept.lines[complaint.at].text))
+            for word in _SUBJECT.findall(kept.lines[complaint.at].message)
         )
         warned = any(subject in said for subject in subjects)
         if complaint.rank == "harmless" and not warned:
@@ -249,10 +251,6 @@ class _Surroundings:
             if name := tables.look_up("speaker", self.lines[each].message):
                 return name
         return "unknown"
-
-    def said_of(self, root: Complaint, matches: Sequence[Match]) -> str:
-        """Return the root's line, and why it failed."""
-        return "\n".join((message_of(self.lines[root.at].text), *(each.cause for each in matches)))
 
     def explaining(self, root: Complaint) -> list[Match]:
         """Return what is known of the root, the most particular first."""

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from tfwright.diagnosis.complaints import Complaint, Recognition
 from tfwright.diagnosis.families import named, rule
-from tfwright.diagnosis.log import Line, indent, message_of
+from tfwright.diagnosis.log import Line, indent
 
 REACH = 400
 """Lines after Bazel's report of a failed action that may belong to the action."""
@@ -302,7 +302,7 @@ class Search:
                 for reading in known.readings
             )
             return replace(known, rank="root", readings=readings)
-        text = message_of(self.lines[traceback.last].text).strip().removeprefix("Error: ")
+        text = self.lines[traceback.last].message.strip().removeprefix("Error: ")
         parameters = {"file": traceback.file, "message": text, "exception": ""}
         exception = rule("raised").match(text)
         if exception and not starlark:
