@@ -373,6 +373,9 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
     # With nothing else to do, it is the whole answer.
     with pytest.raises(kind, match="could not obtain Bazel"):
         packages.pin(replace(job, recipe=written), recipe_path)
+    # The Bazel of this platform is none that a recipe for another one needs.
+    foreign = written.changed(host=written.host.changed(system="Darwin", machine="arm64"))
+    assert packages.pin(replace(job, recipe=foreign), recipe_path).bazel == ""
 
 
 NEEDS = {"tensorflow": ("numpy", "six"), "keras": ("numpy",), "numpy": (), "six": ()}

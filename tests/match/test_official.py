@@ -103,6 +103,11 @@ def test_a_wheel_that_does_not_fit_says_why(wanted: dict[str, str], reason: str)
     assert any(said.startswith(reason) for said in first(**wanted).differs)
 
 
+def test_a_wheel_of_another_minor_version_of_cuda_is_nearer_than_of_another_major_one() -> None:
+    found = first(gpu="6.1", python="3.6", cuda="9.1")
+    assert (found.wheel.version, found.differs) == ("1.12.3", ("made with CUDA 9.0",))
+
+
 def test_of_a_release_that_is_not_known_yet_the_newest_wheel_is_the_nearest() -> None:
     assert first(release="3.0").install == "pip install 'tensorflow-cpu==2.21.0'"
 

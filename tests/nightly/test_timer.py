@@ -106,14 +106,19 @@ def test_the_property_list_runs_a_night_at_its_time(schedule: Schedule, tmp_path
 
 def test_our_lines_in_a_crontab_are_replaced_and_taken_away(schedule: Schedule) -> None:
     others = "# mine\n0 4 * * * backup\n"
-    first = timer.crontab_with(others, timer.cron_lines(schedule))
+    # A second build host of this account.
+    nightly = {"TFWRIGHT_NIGHTLY_FILE": "/srv/two's 100%/nightly.toml"}
+    second_host = replace(schedule, environment=nightly)
+    others = timer.crontab_with(others, second_host)
+    assert timer.crontab_with(others, second_host) == others
+    first = timer.crontab_with(others, schedule)
     later = replace(schedule, at="03:00")
-    second = timer.crontab_with(first, timer.cron_lines(later))
-    assert second.count(timer.CRON_MARK) == 2
+    second = timer.crontab_with(first, later)
+    assert second.count(timer.CRON_MARK) == 4
     assert "\n0 3 * * * " in second
     # A night that does not run cannot report itself.
     assert f" nightly --watch {timer.CRON_MARK}\n" in second
-    assert timer.crontab_with(second, []) == others
+    assert timer.crontab_with(second, schedule, remove=True) == others
 
 
 @pytest.mark.parametrize(
@@ -307,6 +312,21 @@ def test_only_what_is_installed_is_removed(
     assert (host / "nights" / timer.NOTE).exists()
     timer.uninstall(timer.planned("cron", "02:00", remove=True))
     assert not (host / "nights" / timer.NOTE).exists()
+
+
+@pytest.mark.parametrize("kind", ["user", "launchd"])
+def test_the_units_of_another_build_host_are_neither_replaced_nor_removed(
+    kind: str, host: Path, add_program: AddProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_program("systemctl", "exit 0")
+    timer.install(replace(timer.planned(kind, "02:00", remove=False), commands=[("true",)]))
+    document = make_file(host / "b & w.toml", f'directory = "{host}/nights2"\n')
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(document))
+    for remove in (False, True):
+        with fails(HostError, "another build host", "--install cron"):
+            timer.planned(kind, "02:00", remove=remove)
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", str(host / "nightly.toml"))
+    assert timer.planned(kind, "03:00", remove=False)
 
 
 def test_a_user_without_a_crontab_gets_the_first_one(add_program: AddProgram) -> None:

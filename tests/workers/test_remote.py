@@ -412,8 +412,8 @@ RSYNC_FAULTS = {
         "refused",
         "The disk of one is full",
     ),
-    "echo Welcome; exit 0": ("refused", "The shell of one prints a text"),
     # Not at once: rsync would name what it was writing.
+    "echo Welcome; sleep 0.5": ("refused", "The shell of one prints a text"),
     "sleep 0.5; exit 12": ("lost", "rsync: connection unexpectedly closed"),
 }
 

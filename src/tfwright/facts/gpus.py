@@ -108,6 +108,8 @@ def published() -> str:
 def _words(name: str) -> tuple[tuple[str, ...], bool]:
     """Return the words of a name that count, and whether it says that it is a laptop's card."""
     text = re.sub(r"[()/_]|\(r\)|\(tm\)", " ", name.lower())
+    # The part of a card that a virtual machine has, as in GRID T4-8Q: https://docs.nvidia.com/vgpu
+    text = re.sub(r"^(?:nvidia )?(?:grid )?(.*\w)-\d+[abcq]$", r"\1", text.strip())
     laptop = bool(re.search(r"\b(laptop|mobile|notebook)\b", text))
     text = re.sub(r"\b(laptop|mobile|notebook|embedded)\b", " ", text)
     text = _SAID_TWICE.sub(" ", re.sub(r"(?<=\d)-", " ", text))

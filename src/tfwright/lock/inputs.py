@@ -74,7 +74,8 @@ def check_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
         ]
         # A recipe that cannot be read is reported by whatever builds it.
         with suppress(TfwrightError):
-            found = found if locked else _sought(job)
+            # The lines of its stages would stand among those of a night.
+            found = found if locked else _sought(replace(job, listener=SILENCE))
         sought.append(found)
     pairs = [
         (archive, _origins(job))

@@ -192,8 +192,10 @@ def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
 
 def _pin_bazel(job: RecipeJob, path: Path) -> str:
     """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
-    bazel = job.recipe.bazel
-    if bazels.here() in bazel.sha256 or not path.is_file():
+    bazel, host = job.recipe.bazel, job.recipe.host
+    # A recipe for another platform is never built by the Bazel of this one.
+    elsewhere = bazels.here(host.system, host.machine) != bazels.here()
+    if elsewhere or bazels.here() in bazel.sha256 or not path.is_file():
         return ""
     # No checksum is expected yet: this download is the one that sets it.
     given = job.host_file.bazel(bazel.version)

@@ -7,6 +7,7 @@ from packaging.tags import Tag
 
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility, wheels
+from tfwright.facts.compatibility import is_of_line
 from tfwright.facts.wheels import OfficialWheel
 from tfwright.match.fit import NO_CODE, Judge, WheelFacts
 from tfwright.match.ranking import order
@@ -72,7 +73,10 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         away = abs(order(release) - order(asked)) if asked else -order(release)
         # A name that says GPU, though a wheel without one of the release before fits as well.
         named = not wants_gpu and wheel.project == "tensorflow-gpu"
-        far = (other, elsewhere, bool(missed) and unlike, len(missed), named, away, unlike)
+        # One of another minor version of CUDA is nearer than one of another major version.
+        major = wanted.cuda.partition(".")[0]
+        cuda = bool(major) and not is_of_line(facts.toolkit[0], major)
+        far = (other, elsewhere, bool(missed) and unlike, len(missed), cuda, named, away, unlike)
         found.append(((bool(missed), *far), match))
     return [match for _, match in sorted(found, key=lambda pair: pair[0])]
 

@@ -574,6 +574,7 @@ class Night:
 
     def check_links(self, asked: Sequence[Target], outcome: NightOutcome) -> NightOutcome:
         """Ask the servers of all archives; keep what is lost, and since when; add it."""
+        self.host.note("the servers of all archives are asked")
         try:
             found = self.host.builder.links(asked)
         except Exception as fault:  # noqa: BLE001 a failed check must not end the night

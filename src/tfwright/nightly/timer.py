@@ -30,6 +30,8 @@ NAME = "tfwright-nightly"
 LABEL = "org.tfwright.nightly"
 CRON_MARK = f"# {NAME}"
 """Ends our lines in a crontab; by it they are found again."""
+OF_HOST = "TFWRIGHT_NIGHTLY_FILE"
+"""The setting that tells the timers of several build hosts apart."""
 WATCH_HOUR = 12
 """When the watch looks, where systemd does not start it: a night should be over by then."""
 LINGERING = Path("/var/lib/systemd/linger")
@@ -93,7 +95,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
         )
     wanted, host = nightly.read(), host_file.read()
     # A service starts with an empty environment: what this shell sets has to go into the unit.
-    caller = {"TFWRIGHT_NIGHTLY_FILE": str(nightly.path().absolute())}
+    caller = {OF_HOST: str(nightly.path().absolute())}
     if host_file.path().exists():
         caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
     schedule = Schedule(
@@ -120,14 +122,15 @@ def _of_kind(
     kind: str, schedule: Schedule, note: Mapping[Path, str], *, remove: bool
 ) -> Installation:
     if kind == "cron":
-        lines, before = [] if remove else cron_lines(schedule), _crontab()
+        before = _crontab()
         # The whole table: cron has no way to add or take away one line.
-        table = None if remove and CRON_MARK not in before else crontab_with(before, lines)
-        return Installation("cron", note, table)
+        table = crontab_with(before, schedule, remove=remove)
+        return Installation("cron", note, None if remove and table == before else table)
     if kind == "launchd":
         lists = launchd(schedule, filesystem.home() / "Library/LaunchAgents")
         # The logged-in user's domain, which bootstrap and bootout ask for.
         domain = f"gui/{os.getuid()}"
+        _insist_on_own(lists, schedule)
         commands = [
             ("launchctl", "bootout", f"{domain}/{path.stem}")
             if remove
@@ -138,7 +141,9 @@ def _of_kind(
     config = os.environ.get("XDG_CONFIG_HOME") or filesystem.home() / ".config"
     own = ("systemctl",) if schedule.user else ("systemctl", "--user")
     folder = Path("/etc/systemd/system") if schedule.user else Path(config) / "systemd/user"
-    written = {**systemd(schedule, folder), **note}
+    units = systemd(schedule, folder)
+    _insist_on_own(units, schedule)
+    written = {**units, **note}
     timers = (f"{NAME}.timer", f"{NAME}-watch.timer")
     # systemd reads changed unit files, and forgets removed ones, only after a reload.
     reload = (*own, "daemon-reload")
@@ -147,6 +152,20 @@ def _of_kind(
         disable = (*own, "disable", "--now", *timers)
         return Installation(kind, written, commands=[disable], afterwards=[reload])
     return Installation(kind, written, commands=[reload, (*own, "enable", "--now", *timers)])
+
+
+def _insist_on_own(wanted: Mapping[Path, str], schedule: Schedule) -> None:
+    """Refuse to replace or remove the units of another build host of this account."""
+    # As a unit and as a property list write it.
+    host = re.compile(OF_HOST + r"(?:=|</key>\s*)(.*)")
+    for path, text in wanted.items():
+        there = host.search(files.text(path)) if path.exists() else None
+        if there and there[1] not in host.findall(text):
+            raise HostError(
+                f"{path} starts another build host than that of {schedule.environment[OF_HOST]}",
+                remedy="Use --install cron, which holds several hosts of one account, or "
+                "another account.",
+            )
 
 
 def install(wanted: Installation) -> None:
@@ -330,7 +349,7 @@ def cron_lines(schedule: Schedule) -> list[str]:
     hour, minute = schedule.start
     for word in (str(schedule.checkout), *schedule.program, *schedule.environment.values()):
         _insist_on_printable(word, "a crontab")
-    settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment.items()]
+    settings = _settings(schedule)
     # By env: a crontab may set SHELL to one that knows no settings before a command.
     words = " ".join(["env", *settings, *map(shlex.quote, schedule.program)])
     # cron starts in the home directory, and takes % for the end of the line.
@@ -341,8 +360,21 @@ def cron_lines(schedule: Schedule) -> list[str]:
     ]
 
 
-def crontab_with(existing: str, lines: Sequence[str]) -> str:
-    """Return a crontab with our lines in place of earlier ones; without lines, they only go."""
+def _settings(schedule: Schedule) -> list[str]:
+    return [f"{name}={shlex.quote(value)}" for name, value in schedule.environment.items()]
+
+
+def crontab_with(existing: str, schedule: Schedule, *, remove: bool = False) -> str:
+    """Return a crontab with the lines of this host in place of its earlier ones, or without them.
+
+    Those of another host of the same account stay: they name another nightly file.
+    """
+    own = next(word for word in _settings(schedule) if word.startswith(OF_HOST))
     others = (line.removesuffix("\n") for line in io.StringIO(existing))
-    kept = [line for line in others if not line.endswith(CRON_MARK)]
-    return "".join(f"{line}\n" for line in (*kept, *lines))
+    kept = [
+        line
+        for line in others
+        if not line.endswith(CRON_MARK)
+        or (OF_HOST in line and f" {own} " not in line.replace(r"\%", "%"))
+    ]
+    return "".join(f"{line}\n" for line in (*kept, *([] if remove else cron_lines(schedule))))

@@ -42,8 +42,8 @@ def test_a_build_goes_on_at_its_pace() -> None:
 
 
 def test_a_slow_end_counts_more_than_what_was_up_to_date() -> None:
-    slow = [(100.0 + 30 * n, 900 + n) for n in range(20)]
-    assert last([(0, 0), (1, 900), *slow], total=1000) == (1000 - 919) * 30
+    slow = [(100.0 + 30 * n, 900 + n) for n in range(40)]
+    assert last([(0, 0), (1, 900), *slow], total=1000) == (1000 - 939) * 30
 
 
 def test_a_total_that_grows_with_the_work_is_not_shown() -> None:

@@ -31,9 +31,9 @@ at once take less time."""
 ALIKE = 1.1
 """A host whose memory grew by more than a tenth is another one: what was too much before may
 fit."""
-WINDOW = 300.0
-"""Seconds over which the pace is measured: the last actions of TensorFlow, its CUDA kernels, take
-minutes each."""
+WINDOW = 900.0
+"""Seconds over which the pace is measured: TensorFlow's CUDA kernels and MLIR dialects take minutes
+each, and what comes from a cache, before them, takes none."""
 SHORTEST_WINDOW = 60.0
 """Seconds of a run below which its pace says nothing: Bazel passes what is up to date at once."""
 

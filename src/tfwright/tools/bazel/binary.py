@@ -118,12 +118,13 @@ def release(version: str) -> str:
     return f"{RELEASES}/{version}/bazel-{version}-{here()}"
 
 
-def here() -> str:
-    """Return this machine as Bazel's releases and the recipes name it."""
-    named = platform.machine()
+def here(system: str = "any", machine: str = "any") -> str:
+    """Return this machine, or the one of a recipe, as Bazel's releases and the recipes name it."""
+    system = platform.system() if system == "any" else system
+    named = platform.machine() if machine == "any" else machine
     # Linux, macOS and Windows have different names for the same processor.
     machine = {"aarch64": "arm64", "amd64": "x86_64"}.get(named.lower(), named)
-    return f"{platform.system().lower()}-{machine}"
+    return f"{system.lower()}-{machine}"
 
 
 def _digest_of(given: Path) -> str:
