@@ -126,6 +126,15 @@ def test_a_wheel_with_cuda_libraries_and_a_floor_that_is_not_compiled_are_found(
     assert "sm_90, which is not compiled" in text
 
 
+def test_what_follows_from_a_wrong_answer_about_gpus_is_no_finding_of_its_own() -> None:
+    empty = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": ""}
+    assert said(recipe(*NVCC, architectures=("sm_120",), **empty)) == ""
+    overridden = empty | {"HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_120"}
+    text = said(recipe(*NVCC[1:], "--config=cuda_clang", architectures=("sm_120",), **overridden))
+    assert "overrides the answered GPUs" in text
+    assert "which is not compiled" not in text
+
+
 def test_a_recipe_without_cuda_or_of_an_older_release_downloads_none(recipe: Recipe) -> None:
     assert cuda.in_force(recipe) is None
     assert list(hermetic.contradictions(recipe)) == []

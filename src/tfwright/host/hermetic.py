@@ -72,6 +72,13 @@ def environment(
     return Environment(variables, frozenset(local), host.machine, compiled.flags)
 
 
+_CAPABILITIES = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
+
+
+def _unnamed(recipe: Recipe) -> bool:
+    return recipe.configure.answers.get(_CAPABILITIES) == ""
+
+
 def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
     """Yield what makes a build fail, or a wheel be refused, whatever the host; the worst first."""
     found = cuda.in_force(recipe)
@@ -84,7 +91,9 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
         yield from _of_nvshmem(recipe, found, tree)
     variable = "HERMETIC_CUDA_VERSION" if tree else "TF_CUDA_COMPUTE_CAPABILITIES"
     version = ("configure", "answers", variable)
-    gpus = {name: cuda.capability(name) for name in found.architectures}
+    # An empty answer has a finding of its own, and none for each GPU of the default.
+    named = () if _unnamed(recipe) else found.architectures
+    gpus = {name: cuda.capability(name) for name in named}
     if row := compatibility.cuda(found.version):
         if not found.downloaded:
             yield from _of_gcc(recipe, row)
@@ -171,16 +180,15 @@ def _of_nvshmem(
 
 def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:
     """Yield what the configurations of the tree make of the answers."""
-    capabilities = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
     told = cuda.Stated.by(recipe)
-    answered = told.answer(capabilities)
+    answered = told.answer(_CAPABILITIES)
     overridden = answered and set(architectures(answered)) != set(found.architectures)
     made = ", ".join(found.architectures)
-    if overridden and not told.flag(capabilities):
+    if overridden and not told.flag(_CAPABILITIES):
         yield Contradiction(
             ("compile", "flags"),
             f"the configuration cuda_clang of the tree overrides the answered GPUs by {made}",
-            f'Repeat them in compile.flags: "--repo_env={capabilities}={answered}".',
+            f'Repeat them in compile.flags: "--repo_env={_CAPABILITIES}={answered}".',
         )
     nvcc = "--config=cuda_nvcc"
     if told.answers.get("TF_CUDA_CLANG") is True and nvcc in told.flags:
@@ -190,7 +198,7 @@ def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradict
             f"Remove {nvcc}, or answer TF_CUDA_CLANG = false.",
         )
     lacking = set(recipe.verify.architectures) - set(found.architectures)
-    if lacking:
+    if lacking and not (_unnamed(recipe) or (overridden and not told.flag(_CAPABILITIES))):
         yield Contradiction(
             ("verify", "architectures"),
             f"verify.architectures wants {', '.join(sorted(lacking))}, which is not compiled",
