@@ -74,21 +74,6 @@ def test_a_library_that_a_package_does_not_find_means_an_installation_in_parts()
     assert "Install frob again" in explaining(log)[0].remedy
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("python: a/hip_frob.cc:3: frob: Assertion `a == b' failed.", "ROCm"),
-        ("npm ERR! frob is not set", "npm"),
-        ("error[E0432]: unresolved import `frob`", "Rust"),
-        ("The hosted runner lost communication with the server.", "memory or disk"),
-        ("frob : The term 'frob' is not recognized as the name of a cmdlet.", "calls a program"),
-        ("Exit code 137", "137"),
-    ],
-)
-def test_the_forms_of_common_programs_are_known(line: str, said: str) -> None:
-    assert said in explaining(line)[0].cause
-
-
 def test_what_a_remote_cache_lacks_is_said_by_the_status_and_the_message() -> None:
     log = (
         "ERROR: /w/BUILD:1:2: Compiling a/b.cc failed: (Exit 34): Invalid entry 0a1b: expected "
@@ -123,6 +108,12 @@ def test_what_a_remote_cache_lacks_is_said_by_the_status_and_the_message() -> No
         ),
         ("frob (exitCode=132, image=a)\n", "signal 4"),
         ("ld: unknown option: --no-undefined\n", "GNU ld"),
+        ("python: a/hip_frob.cc:3: frob: Assertion `a == b' failed.", "ROCm"),
+        ("npm ERR! frob is not set", "npm"),
+        ("error[E0432]: unresolved import `frob`", "Rust"),
+        ("The hosted runner lost communication with the server.", "memory or disk"),
+        ("frob : The term 'frob' is not recognized as the name of a cmdlet.", "calls a program"),
+        ("Exit code 137", "137"),
     ],
 )
 def test_a_cause_names_what_the_line_is_about(log: str, said: str) -> None:

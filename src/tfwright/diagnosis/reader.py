@@ -186,8 +186,9 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
         )
         warned = any(subject in said for subject in subjects)
         if complaint.rank == "harmless" and not warned:
-            # The first line of each kind.
-            harmless.setdefault(name, replace(around.match(complaint), certain=False))
+            # The first line of each kind; a log may have thousands of them.
+            if name not in harmless:
+                harmless[name] = replace(around.match(complaint), certain=False)
         # Wrappers and summaries only repeat that something failed.
         elif complaint is not root and complaint.rank in {"root", "weak", "harmless"}:
             seen = {match.entry.id for match in matches}

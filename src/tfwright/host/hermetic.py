@@ -39,14 +39,18 @@ class Contradiction:
     remedy: str
 
 
-def sysroot(recipe: Recipe) -> str:
-    """Return the glibc that Bazel's own compiler links against; empty if the host's links."""
+def downloading_clang(recipe: Recipe) -> compatibility.Hermetic | None:
+    """Return what is known of the tree, if its Bazel downloads a clang and the recipe lets it."""
     tree = compatibility.hermetic(recipe.source.release)
     # .bazelrc itself sets clang_local for macOS.
     local = LOCAL_CLANG & {*recipe.compile.flags} or recipe.host.system == "Darwin"
-    if tree is None or local or recipe.source.interface == "own":
-        return ""
-    return tree.sysroot if recipe.host.machine in {"any", *tree.clang_downloaded} else ""
+    return tree if tree and tree.clang_downloaded and not local else None
+
+
+def sysroot(recipe: Recipe) -> str:
+    """Return the glibc that Bazel's own compiler links against; empty if the host's links."""
+    tree = downloading_clang(recipe) if recipe.source.interface != "own" else None
+    return tree.sysroot if tree and recipe.host.machine in {"any", *tree.clang_downloaded} else ""
 
 
 def environment(
@@ -182,9 +186,10 @@ def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradict
     """Yield what the configurations of the tree make of the answers."""
     told = cuda.Stated.by(recipe)
     answered = told.answer(_CAPABILITIES)
-    overridden = answered and set(architectures(answered)) != set(found.architectures)
+    differs = answered and set(architectures(answered)) != set(found.architectures)
+    overridden = differs and not told.flag(_CAPABILITIES)
     made = ", ".join(found.architectures)
-    if overridden and not told.flag(_CAPABILITIES):
+    if overridden:
         yield Contradiction(
             ("compile", "flags"),
             f"the configuration cuda_clang of the tree overrides the answered GPUs by {made}",
@@ -198,7 +203,7 @@ def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradict
             f"Remove {nvcc}, or answer TF_CUDA_CLANG = false.",
         )
     lacking = set(recipe.verify.architectures) - set(found.architectures)
-    if lacking and not (_unnamed(recipe) or (overridden and not told.flag(_CAPABILITIES))):
+    if lacking and not (overridden or _unnamed(recipe)):
         yield Contradiction(
             ("verify", "architectures"),
             f"verify.architectures wants {', '.join(sorted(lacking))}, which is not compiled",

@@ -482,10 +482,8 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
 def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
     """Find a build by the clang that Bazel downloads, for what it is not for."""
     recipe = subject.recipe
-    tree = compatibility.hermetic(recipe.source.release)
-    local = hermetic.LOCAL_CLANG & {*recipe.compile.flags}
-    # .bazelrc itself sets clang_local for macOS.
-    if local or not (tree and tree.clang_downloaded) or recipe.host.system == "Darwin":
+    tree = hermetic.downloading_clang(recipe)
+    if tree is None:
         return
     if recipe.host.machine not in {"any", *tree.clang_downloaded}:
         yield subject.finding(

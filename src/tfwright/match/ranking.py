@@ -39,7 +39,7 @@ def rank(
     """Compare all recipes of TensorFlow with a wish, the nearest first.
 
     The recipes that fit have no differences. Of those that are equally near the one that was
-    was verified farthest comes first, then the newest, or the one nearest to the wished release.
+    verified farthest comes first, then the newest, or the one nearest to the wished release.
     """
     asked = Release.parse(wanted.release) if wanted.release else None
     # What does not fit is near where it is of about the release that a new recipe would be of.

@@ -78,8 +78,8 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
     python = compatibility.python(release)
     if wanted.python and not (python and python.holds(wanted.python)):
         yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
-    oldest = _oldest_macos([release], wanted.machine)
-    if wanted.macos and is_older(wanted.macos, oldest):
+    oldest = _oldest_macos([release], wanted.machine) if wanted.macos else ""
+    if is_older(wanted.macos, oldest):
         yield f"TensorFlow {release} has wheels for macOS {oldest} or later, and not {wanted.macos}"
     if (wanted.gpu or wanted.cuda) and compatibility.has_no_driver(wanted.macos):
         yield f"GPUs need {compatibility.MAC_DRIVER}"
@@ -216,8 +216,8 @@ def _unknown(wanted: Wish) -> Iterator[str]:
             f"Python {wanted.python} is unknown: the newest that a release to {newest} takes is "
             f"{python.most}"
         )
-    oldest = _oldest_macos(KNOWN, wanted.machine)
-    if wanted.macos and is_older(wanted.macos, oldest):
+    oldest = _oldest_macos(KNOWN, wanted.machine) if wanted.macos else ""
+    if is_older(wanted.macos, oldest):
         yield f"macOS {wanted.macos} is unknown: the oldest wheels are for macOS {oldest}"
     last = compatibility.cudas()[-1]
     if said := _no_toolkit(wanted.cuda):

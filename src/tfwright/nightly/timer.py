@@ -349,7 +349,7 @@ def cron_lines(schedule: Schedule) -> list[str]:
     hour, minute = schedule.start
     for word in (str(schedule.checkout), *schedule.program, *schedule.environment.values()):
         _insist_on_printable(word, "a crontab")
-    settings = _settings(schedule)
+    settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment.items()]
     # By env: a crontab may set SHELL to one that knows no settings before a command.
     words = " ".join(["env", *settings, *map(shlex.quote, schedule.program)])
     # cron starts in the home directory, and takes % for the end of the line.
@@ -360,16 +360,12 @@ def cron_lines(schedule: Schedule) -> list[str]:
     ]
 
 
-def _settings(schedule: Schedule) -> list[str]:
-    return [f"{name}={shlex.quote(value)}" for name, value in schedule.environment.items()]
-
-
 def crontab_with(existing: str, schedule: Schedule, *, remove: bool = False) -> str:
     """Return a crontab with the lines of this host in place of its earlier ones, or without them.
 
     Those of another host of the same account stay: they name another nightly file.
     """
-    own = next(word for word in _settings(schedule) if word.startswith(OF_HOST))
+    own = f"{OF_HOST}={shlex.quote(schedule.environment[OF_HOST])}"
     others = (line.removesuffix("\n") for line in io.StringIO(existing))
     kept = [
         line
