@@ -234,6 +234,9 @@ class _Surroundings:
             "system": known.system or "unknown",
             "elsewhere": known.elsewhere,
             "speaker": self.speaker(complaint.at),
+            "below": "\n".join(
+                line.text for line in self.lines[complaint.at + 1 : complaint.at + SPEAKER_LINES]
+            ),
         }
         return Match(
             entry=entry,

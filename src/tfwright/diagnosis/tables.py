@@ -8,10 +8,14 @@ another command.
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from tfwright import facts
@@ -48,6 +52,12 @@ _SCOPED = re.compile(
 )
 _WANTED = re.compile(r"[=<>~!]=?=? ?(\d[\w.!+]*)")
 """The version in a requirement."""
+_REQUESTED = re.compile(
+    r"^ +(?:The user requested(?: \(constraint\))?|(?P<owner>\S+) \S+ depends on)"
+    r" (?P<wanted>\S.{0,200})$",
+    re.MULTILINE,
+)
+"""A row of the list in which pip says what asks for which versions."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
 
@@ -108,6 +118,26 @@ def nearest_version(choice: str) -> str:
     return " or ".join(lower[-1:] + higher[:1])
 
 
+def conflicting(rows: str) -> str:
+    """Return the two rows that exclude each other; empty if none of pip's rows do.
+
+    Each is "The user requested grpcio==1.27.2" or "tensorflow 2.4.0 depends on grpcio~=1.32.0".
+    """
+    found = []
+    for row in _REQUESTED.finditer(rows):
+        with suppress(InvalidRequirement):
+            found.append((row, Requirement(row["wanted"].replace(" and ", ","))))
+    for (one, wanted), (other, limit) in combinations(found, 2):
+        limits = wanted.specifier & limit.specifier
+        # A range begins at a version that it names, or right behind it.
+        named = [each.version.removesuffix(".*") for each in limits]
+        versions = ["0", *named, *(f"{version}.0.0.1" for version in named)]
+        same = canonicalize_name(wanted.name) == canonicalize_name(limit.name)
+        if same and one["owner"] != other["owner"] and not any(limits.filter(versions)):
+            return f"{one[0].strip()}; {other[0].strip()}"
+    return ""
+
+
 def cuda_for(capability: str) -> str:
     """Return which versions of CUDA compile for a GPU; empty if none is known."""
     fitting = compatibility.cudas_for(capability)
@@ -125,6 +155,7 @@ _COMPUTED: Mapping[str, Callable[[str], str]] = {
     "bazel_attribute": bazel_names.attribute,
     "symbol_namespace": lambda symbol: look_up("namespace", namespace(symbol)),
     "nearest_version": nearest_version,
+    "conflicting": conflicting,
     "cuda_for": cuda_for,
 }
 """Tables whose sentences are computed: from what versions of Bazel say of themselves, or from the
