@@ -101,6 +101,8 @@ class Diagnosis:
     """Lines that look bad and mean nothing."""
     lines: int
     """How many lines the log has."""
+    ending: str = ""
+    """Its last line that says something."""
 
     @property
     def recognised(self) -> bool:
@@ -201,6 +203,7 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
         matches=tuple(matches[:MOST_MATCHES]),
         harmless=tuple(harmless.values()),
         lines=kept.count,
+        ending=next((shown(said) for line in kept.lines[::-1] if (said := line.text.strip())), ""),
     )
 
 

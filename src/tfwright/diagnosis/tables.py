@@ -6,6 +6,7 @@ parameters the log does not name is left out, and so is one that a hostile log c
 another command.
 """
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -58,6 +59,8 @@ _REQUESTED = re.compile(
     re.MULTILINE,
 )
 """A row of the list in which pip says what asks for which versions."""
+_OFTEN_MEANT = ("tensorflow", "tensorboard", "tensorrt", "keras", "protobuf", "bazelisk")
+"""Packages whose names people spell in other ways."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
 
@@ -138,6 +141,13 @@ def conflicting(rows: str) -> str:
     return ""
 
 
+def meant_package(requirement: str) -> str:
+    """Return the package whose name a requirement nearly has; empty if it has a name of its own."""
+    name = re.match(r"[a-z0-9]*", requirement.lower())
+    near = difflib.get_close_matches(name[0] if name else "", _OFTEN_MEANT, 1, 0.8)
+    return near[0] if near and name and near[0] != name[0] else ""
+
+
 def cuda_for(capability: str) -> str:
     """Return which versions of CUDA compile for a GPU; empty if none is known."""
     fitting = compatibility.cudas_for(capability)
@@ -156,6 +166,7 @@ _COMPUTED: Mapping[str, Callable[[str], str]] = {
     "symbol_namespace": lambda symbol: look_up("namespace", namespace(symbol)),
     "nearest_version": nearest_version,
     "conflicting": conflicting,
+    "meant_package": meant_package,
     "cuda_for": cuda_for,
 }
 """Tables whose sentences are computed: from what versions of Bazel say of themselves, or from the
