@@ -27,7 +27,8 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         _tell_excerpt(found.first)
     elif found.lines:
         text.tell("tfwright recognises no error in this log.")
-        text.part("  end:", found.ending)
+        if not found.harmless:
+            text.part("  end:", found.ending)
     else:
         text.tell(
             "The log is empty. Bazel writes to standard error: "
