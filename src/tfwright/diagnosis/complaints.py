@@ -69,11 +69,6 @@ class Complaint:
         """The family that describes the line best."""
         return self.readings[0].family
 
-    @property
-    def fatal(self) -> bool:
-        """Whether the line is an error even where its tool reports success."""
-        return any(reading.family.fatal for reading in self.readings)
-
 
 def find(lines: Sequence[Line], shown: Facts) -> list[Complaint]:
     """Return the lines that complain, in the order of the log.

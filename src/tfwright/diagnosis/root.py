@@ -111,7 +111,7 @@ class Search:
             replace(complaint, rank="harmless") if complaint.at in passing else complaint
             for complaint in self.complaints
             if complaint.rank == "harmless"
-            or (complaint.at not in ignored and (complaint.at > last or complaint.fatal))
+            or (complaint.at not in ignored and (complaint.at > last or complaint.family.fatal))
         ]
 
     def _without_effect(self) -> set[int]:

@@ -15,8 +15,7 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from tfwright import facts
@@ -55,7 +54,7 @@ _WANTED = re.compile(r"[=<>~!]=?=? ?(\d[\w.!+]*)")
 """The version in a requirement."""
 _REQUESTED = re.compile(
     r"^ +(?:The user requested(?: \(constraint\))?|(?P<owner>\S+) \S+ depends on)"
-    r" (?P<wanted>\S.{0,200})$",
+    r" (?P<name>[\w.-]+)(?:\[[\w,.-]*\])? ?(?P<limits>[<>=!~].{0,200})$",
     re.MULTILINE,
 )
 """A row of the list in which pip says what asks for which versions."""
@@ -126,26 +125,24 @@ def conflicting(rows: str) -> str:
 
     Each is "The user requested grpcio==1.27.2" or "tensorflow 2.4.0 depends on grpcio~=1.32.0".
     """
-    found = []
-    for row in _REQUESTED.finditer(rows):
-        with suppress(InvalidRequirement):
-            found.append((row, Requirement(row["wanted"].replace(" and ", ","))))
-    for (one, wanted), (other, limit) in combinations(found, 2):
-        limits = wanted.specifier & limit.specifier
-        # A range begins at a version that it names, or right behind it.
-        named = [each.version.removesuffix(".*") for each in limits]
-        versions = ["0", *named, *(f"{version}.0.0.1" for version in named)]
-        same = canonicalize_name(wanted.name) == canonicalize_name(limit.name)
-        if same and one["owner"] != other["owner"] and not any(limits.filter(versions)):
-            return f"{one[0].strip()}; {other[0].strip()}"
+    for one, other in combinations(_REQUESTED.finditer(rows), 2):
+        if one["name"] != other["name"] or one["owner"] == other["owner"]:
+            continue
+        # Not every version of a list is one.
+        with suppress(ValueError):
+            limits = SpecifierSet(f"{one['limits']},{other['limits']}".replace(" and ", ","))
+            # A range begins at a version that it names, or right behind it.
+            named = [each.version.removesuffix(".*") for each in limits]
+            if not any(limits.filter(["0", *named, *(f"{version}.0.0.1" for version in named)])):
+                return f"{one[0].strip()}; {other[0].strip()}"
     return ""
 
 
 def meant_package(requirement: str) -> str:
     """Return the package whose name a requirement nearly has; empty if it has a name of its own."""
-    name = re.match(r"[a-z0-9]*", requirement.lower())
-    near = difflib.get_close_matches(name[0] if name else "", _OFTEN_MEANT, 1, 0.8)
-    return near[0] if near and name and near[0] != name[0] else ""
+    name = re.split(r"[^a-z0-9]", requirement.lower())[0]
+    near = difflib.get_close_matches(name, _OFTEN_MEANT, 1, 0.8)
+    return "".join(near) if name not in near else ""
 
 
 def cuda_for(capability: str) -> str:
