@@ -338,8 +338,7 @@ class PinnedMirror(GitRepository):
         if absent:
             raise IncompleteError(absent, pin, origin.address)
         seconds, brought = time.monotonic() - begun, size(self.path) - before
-        whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
-        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB{whole}")
+        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB")
 
     def _fetch(self, *arguments: str) -> None:
         command = transport.fetching(self, *arguments, progress=True)
