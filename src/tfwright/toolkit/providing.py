@@ -12,7 +12,7 @@ from tfwright.documents import filesystem
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
+from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.facts.compatibility import is_of_line
 from tfwright.host import cuda, toolchain
 from tfwright.host.place import HERE
@@ -161,7 +161,8 @@ class Installer:
                 f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
                 remedy="If the change is meant, run "
                 f"'invoke lock --recipe {self.recipe.argument}'.",
-                evidence=Evidence(where=str(self.locked), lines=changed),
+                where=self.locked,
+                lines=changed,
             )
         command = f"invoke toolkit --recipe {self.recipe.argument}"
         for name, table in self.recipe.toolkit.parts():
@@ -274,7 +275,7 @@ class Installer:
                 f"{part.tree}",
                 remedy="Take another way. If the difference is known and does no harm, state it "
                 f'in the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
-                evidence=Evidence(lines=[f"toolkit.{kind.name}.tree = {table.tree}"]),
+                lines=[f"toolkit.{kind.name}.tree = {table.tree}"],
             )
 
     def _verified(self, given: Download) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toolkit import PartTable, Way
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import SupplyError
 from tfwright.progress import Listener
 from tfwright.tools import apt, files
 from tfwright.tools.python import packages
@@ -67,7 +67,7 @@ class Supplier:
             remedy="Copy the files of one way into "
             f"{host_files.drop_folder(self.host_file)}; or install the toolkit, and name it in "
             "the host file.",
-            evidence=Evidence(lines=refused),
+            lines=refused,
         )
 
     def _bring(self, way: Way, part: PartTable, pins: Mapping[str, str]) -> None:

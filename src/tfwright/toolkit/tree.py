@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfwright.documents.toml import Table
 from tfwright.documents.toolkit import PartName
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import SupplyError
 from tfwright.toolkit import nvcc
 from tfwright.tools import files, json_text
 from tfwright.vault.usage import Damage
@@ -131,14 +131,15 @@ def insist(root: Path, recipe: str) -> None:
         raise SupplyError(
             f"The toolkit {root} has scripts of another version of tfwright",
             remedy=remedy,
-            evidence=Evidence(where=str(root)),
+            where=root,
         )
     if wrong := changed(root, recorded):
         count = f"{len(wrong)} files of" if len(wrong) > 1 else f"{wrong[0]} in"
         raise SupplyError(
             f"{count} the toolkit {root} changed since it was unpacked",
             remedy=remedy,
-            evidence=Evidence(where=str(root), lines=wrong[:SHOWN]),
+            where=root,
+            lines=wrong[:SHOWN],
         )
 
 

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 from tfwright.documents import faults, filesystem
 from tfwright.documents.names import Commit, InnerPath, Line, RecipeName, Sha256, file_name
 from tfwright.documents.toml import Table
-from tfwright.errors import Evidence, HostError, SupplyError, invoke
+from tfwright.errors import HostError, SupplyError, invoke
 from tfwright.progress import Progress
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
@@ -323,7 +323,7 @@ def _opened(path: Path) -> BinaryIO:
         raise SupplyError(
             f"{path} cannot be read: {fault.strerror}",
             remedy="Check the path and its permissions.",
-            evidence=Evidence(where=str(path)),
+            where=path,
         ) from fault
 
 
@@ -407,7 +407,7 @@ def read_folder(folder: Path) -> Manifest:
         raise SupplyError(
             f"{folder} does not hold the inputs of a build",
             remedy=f"'{invoke('build --on workers')}' fills such folders by itself.",
-            evidence=Evidence(where=str(folder / MANIFEST)),
+            where=folder / MANIFEST,
         ) from fault
 
 
@@ -425,7 +425,7 @@ def verified_folder(folder: Path, manifest: Manifest) -> Unpacked:
             raise SupplyError(
                 f"{member.path} came with other bytes than it was sent",
                 remedy="Build it again; look at the disks of both machines.",
-                evidence=Evidence(where=str(path)),
+                where=path,
             )
         found[member] = path
     return found

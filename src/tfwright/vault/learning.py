@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
 from tfwright.tools.git.archive import Pack
@@ -77,7 +77,7 @@ def of_file(
     raise SupplyError(
         f"No source gives {wanted.name}, so its checksum cannot be learned",
         remedy=remedy,
-        evidence=Evidence(lines=refused),
+        lines=refused,
     )
 
 

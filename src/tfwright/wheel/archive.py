@@ -16,7 +16,7 @@ from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
-from tfwright.errors import Evidence, HostError, WheelError
+from tfwright.errors import HostError, WheelError
 from tfwright.tools.process import capacity
 from tfwright.wheel.binary.elf_image import Content
 
@@ -66,9 +66,7 @@ def insist_on_file(path: Path) -> None:
     """Raise WheelError if a path that a user gave is not a file."""
     if not path.is_file():
         raise WheelError(
-            f"The wheel {path} does not exist",
-            remedy="Give the path of a .whl file.",
-            evidence=Evidence(where=str(path)),
+            f"The wheel {path} does not exist", remedy="Give the path of a .whl file.", where=path
         )
 
 
@@ -94,7 +92,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
                 f"{path.name} does not fit into {tempfile.gettempdir()}, where it is unpacked: "
                 f"{os.strerror(number)}",
                 remedy="Make room there, or set TMPDIR to a directory on a larger disk.",
-                evidence=Evidence(where=str(path)),
+                where=path,
             ) from bad
         if number not in {errno.EINVAL, None}:
             raise
@@ -103,9 +101,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _refused(path: Path, why: str) -> WheelError:
     remedy = "Build the wheel again; if it comes from elsewhere, do not trust it."
-    return WheelError(
-        f"{path.name} is not unpacked: {why}", remedy=remedy, evidence=Evidence(where=str(path))
-    )
+    return WheelError(f"{path.name} is not unpacked: {why}", remedy=remedy, where=path)
 
 
 def fault(wheel: zipfile.ZipFile) -> str | None:
@@ -239,7 +235,8 @@ def metadata_directory(wheel: zipfile.ZipFile) -> str:
         raise WheelError(
             f"The wheel has {len(found)} .dist-info directories instead of one",
             remedy="Make the wheel again: pip installs none with another number of them.",
-            evidence=Evidence(where=str(wheel.filename), lines=found[:20]),
+            where=wheel.filename,
+            lines=found[:20],
         )
     return found[0]
 
@@ -257,7 +254,7 @@ def text(wheel: zipfile.ZipFile, name: str, limit: int) -> bytes:
         raise WheelError(
             f"{name} has {member.file_size:,} bytes, more than the {limit:,} that are read",
             remedy="Do not trust this wheel: no tool that builds wheels writes so much there.",
-            evidence=Evidence(where=str(wheel.filename)),
+            where=wheel.filename,
         )
     return wheel.read(member)
 

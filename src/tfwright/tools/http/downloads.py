@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from tfwright.errors import Evidence, SilentServerError, SupplyError
+from tfwright.errors import SilentServerError, SupplyError
 from tfwright.progress import SILENCE, Progress
 from tfwright.tools import files
 from tfwright.tools.http import client
@@ -151,7 +151,7 @@ def download(
                 f"{url} could not be downloaded: {failure.why}",
                 remedy="Check the network and the proxy variables, or name a mirror in the host "
                 "file.",
-                evidence=Evidence(where=url),
+                where=url,
             )
         files.move(arrived, to, 0o644)
     return files.sha256(to)

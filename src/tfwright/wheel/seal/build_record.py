@@ -19,7 +19,7 @@ from tfwright.documents import faults
 from tfwright.documents.names import Commit, InnerPath, Line, Sha256
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.tools import json_text
 from tfwright.wheel import archive
 
@@ -207,7 +207,7 @@ FORGED = "Do not trust this wheel: no version of tfwright writes such a record."
 
 def _unreadable(wheel: zipfile.ZipFile, why: str, remedy: str = _REMEDY) -> WheelError:
     what = f"The build record {NAME} cannot be read: {why}"
-    return WheelError(what, remedy=remedy, evidence=Evidence(where=str(wheel.filename)))
+    return WheelError(what, remedy=remedy, where=wheel.filename)
 
 
 BILL_NAME = "sboms/tfwright.cdx.json"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
 
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.printable import first_few
 from tfwright.wheel import archive, rewriting
 
@@ -65,7 +65,8 @@ def insist(wheel: Path, wanted: str) -> None:
         f"{wheel.name} does not run on every {wanted}; its libraries prove {kept.name}",
         remedy="Build in an image of an older system ([host] image), or correct "
         "[package] platform in the recipe.",
-        evidence=Evidence(where=str(wheel), lines=first_few(against, SHOWN)),
+        where=wheel,
+        lines=first_few(against, SHOWN),
     )
 
 
