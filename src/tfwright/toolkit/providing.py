@@ -1,9 +1,7 @@
 """`invoke toolkit`: CUDA, its libraries and nvcc's compiler, put where builds find them."""
 
 import datetime as dt
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -180,7 +178,7 @@ class Installer:
         root = self._root(kind)
         directory = archive.is_dir()
         digest = "" if directory else self._verified(given)
-        with _scratch(root) as scratch:
+        with files.scratch(root.parent, ".unpacking-") as scratch:
             made = scratch / "made"
             if directory:
                 made.mkdir()
@@ -216,7 +214,7 @@ class Installer:
         title = f"{kind.title} {kind.pinned(self.recipe)}"
         self.supplier.store.root.mkdir(parents=True, exist_ok=True)
         obtained = self.supplier.obtain(title, table)
-        with _scratch(root) as scratch:
+        with files.scratch(root.parent, ".unpacking-") as scratch:
             # The packages are needed for this refusal, too: the licence's text is in them.
             if table.licence and not self.licence_accepted:
                 # All packages of a part hold the same text; the largest takes minutes to read.
@@ -305,13 +303,6 @@ class Installer:
                 remedy="Download it again.",
             )
         return digest
-
-
-@contextmanager
-def _scratch(root: Path) -> Iterator[Path]:
-    """Give an empty directory on the toolkit's own disk, from which files are renamed."""
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
-        yield Path(folder)
 
 
 def _in_place(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:

@@ -1,7 +1,6 @@
 """The ways to the packages of a toolkit; each file must have the checksum that the recipe pins."""
 
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,8 +85,8 @@ class Supplier:
                 why = "; ".join(f"{each.source}: {each.why}" for each in missing.attempts)
                 raise SupplyError(f"the download failed: {why}", remedy="Check the network.")
             return
-        with tempfile.TemporaryDirectory(dir=self.store.root, prefix=".toolkit-") as folder:
-            for path in self.packages(way, part, lacking, Path(folder)):
+        with files.scratch(self.store.root, ".toolkit-") as folder:
+            for path in self.packages(way, part, lacking, folder):
                 # apt and pip may choose another name for a file; only its checksum identifies it.
                 digest = files.sha256(path)
                 if digest in lacking.values():
