@@ -1,9 +1,8 @@
 """`invoke toolkit`: CUDA, its libraries and nvcc's compiler, put where builds find them."""
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tfwright.documents import filesystem
@@ -12,7 +11,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.facts.compatibility import is_of_line
-from tfwright.host import cuda, toolchain
+from tfwright.host import cuda
 from tfwright.host.place import HERE
 from tfwright.toolkit import layout, nvcc, sources, tree
 from tfwright.toolkit.sources import Supplier
@@ -33,8 +32,6 @@ class Kind:
     """Where NVIDIA publishes it."""
     roots: tuple[str, ...]
     """Directories by which the root of an archive of it is known."""
-    version: Callable[[Path], str]
-    """Reads it from a toolkit; empty if the part is not there."""
 
     def pinned(self, recipe: Recipe) -> str:
         """Return the version that a recipe names; empty if it names none."""
@@ -44,34 +41,21 @@ class Kind:
         return getattr(recipe.host, self.name) or ""
 
 
-def _gcc_version(root: Path) -> str:
-    # Debian's package has gcc-11 only; plain gcc is a link from another package.
-    programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
-    if not programs:
-        return ""
-    compiler = toolchain.parse(toolchain.version_line(HERE, str(programs[0])).value)
-    return compiler.version if compiler else ""
-
-
-def _kind(name: PartName, title: str, licence: str, *roots: str) -> Kind:
-    return Kind(name, title, licence, roots, partial(VERSIONS[name], HERE))
-
-
 _DEEP_LEARNING = "https://docs.nvidia.com/deeplearning/"
 _LIBRARY = ("include", "lib64", "lib")
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        _kind(
+        Kind(
             "cuda",
             "CUDA",
             "https://docs.nvidia.com/cuda/eula/",
-            *("bin", "include", "lib64", "nvvm", "targets"),
+            ("bin", "include", "lib64", "nvvm", "targets"),
         ),
-        _kind("cudnn", "cuDNN", f"{_DEEP_LEARNING}cudnn/sla/", *_LIBRARY),
-        _kind("nccl", "NCCL", f"{_DEEP_LEARNING}nccl/sla/", *_LIBRARY),
-        _kind("tensorrt", "TensorRT", f"{_DEEP_LEARNING}tensorrt/sla/", *_LIBRARY),
-        Kind("compiler", "gcc", "", ("usr",), _gcc_version),
+        Kind("cudnn", "cuDNN", f"{_DEEP_LEARNING}cudnn/sla/", _LIBRARY),
+        Kind("nccl", "NCCL", f"{_DEEP_LEARNING}nccl/sla/", _LIBRARY),
+        Kind("tensorrt", "TensorRT", f"{_DEEP_LEARNING}tensorrt/sla/", _LIBRARY),
+        Kind("compiler", "gcc", "", ("usr",)),
     )
 }
 
@@ -233,7 +217,7 @@ class Installer:
     ) -> InstalledPart:
         """Put what was unpacked into the toolkit, once it is what the recipe wants."""
         # Read from the unpacked files: names of archives promise versions that they do not hold.
-        version, wanted = kind.version(made), kind.pinned(self.recipe)
+        version, wanted = VERSIONS[kind.name](HERE, made), kind.pinned(self.recipe)
         source = next(iter(origin))
         if not version:
             raise SupplyError(

@@ -52,8 +52,8 @@ def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
         space = space.replace("/", ".")
     # What tells the files of one version apart. A jar is Maven's default, which is left out.
     qualifiers = {
-        key: parts[key]
+        key: value
         for key in ("arch", "classifier", "type")
-        if (key, parts.get(key)) != ("type", "jar")
+        if (value := parts.get(key)) and (key, value) != ("type", "jar")
     }
     return PackageURL(kind, space, parts["name"], parts["version"], qualifiers).to_string()
