@@ -291,16 +291,16 @@ class Installer:
 
 def _in_place(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:
     """Return a part that is there already, as it was unpacked."""
-    record = tree.read(root)
-    for way, pins in table.ways():
-        # By checksum: packages of the same version may have been repacked.
-        if record.has(kind.name, sources.by_file(pins)):
-            part = record.parts[kind.name]
-            # What was changed meanwhile, or is of another tfwright, is unpacked again.
-            sound = not (nvcc.outdated(part.files) or tree.changed(root, part.files))
-            if table.takes(way, part.tree) and sound:
-                return part
-    return None
+    part = tree.read(root).parts.get(kind.name)
+    # What was changed meanwhile, or is of another tfwright, is unpacked again.
+    if part is None or nvcc.outdated(part.files) or tree.changed(root, part.files):
+        return None
+    # By checksum: packages of the same version may have been repacked.
+    taken = (
+        part.sources == sources.by_file(pins) and table.takes(way, part.tree)
+        for way, pins in table.ways()
+    )
+    return part if any(taken) else None
 
 
 def _arranged(kind: Kind, way: Way, packages: Collection[Path], scratch: Path) -> Path:

@@ -58,10 +58,6 @@ class ToolkitRecord(Table):
         """Every file of every part, as `InstalledPart.files` has it."""
         return {path: sha256 for part in self.parts.values() for path, sha256 in part.files.items()}
 
-    def has(self, part: PartName, sources: Mapping[str, str]) -> bool:
-        """Say whether a part was made from exactly these packages."""
-        return part in self.parts and self.parts[part].sources == dict(sources)
-
 
 def digest(*contents: Mapping[str, str]) -> str:
     """Return one digest for files, each given as its path with its own digest."""

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from tfwright.errors import HostError, WheelError
+from tfwright.tools.files import pieces
 from tfwright.tools.process import capacity
 from tfwright.wheel.binary.elf_image import Content
 
@@ -153,12 +154,20 @@ def files(wheel: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return [member for member in wheel.infolist() if not member.is_dir()]
 
 
-def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
-    """Return the archive's own stream, where the bytes of a member begin as they are packed."""
+def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Yield the bytes of a member as they are packed. Raises EOFError if the archive ends before.
+
+    They come from the archive's own stream, which nothing else may read meanwhile.
+    """
     stream = wheel.fp
     assert stream  # noqa: S101 the wheel is open
     stream.seek(_place(stream, member))
-    return stream
+    left = member.compress_size
+    for part in pieces(stream.read, left):
+        left -= len(part)
+        yield part
+    if left:
+        raise EOFError(f"{member.filename} is cut off")
 
 
 def _place(stream: IO[bytes], member: zipfile.ZipInfo) -> int:
