@@ -4,6 +4,7 @@ import errno
 import lzma
 import mmap
 import os
+import shutil
 import stat
 import struct
 import tempfile
@@ -199,8 +200,7 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
     # Mapped: memory that the system can take back when it runs short.
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
-            while chunk := source.read(CHUNK):
-                copy.write(chunk)
+            shutil.copyfileobj(source, copy, CHUNK)
         copy.flush()
         with mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ) as content:
             yield content
