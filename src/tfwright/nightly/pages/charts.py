@@ -72,17 +72,9 @@ def sparkline(nights: Sequence[NightVerdict], seconds: Mapping[str, float]) -> S
     return Sparkline(paths, f"{count}: {said}" if shown else "no night yet")
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A part of a column of a plot, in SVG units."""
-
-    kind: str
-    """What it counts: its class, and the name in the legend."""
-    left: float
-    top: float
-    wide: float
-    tall: float
-    said: str
+Column = tuple[KeptBuild, Mapping[str, float]]
+"""A build, and the parts of its column from below, by kind."""
+TIME_UNITS = ((3600, "h"), (60, "min"), (1, "s"))
 
 
 @dataclass(frozen=True)
@@ -90,70 +82,42 @@ class BarPlot:
     """A column for each build, over an axis with numbers."""
 
     title: str
-    bars: tuple[Bar, ...]
-    marks: Mapping[float, str]
-    """By how far down they are, the numbers at the axis."""
-    first: str
-    """The day of the first column."""
-    last: str
+    columns: Sequence[Column]
+    top: float
+    """Where the axis ends."""
+    written: Callable[[float], str]
+    """Returns a number of the axis as people read it."""
 
     @property
     def kinds(self) -> list[str]:
         """What the columns are made of; one kind needs no legend."""
-        return [*dict.fromkeys(bar.kind for bar in self.bars)]
-
-
-Column = tuple[KeptBuild, Mapping[str, float]]
-"""A build, and the parts of its column from below, by kind."""
-LEFT, RIGHT, TOP, FLOOR = 60, 396, 10, 130
-"""The edges of a plot in SVG units."""
-WIDEST = 20
+        parts = (part for _, own in self.columns for part in own.items())
+        return [*dict.fromkeys(kind for kind, value in parts if value)]
 
 
 def history(builds: Sequence[KeptBuild], smoke: Mapping[str, Mapping[str, float]]) -> list[BarPlot]:
     """Return the plots of what a target's builds took, gave and passed, oldest build first."""
-    times = [(build, {"time": build.seconds}) for build in builds]
-    sizes = [(build, {"size": float(build.size)}) for build in builds if build.size]
-    programs = [(build, smoke[build.id]) for build in builds if build.id in smoke]
     longest = max((build.seconds for build in builds), default=0.0)
     unit, name = next((pair for pair in TIME_UNITS if longest >= 2 * pair[0]), TIME_UNITS[-1])
-    found = [
-        _bars("Time of each build", times, unit, lambda count: f"{count:g} {name}"),
-        _bars("Size of each wheel", sizes, 1, pages.size),
-        _bars("Smoke programs", programs, 1, lambda count: f"{count:g}"),
+    times = [(build, {"time": build.seconds / unit}) for build in builds]
+    sizes = [(build, {"size": float(build.size)}) for build in builds if build.size]
+    programs = [(build, smoke[build.id]) for build in builds if build.id in smoke]
+    return [
+        BarPlot(title, columns, _top(columns), written)
+        for title, columns, written in (
+            ("Time of each build", times, lambda count: f"{count:g} {name}"),
+            ("Size of each wheel", sizes, pages.size),
+            ("Smoke programs", programs, lambda count: f"{count:g}"),
+        )
+        if any(sum(parts.values()) for _, parts in columns)
     ]
-    return [plot for plot in found if plot]
 
 
-TIME_UNITS = ((3600, "h"), (60, "min"), (1, "s"))
-
-
-def _bars(
-    title: str, columns: Sequence[Column], unit: int, written: Callable[[float], str]
-) -> BarPlot | None:
-    """Return a plot whose axis counts in `unit`, with the numbers as `written`; None if empty."""
-    highest = max((sum(parts.values()) for _, parts in columns), default=0.0) / unit
-    if not highest:
-        return None
+def _top(columns: Sequence[Column]) -> float:
+    """Return the round number that no column exceeds."""
+    highest = max(sum(parts.values()) for _, parts in columns)
     power = 10 ** math.floor(math.log10(highest))
-    top = next(step * power for step in (1, 2, 3, 4, 6, 8, 10) if step * power >= highest)
-    wide = round(min((RIGHT - LEFT) / len(columns) * 0.8, WIDEST), 1)
-    step = (RIGHT - LEFT - wide) / max(1, len(columns) - 1)
-    scale = (FLOOR - TOP) / top / unit
-    bars = []
-    for number, (build, parts) in enumerate(columns):
-        floor = float(FLOOR)
-        for kind, value in parts.items():
-            tall = value * scale
-            floor -= tall
-            said = f"{pages.day(build.started)}: {written(round(value / unit, 2))}"
-            said += f" {kind}" if len(parts) > 1 else ""
-            left = round(LEFT + number * step, 1)
-            if value:
-                bars.append(Bar(kind, left, round(floor, 1), wide, round(tall, 1), said))
-    marks = {FLOOR - (FLOOR - TOP) * part: written(top * part) for part in (0, 0.5, 1)}
-    days = [pages.day(build.started) for build, _ in columns]
-    return BarPlot(title, tuple(bars), marks, days[0], days[-1])
+    return next(step * power for step in (1, 2, 3, 4, 6, 8, 10) if step * power >= highest)
 
 
 @dataclass(frozen=True)
