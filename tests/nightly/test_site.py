@@ -187,8 +187,8 @@ def test_what_prometheus_reads_has_a_line_for_each_recipe(tmp_path: Path) -> Non
     builder_of(host).broken["b"] = Breakage(stage="compile", line="x")
     night.run(host)
     lines = (host.site / "metrics.txt").read_text().splitlines()
-    assert 'tfwright_recipe_fine{recipe="a"} 1.0' in lines
-    assert 'tfwright_recipe_fine{recipe="b"} 0.0' in lines
+    assert 'tfwright_recipe_fine{recipe="a"} 1' in lines
+    assert 'tfwright_recipe_fine{recipe="b"} 0' in lines
     assert 'tfwright_build_duration_seconds{recipe="a"} 600.0' in lines
     assert f"tfwright_night_started_timestamp_seconds {NOW.timestamp()}" in lines
     assert "# TYPE tfwright_builds_waiting gauge" in lines

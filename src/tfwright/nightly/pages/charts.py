@@ -116,7 +116,7 @@ def history(builds: Sequence[KeptBuild], smoke: Mapping[str, Mapping[str, float]
 def _top(columns: Sequence[Column]) -> float:
     """Return the round number that no column exceeds."""
     highest = max(sum(parts.values()) for _, parts in columns)
-    power = 10 ** math.floor(math.log10(highest))
+    power = 10.0 ** math.floor(math.log10(highest))
     return next(step * power for step in (1, 2, 3, 4, 6, 8, 10) if step * power >= highest)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import notices, pages, retention, timer
-from tfwright.nightly.builds import Verdict
 from tfwright.nightly.pages import charts
 from tfwright.nightly.pages.views import RECIPES, TargetView, views
 from tfwright.nightly.state import LOCK, NightVerdict, PastNight, State, WaitingBuild, stamp
@@ -48,14 +47,8 @@ class NightLine:
 
     view: TargetView
     night: NightVerdict
-    before: Verdict | None
-    """What the night before gave; None before the first."""
-
-    @property
-    def new(self) -> bool:
-        """Whether the night before gave something else; good and unchanged are the same."""
-        fine = {"good", "unchanged"}
-        return self.before != self.night.verdict and {self.before, self.night.verdict} != fine
+    before: str
+    """What the night before gave; empty before the first."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +130,8 @@ def write(  # noqa: PLR0913 one choice each, all with a default
                 current = replace(current, ends={}, cut_off=True)
                 said, tone = f"The last night was cut off. {said}", "bad"
             latest["night"] = current.summary()
-        batch.add(site / "metrics.txt", metrics(listed, past, current).encode())
+        gauges = {"listed": listed, "past": past, "last": last, "tonight": current}
+        batch.add(site / "metrics.txt", renderer("nightly_metrics.txt.j2")(gauges).encode())
         begun = stamp(last.started) if last else None
         health = {"status": HEALTH[tone], "output": said, "time": stamp(now), "night": begun}
         for name, document in (("health", health), ("latest", latest)):
@@ -211,7 +205,7 @@ def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen
     """Add a page for each night, and their list."""
     lines: dict[int, list[NightLine]] = defaultdict(list)
     for view in everything:
-        before: Verdict | None = None
+        before = ""
         for given in view.nights:
             lines[given.night].append(NightLine(view, given, before))
             before = given.verdict
@@ -276,39 +270,6 @@ def tonight(night: PastNight, queue: Sequence[WaitingBuild], now: dt.datetime) -
 
 HEALTH = {"good": "pass", "dim": "pass", "warn": "warn", "bad": "fail"}
 """What `health.json` says, by the tone of the first line."""
-
-
-def metrics(
-    listed: Sequence[TargetView], past: Sequence[PastNight], current: Tonight | None
-) -> str:
-    """Return what Prometheus reads: each recipe, the last night, and the one under way."""
-    running = current.running if current else 0
-    kept = {view.target.name: view.newest for view in listed if view.newest}
-    statuses = {view.target.name: view.status for view in listed}
-    gauges: dict[str, Mapping[str, float | dt.datetime | None]] = {
-        "night_started_timestamp_seconds": {"": past[0].started if past else None},
-        "night_ended_timestamp_seconds": {
-            "": next((night.ended for night in past if night.ended), None)
-        },
-        "builds_running": {"": running},
-        "builds_waiting": {"": len(current.queue) - running if current else 0},
-        "recipe_fine": {name: status.fine for name, status in statuses.items()},
-        "recipe_failing_nights": {name: status.nights_bad for name, status in statuses.items()},
-        "recipe_last_good_timestamp_seconds": {
-            name: status.last_good for name, status in statuses.items()
-        },
-        "wheel_size_bytes": {name: build.size for name, build in kept.items()},
-        "build_duration_seconds": {name: build.seconds for name, build in kept.items()},
-    }
-    lines = []
-    for name, values in gauges.items():
-        lines.append(f"# TYPE tfwright_{name} gauge")
-        for recipe, value in values.items():
-            if value is not None:
-                number = value.timestamp() if isinstance(value, dt.datetime) else value
-                label = f'{{recipe="{recipe}"}}' if recipe else ""
-                lines.append(f"tfwright_{name}{label} {round(float(number), 3)}")
-    return "\n".join(lines) + "\n"
 
 
 def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
