@@ -4,8 +4,6 @@ The axes are applied, and a followed commit replaces the pinned one.
 """
 
 import functools
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,7 +27,7 @@ from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.remote import Remote
 from tfwright.tools.git.repository import GitRepository
@@ -146,8 +144,7 @@ def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[
         content["source"].pop("branch", None)
     parts = {}
     for name, table in content.items():
-        text = json.dumps(table, sort_keys=True, default=str)
-        parts[f"the recipe's [{name}]"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+        parts[f"the recipe's [{name}]"] = json_text.digest(table)[:16]
     source = job.recipe.source
     for path in source.named_files:
         parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
