@@ -213,7 +213,7 @@ def test_two_hundred_recipes_after_four_hundred_nights_stay_light(tmp_path: Path
     night.run(host)
     with states.opened(tmp_path) as state:
         for _ in range(400):
-            state.judge_unchanged(names, state.begin_night(host.clock()))
+            state.judge(state.begin_night(host.clock()), "unchanged", *names)
         site_pages.write(host.nightly, state, host.clock(), {})
     assert (host.site / "index.html").stat().st_size < 1_000_000
 

@@ -210,6 +210,14 @@ class NightlyBuild(_Frozen):
         return found
 
 
+class Rebuilt(_Frozen):
+    """What a worker found when it built a wheel again."""
+
+    target: str
+    difference: str
+    """How the wheel differs; empty if it is the same."""
+
+
 @dataclass(frozen=True)
 class FollowedCommit:
     """What a followed branch or tag pattern names now."""

@@ -222,10 +222,12 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         reproduced, difference = "", ""
         if host.nightly.reproduce:
             reproduced, difference = night.reproduce(planned.targets, left)
-        done = NightOutcome(reproduced=reproduced, difference=difference, culprits=culprits)
+        lost = {}
         if host.nightly.links:
-            done = night.check_links([item.target for item in planned.targets], done)
-        return night.close(done)
+            lost = night.check_links([item.target for item in planned.targets])
+        return night.close(
+            NightOutcome(reproduced=reproduced, difference=difference, culprits=culprits, lost=lost)
+        )
 
 
 def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.Channel]) -> int:
@@ -332,7 +334,7 @@ class Night:
         for name, why in planned.blocked.items():
             # Before it was cut off, this night may have built what cannot be judged now.
             if verdicts.get(name) in UNSETTLED:
-                self.state.judge(name, self.number, "blocked", detail=why)
+                self.state.judge(self.number, "blocked", name, detail=why)
         due, unchanged = [], []
         for item in planned.targets:
             name = item.target.name
@@ -345,8 +347,8 @@ class Night:
                 unchanged.append(name)
             else:
                 # It still fails, also in the nights in which it waits with the next attempt.
-                self.state.judge(name, self.number, "failed", detail=item.detail)
-        self.state.judge_unchanged(unchanged, self.number)
+                self.state.judge(self.number, "failed", name, detail=item.detail)
+        self.state.judge(self.number, "unchanged", *unchanged)
         return due
 
     def build(self, due: Sequence[PlannedTarget]) -> None:
@@ -370,7 +372,7 @@ class Night:
                     f"a first build counts as {hours}" if first else f"it took {hours} last time"
                 )
                 # A verdict all the same: a target that never fits has to become stale on the page.
-                self.state.judge(item.target.name, self.number, "skipped", detail=detail)
+                self.state.judge(self.number, "skipped", item.target.name, detail=detail)
                 self.host.note(f"{item.target.name}: out of tonight's budget")
             elif order := self._ready(item):
                 if fleet:
@@ -425,7 +427,7 @@ class Night:
             f"only {free / 1e9:.1f} GB are free in {where}; "
             f"retention.free asks for {wanted / 1e9:.1f} GB"
         )
-        self.state.judge(item.target.name, self.number, "blocked", detail=lacking)
+        self.state.judge(self.number, "blocked", item.target.name, detail=lacking)
         return None
 
     def _order(self, item: PlannedTarget) -> BuildOrder:
@@ -572,14 +574,14 @@ class Night:
         self.host.note(f"{name}: {why or 'reproduced'}")
         return name, why
 
-    def check_links(self, asked: Sequence[Target], outcome: NightOutcome) -> NightOutcome:
-        """Ask the servers of all archives; keep what is lost, and since when; add it."""
+    def check_links(self, asked: Sequence[Target]) -> dict[str, str]:
+        """Ask the servers of all archives; keep what is lost, and since when; return it."""
         self.host.note("the servers of all archives are asked")
         try:
             found = self.host.builder.links(asked)
         except Exception as fault:  # noqa: BLE001 a failed check must not end the night
             self.host.note(f"the addresses of archives were not checked: {fault}")
-            return outcome
+            return {}
         moment, lost = self.host.clock(), {}
         before, silent = self.state.checks("links"), self.state.checks("silent")
         for name, answer in found.items():
@@ -595,7 +597,7 @@ class Night:
                 if name in before and not before[name].passed:
                     since = before[name].at
             self.state.check(name, "links", since, passed=not why, detail=why)
-        return replace(outcome, lost=lost)
+        return lost
 
     def close(self, outcome: NightOutcome) -> NightOutcome:
         """End the night: retention, the site, the notices; return what it did."""
