@@ -508,6 +508,8 @@ class Night:
 
         What is not found in time goes on in the next night; its trials are kept.
         """
+        if self.host.bisect is None:
+            return {}
         known, failed = self.state.culprits(), []
         for name, night in self._tonight().items():
             before = known.get(name)
@@ -519,8 +521,6 @@ class Night:
                 continue
             if before is None or before.thread != builds.failure(night.detail):
                 failed.append(build)
-        if self.host.bisect is None or not failed:
-            return {}
         failed.sort(key=lambda build: build.seconds)
         self._queue(WaitingBuild(one.target, "bisect", one.seconds) for one in failed)
         found = {}

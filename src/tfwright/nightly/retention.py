@@ -99,7 +99,7 @@ def sweep(state: State, site: Path) -> list[str]:
 
 def _protected(nightly: NightlyFile, state: State, kept: Sequence[KeptBuild]) -> set[str]:
     """Return the identifiers of the builds that may never go."""
-    pointers = status.pointers(kept, state.reproduced(), gated=nightly.reproduce)
+    pointers = status.pointers(nightly, state, kept)
     named = {build.id for own in pointers.values() for build in own.values()}
     return named | kept_by_file(kept, nightly.site)
 

@@ -37,7 +37,15 @@ CAPABILITIES = ("HERMETIC_CUDA_COMPUTE_CAPABILITIES", "TF_CUDA_COMPUTE_CAPABILIT
 """The answers that hold compute capabilities: from 2.18 on the first one decides."""
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
-OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
+PROGRAMS = {
+    "the compiler": "compiler",
+    "glibc": "glibc",
+    "the target Python": "python",
+    "CUDA": "cuda",
+    "cuDNN": "cudnn",
+}
+"""The host's programs that take part in a build, and what the build record calls them."""
+OF_HOST = (*PROGRAMS, "tfwright")
 """The parts of a fingerprint that no recipe decides."""
 
 
@@ -174,14 +182,8 @@ def _programs(job: RecipeJob) -> Mapping[str, str]:
         return {"the target Python": "none"}
     facts = host_facts.facts(recipe, settings, probes.here(), interpreter)
     found = host_facts.found(recipe, settings, facts)
-    named = {
-        "the compiler": found.compiler,
-        "glibc": found.glibc,
-        "the target Python": found.python,
-        "CUDA": found.cuda,
-        "cuDNN": found.cudnn,
-    }
-    return {name: text for name, text in named.items() if text}
+    versions = {name: getattr(found, program) for name, program in PROGRAMS.items()}
+    return {name: version for name, version in versions.items() if version}
 
 
 # Probing asks the compiler and the GPU driver; a night asks for it twice a build.

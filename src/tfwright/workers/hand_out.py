@@ -71,9 +71,9 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     program: Sequence[str],
     log: Path,
     *,
-    job: Callable[[], RecipeJob] | None = None,
+    job: Callable[[], RecipeJob],
     send: Callable[[], None] = lambda: None,
-    bring: Callable[[RemoteBuild], None] = lambda _: None,
+    bring: Callable[[RemoteBuild], None],
 ) -> RemoteBuild:
     """Run a command of tfwright on a worker, with what it needs; bring home what it made.
 
@@ -81,7 +81,7 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     copy the rest. Any error is part of the result.
     """
     try:
-        if job and host.supplied and (failed := supply.send(host, job(), log)):
+        if host.supplied and (failed := supply.send(host, job(), log)):
             return failed
         send()
         done = ssh.run(host, program, log)

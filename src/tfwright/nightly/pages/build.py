@@ -63,24 +63,18 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
 
     `home` holds the directories of the other builds.
     """
-    timeline = None
-    if build.profile:
-        earlier = home / last_good.id / last_good.profile if last_good else None
-        timeline = charts.compared(
-            folder / build.profile, earlier if last_good and last_good.profile else None
-        )
+    # Without a profile these are directories, in which nothing can be read.
+    earlier = home / last_good.id / last_good.profile if last_good else None
     # What the page links elsewhere.
     known = {build.wheel, PAGE, *build.logs}
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    before = last_good or build.model_copy(update={"stages": {}, "sizes": {}, "architectures": {}})
     values: dict[str, object] = {
         "build": build,
         "words": pages,
         "forge": forge,
         "root": "../../",
-        "before": before,
         "plot": smoke.sweep(build.sweep),
-        "timeline": timeline,
+        "timeline": charts.compared(folder / build.profile, earlier),
         "logs": shown_logs(build, folder),
         "clean": log.clean,
         "last_good": last_good,

@@ -7,7 +7,7 @@ without an end, so it is read line by line.
 import gzip
 import math
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,12 +17,13 @@ from pathlib import Path
 from tfwright.nightly import pages
 from tfwright.nightly.builds import Verdict
 from tfwright.nightly.state import KeptBuild, NightVerdict
+from tfwright.terminal import text
 from tfwright.tools import json_text
 
 NIGHTS = 60
 """Nights in a sparkline."""
-STEP, TALL, LOW = 3, 22, 4
-"""Width of a night, and the heights of the longest and of an empty one, in SVG units."""
+STEPS = 10
+"""Heights of a night in it, from that of one without a build."""
 VERDICTS: Mapping[Verdict, tuple[str, str]] = {
     "good": ("g", "built"),
     "unchanged": ("u", "unchanged"),
@@ -34,7 +35,7 @@ VERDICTS: Mapping[Verdict, tuple[str, str]] = {
 }
 """The class of a bar, and what it stands for."""
 LONGEST_SHOWN = 40
-"""Actions, or differences, that a page names."""
+"""Differences that a page names."""
 SHORTEST = 0.05
 """Seconds from which on a difference between two builds is listed."""
 COLUMNS, HIGH = 240, 60
@@ -48,8 +49,8 @@ LARGEST = 512 * 1024**2
 class Sparkline:
     """The last nights: colour for the verdict, height for what the build took."""
 
-    paths: Mapping[str, str]
-    """By class. Bars of one colour share a path, which keeps 200 rows small."""
+    bars: Sequence[tuple[str, int]]
+    """The class of each, and its height in steps."""
     said: str
     """The sentence that says the same."""
 
@@ -57,19 +58,18 @@ class Sparkline:
 def sparkline(nights: Sequence[NightVerdict], seconds: Mapping[str, float]) -> Sparkline:
     """Return the drawing of the last nights; `seconds` is by build."""
     shown = nights[-NIGHTS:]
-    drawn: dict[tuple[str, str], list[str]] = defaultdict(list)
+    if not shown:
+        return Sparkline((), "no night yet")
     took = [seconds.get(night.build, 0.0) for night in shown]
-    scale = (TALL - LOW) / (max(took, default=0.0) or 1.0)
-    # The newest night is at the right edge, however few there are.
-    first = NIGHTS - len(shown)
-    for number, (night, length) in enumerate(zip(shown, took, strict=True), first):
-        tall = round(LOW + length * scale)
-        bar = f"M{number * STEP} {TALL}v-{tall}h{STEP - 1}v{tall}z"
-        drawn[VERDICTS[night.verdict]].append(bar)
-    said = ", ".join(f"{len(own)} {name}" for (_, name), own in drawn.items())
-    count = "1 night" if len(shown) == 1 else f"{len(shown)} nights"
-    paths = {kind: "".join(own) for (kind, _), own in drawn.items()}
-    return Sparkline(paths, f"{count}: {said}" if shown else "no night yet")
+    longest = max(took) or 1.0
+    drawn = [VERDICTS[night.verdict] for night in shown]
+    bars = [
+        (kind, round(STEPS * length / longest))
+        for (kind, _), length in zip(drawn, took, strict=True)
+    ]
+    counts = Counter(name for _, name in drawn)
+    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return Sparkline(bars, f"{text.counted(len(shown), 'night')}: {said}")
 
 
 Column = tuple[KeptBuild, Mapping[str, float]]
@@ -151,9 +151,12 @@ class Timeline:
         """How long it took, from the first action to the end of the last one."""
         return max((action.end for action in self.actions), default=0.0) - self.begin
 
-    def longest(self) -> list[TimedAction]:
-        """Return the actions that took longest."""
-        return sorted(self.actions, key=lambda action: -action.seconds)[:LONGEST_SHOWN]
+    def by_name(self) -> dict[str, float]:
+        """Return the seconds of each action; those of one name count as their sum."""
+        found: dict[str, float] = defaultdict(float)
+        for action in self.actions:
+            found[action.name] += action.seconds
+        return found
 
     def at_once(self) -> list[float]:
         """Return how many actions ran at once, in equal steps over the build."""
@@ -185,20 +188,6 @@ class TimeChange:
     def seconds(self) -> float:
         """What it adds to the build; negative where it got faster."""
         return (self.now or 0.0) - (self.before or 0.0)
-
-    @property
-    def value(self) -> str:
-        """The seconds with their sign."""
-        # The sign that is as wide as a plus: the values stand below each other.
-        sign = "+" if self.seconds > 0 else "\N{MINUS SIGN}"
-        return f"{sign}{pages.duration(abs(self.seconds))}"
-
-    @property
-    def happened(self) -> str:
-        """Whether the action is in one build only."""
-        # Bazel's profile does not list an action whose result came from a cache.
-        gone = "gone or cached" if self.now is None else ""
-        return "new" if self.before is None else gone
 
 
 def read(path: Path) -> Timeline:
@@ -233,13 +222,10 @@ class TimelineComparison:
     @cached_property
     def differences(self) -> list[TimeChange]:
         """The actions whose time changed most between the two builds."""
-        times: dict[str, list[float | None]] = defaultdict(lambda: [None, None])
-        for number, timeline in enumerate((self.before, self.now) if self.before else ()):
-            for action in timeline.actions:
-                pair = times[action.name]
-                # An action that was repeated, or that has a twin of its name, counts as their sum.
-                pair[number] = (pair[number] or 0.0) + action.seconds
-        changes = [TimeChange(name, *pair) for name, pair in times.items()]
+        if self.before is None:
+            return []
+        before, now = self.before.by_name(), self.now.by_name()
+        changes = [TimeChange(name, before.get(name), now.get(name)) for name in before | now]
         changes.sort(key=lambda found: (-abs(found.seconds), found.name))
         # What a page would write as 0.0 s says nothing.
         return [found for found in changes if abs(found.seconds) >= SHORTEST][:LONGEST_SHOWN]

@@ -141,8 +141,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
             "index.html",
             "index",
             groups=groups(listed),
-            count=len(listed),
-            labels=dict.fromkeys(view.status.label for view in listed),
+            listed=listed,
             said=said,
             tone=tone,
             last=last,
@@ -242,10 +241,10 @@ Matrix = dict[str, dict[str, dict[str, list[TargetView]]]]
 
 def matrix(listed: Sequence[TargetView]) -> Matrix:
     """Return the targets by what their wheels are for, the newest release first."""
-    found: Matrix = {}
+    found: Matrix = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for view in sorted(listed, key=lambda view: (view.facts.order, view.facts.gpu)):
-        own = found.setdefault(view.facts.family, {}).setdefault(view.facts.gpu or "unknown", {})
-        own.setdefault(view.facts.python or "unknown", []).append(view)
+        facts = view.facts
+        found[facts.family][facts.gpu or "unknown"][facts.python or "unknown"].append(view)
     return found
 
 
