@@ -11,7 +11,6 @@ from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.documents.release import NO_RELEASE
 from tfwright.errors import TfwrightError
 from tfwright.nightly import builds as build_documents
-from tfwright.nightly import pages
 from tfwright.nightly import targets as recipes
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages import charts
@@ -123,14 +122,6 @@ class TargetView:
         """The newest wheel that is offered."""
         return self.offered[-1] if self.offered else None
 
-    @property
-    def size_change(self) -> str:
-        """How much larger the newest wheel is than the one before it."""
-        if len(self.offered) < 2:  # noqa: PLR2004 a pair
-            return ""
-        before, newest = self.offered[-2:]
-        return pages.change(before.size, newest.size)
-
     @cached_property
     def withdrawn(self) -> Mapping[str, str]:
         """Why wheels that are newer than the offered one were yanked, by version."""
@@ -146,16 +137,6 @@ class TargetView:
     def spark(self) -> Sparkline:
         """Its last nights."""
         return charts.sparkline(self.nights, {build.id: build.seconds for build in self.builds})
-
-    @property
-    def reproduction(self) -> tuple[str, str]:
-        """Whether the newest wheel was built again to the same bytes, and in which tone."""
-        if self.newest and self.newest.id in self.reproduced:
-            return "reproduced", "good"
-        if self.check and not self.check.passed:
-            day = pages.day(self.check.at)
-            return f"not reproduced on {day}: {self.check.detail}", "bad"
-        return "not reproduced yet", "dim"
 
     @property
     def failed_page(self) -> str:
