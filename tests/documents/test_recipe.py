@@ -343,3 +343,10 @@ def test_a_target_of_which_no_wheel_is_made_is_refused_unless_a_program_does_it(
     with fails(RecipeError, "//a:b", "package.program"):
         recipe.insist_on_wheel("//a:b", recipe.PackageTable())
     recipe.insist_on_wheel("//a:b", recipe.PackageTable(program="bazel-bin/b"))
+
+
+def test_the_items_of_a_list_that_break_one_rule_are_one_fault(recipe_file: Path) -> None:
+    loose = ", ".join(f'"package{number}"' for number in range(30))
+    told = fault(recipe_file, "\n[bazel]", f"requirements = [{loose}]\n[bazel]").what
+    assert "host.requirements.0 and 29 more of this list" in told
+    assert "\n" not in told

@@ -52,8 +52,8 @@ def test_a_recipe_that_does_not_load_has_a_row_with_its_fault(
     monkeypatch.setattr(recipes, "RECIPES", tmp_path)
     broken, demo = page.rows(HostFile())
     assert (broken.recipe, demo.recipe) == ("broken", "demo")
-    assert broken.builds_here.startswith("invalid")
-    assert "no closing quote" in broken.builds_here
+    assert broken.builds_here == "invalid"
+    assert "no closing quote" in broken.fault
     assert [recipe.name for recipe in recipes.that_load()] == ["demo"]
     page.show_recipes([broken, demo])
     # However narrow the table is.

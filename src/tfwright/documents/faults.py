@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tfwright.documents.names import FORMS
@@ -75,14 +76,20 @@ class Model(Protocol):
 
 def explained(
     text: str, values: Mapping[str, object], model: type, found: Sequence["ErrorDetails"]
-) -> list[DocumentFault]:
-    """Turn pydantic's first findings into one fault for each key.
+) -> tuple[list[DocumentFault], int]:
+    """Turn pydantic's first findings into one fault for each key; return how many there are of all.
 
     `values` is what the document says, `model` the class that it should fit.
     """
     faults: dict[Location, DocumentFault] = {}
-    places = [_place(values, finding) for finding in found[:SHOWN]]
-    for place, finding in zip(places, found, strict=False):
+    # The items of a list that break one rule are one fault: that of the first.
+    alike = defaultdict[tuple[Location, str], list["ErrorDetails"]](list)
+    for finding in found:
+        location = finding["loc"]
+        item = location and isinstance(location[-1], int)
+        alike[location[:-1] if item else location, finding["msg"]].append(finding)
+    places = [_place(values, finding) for finding, *_ in islice(alike.values(), SHOWN)]
+    for place, (finding, *others) in zip(places, alike.values(), strict=False):
         # Of a value that may be a path or a table, only what is wrong inside the table counts.
         if isinstance(finding["input"], Mapping) and any(
             len(other) > len(place) and other[: len(place)] == place for other in places if place
@@ -97,12 +104,18 @@ def explained(
             fault = DocumentFault(fault.line, f"{what}, not {given}", GENERAL)
         elif place in faults and finding["type"] == "model_type":
             continue
+        if others:
+            name = _dotted_name(place)
+            named = f"{name} and {len(others):,} more of this list"
+            fault = replace(fault, what=fault.what.replace(name, named, 1))
         faults[place] = fault
     general = GENERAL.format(page=cast("Model", model).PAGE)
-    return [
+    described = [
         replace(fault, remedy=general) if fault.remedy == GENERAL else fault
         for fault in faults.values()
     ]
+    # Fewer than pydantic's findings: a value of the wrong type can have two of them.
+    return described, len(described) if len(alike) <= SHOWN else len(alike)
 
 
 def _place(values: Mapping[str, object], finding: "ErrorDetails") -> Location:

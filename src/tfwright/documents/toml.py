@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tfwright.documents import filesystem
-from tfwright.documents.faults import SHOWN, explained, of_syntax
+from tfwright.documents.faults import explained, of_syntax
 from tfwright.errors import Evidence, RecipeError
 
 if TYPE_CHECKING:
@@ -105,15 +105,12 @@ def load(
                 f"{outside[0]['msg'].removeprefix('Value error, ')}",
                 remedy="Rename the file.",
             ) from fault
-        faults = explained(text, values, model, found)
-        number = len(found)
+        faults, total = explained(text, values, model, found)
         # All at once: a person who writes a recipe corrects it in one go.
         first = faults[0]
         what = f"{path}:{first.line}: {first.what}"
         if len(faults) > 1:
             listed = [f"  {path}:{fault.line}: {fault.what}" for fault in faults]
-            # Fewer than pydantic's findings: a value of the wrong type can have two of them.
-            total = len(faults) if number <= SHOWN else number
             if total > len(faults):
                 listed.append(f"  and {total - len(faults):,} more")
             what = "\n".join([f"{path} has {total} faults:", *listed])

@@ -14,6 +14,7 @@ LAST_MAC_DRIVER = "10.13"
 MAC_DRIVER = f"NVIDIA's CUDA driver, the last of which is for macOS {LAST_MAC_DRIVER}"
 LAST_MAC_CUDA = Release(1, 1)
 """The last TensorFlow for CUDA on macOS: https://www.tensorflow.org/install/source#macos"""
+MAC_CUDA = f"TensorFlow {LAST_MAC_CUDA} was the last that was made for CUDA on macOS"
 TABLE = Path(__file__).with_suffix(".toml")
 
 

@@ -67,21 +67,21 @@ def names() -> list[str]:
     return [gpu.name.removeprefix("GeForce ") for gpu, _ in _rows()]
 
 
+def of(capability: str) -> list[GpuModel]:
+    """Return the GPUs in the table of a compute capability."""
+    return [gpu for gpu, _ in _rows() if gpu.capability == capability]
+
+
 def machine_of(capability: str) -> str:
     """Return the only machine that has GPUs of a compute capability; empty where cards do."""
-    machines = {gpu.machine for gpu, _ in _rows() if gpu.capability == capability}
+    machines = {gpu.machine for gpu in of(capability)}
     return machines.pop() if len(machines) == 1 else ""
-
-
-def listed(capability: str) -> bool:
-    """Say whether a GPU in the table has a compute capability."""
-    return any(gpu.capability == capability for gpu, _ in _rows())
 
 
 def jetson(capability: str) -> bool:
     """Say whether only Jetsons have a compute capability: JetPack brings their driver and CUDA."""
-    found = [gpu.name for gpu, _ in _rows() if gpu.capability == capability]
-    return bool(found) and all(name.startswith("Jetson") for name in found)
+    found = of(capability)
+    return bool(found) and all(gpu.name.startswith("Jetson") for gpu in found)
 
 
 def other_maker(name: str) -> tuple[str, str]:

@@ -131,13 +131,8 @@ def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     place = re.fullmatch(r"(.+):(\d+)", fault.evidence.where)
     file, line = (Path(place[1]), int(place[2])) if place else (path, 1)
     if isinstance(fault, DocumentError):
-        # The packages of one list that lack a version are one finding, with one remedy.
-        alike: dict[tuple[int, str], list[str]] = {}
         for found in fault.faults:
-            alike.setdefault((found.line, found.remedy), []).append(found.what)
-        for (line, remedy), (what, *others) in alike.items():
-            more = ", as others of this list" if others else ""
-            yield LintFinding(file, line, what + more, remedy, "schema")
+            yield LintFinding(file, found.line, found.what, found.remedy, "schema")
         return
     yield LintFinding(file, line, _without_place(file, fault.what), fault.remedy, "schema")
 

@@ -346,7 +346,7 @@ def _cuda(release: Release, row: compatibility.Cuda, wanted: Wish) -> Iterator[N
         yield Need(
             "patches",
             "for Apple's compiler and linker",
-            "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2",
+            f"https://www.tensorflow.org/install/source#macos: {compatibility.MAC_CUDA}",
         )
     else:
         drivers = compatibility.drivers(row, wanted.gpu)

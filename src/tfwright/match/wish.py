@@ -130,7 +130,7 @@ def wish(host: Host | None, **asked: str) -> Wish:
         wanted["machine"] = spelled.get(wanted["machine"].lower(), wanted["machine"])
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
-        if not gpus.listed(wanted["gpu"]):
+        if not gpus.of(wanted["gpu"]):
             said = f"NVIDIA's list of {gpus.published()} has no GPU of compute capability"
             wanted["named"] = f"{said} {wanted['gpu']}"
         # A Jetson is a whole machine: recipes for this one's processor do not fit it.

@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import containers, external, stamps
+from tfwright.pipeline import containers, stamps
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Known, Result, Results, Stage, Step
@@ -105,6 +105,9 @@ def without_archives(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
 
     Of all inputs only the tree's commit, Bazel and the packages of Python are brought.
     """
+    # A build with nothing to do needs none of it.
+    from tfwright.pipeline import external
+
     recipe, source = job.recipe, job.recipe.source
     repository = external.repository(job.job, source)
     # What it notes is for a build.

@@ -62,9 +62,6 @@ def show_recorded(recorded: "RecordedDialogue", recipe: str) -> None:
     print(recorded.path)
 
 
-BROKEN = "invalid"
-
-
 @dataclass(frozen=True)
 class RecipeRow:
     """One recipe in the table of `invoke recipes`."""
@@ -82,6 +79,8 @@ class RecipeRow:
     """Until which stage, and when; empty if it never was."""
     stale: str
     """What changed since then."""
+    fault: str = ""
+    """Why it cannot be read."""
 
 
 # Probes are kept for the process: all rows together ask this host's programs once.
@@ -95,8 +94,7 @@ def _row(name: str, host_file: HostFile) -> RecipeRow:
         return _row_of(recipes.read(name), host_file)
     except RecipeError as fault:
         # The others can be chosen from all the same.
-        why = f"{BROKEN}: {fault.what}"
-        return RecipeRow(name, "-", "-", "-", "-", "-", "-", 0, why, "", "")
+        return RecipeRow(name, "-", "-", "-", "-", "-", "-", 0, "invalid", "", "", fault.what)
 
 
 def _row_of(recipe: Recipe, host_file: HostFile) -> RecipeRow:
@@ -140,9 +138,8 @@ def show_recipes(rows: Sequence[RecipeRow]) -> None:
             "stale: the recipe changed after that run, or the run recorded no checksums of it"
         )
     for row in rows:
-        if row.builds_here.startswith(BROKEN):
-            # In full: the column holds only the beginning.
-            text.tell(f"{row.recipe}: {row.builds_here}")
+        if row.fault:
+            text.tell(f"{row.recipe}: {row.fault}")
 
 
 def _cells(row: RecipeRow) -> tuple[Part, ...]:

@@ -317,7 +317,7 @@ class _Draft:
         if mac:
             why = f"for this CUDA: {mac.why}"
             self.host |= {"xcode": (mac.xcode, f"the newest {why}"), "macos": (mac.macos, why)}
-            self.open.append("patches: TensorFlow has not been made for CUDA on macOS since 1.2")
+            self.open.append(f"patches: {compatibility.MAC_CUDA}")
             return
         if gpus.jetson(self.wish.gpu):
             self.open.append(

@@ -46,6 +46,11 @@ def test_a_slow_end_counts_more_than_what_was_up_to_date() -> None:
     assert last([(0, 0), (1, 900), *slow], total=1000) == (1000 - 939) * 30
 
 
+def test_what_came_from_a_cache_does_not_count_as_soon_as_bazel_compiles() -> None:
+    slow = [(120.0 + 30 * n, 5000 + n) for n in range(8)]
+    assert last([(0, 0), (60, 3000), (110, 5000), *slow], total=10000) == (10000 - 5007) * 30
+
+
 def test_a_total_that_grows_with_the_work_is_not_shown() -> None:
     growing = judged([(30 * n, 50 * n, 50 * n + 53) for n in range(9)])
     assert (growing.total, growing.remaining) == (None, None)

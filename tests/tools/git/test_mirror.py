@@ -121,7 +121,7 @@ def test_the_pinned_commit_comes_without_its_history_and_the_bill_is_told(
     assert plain_git("rev-list", "--all", cwd=found).splitlines() == [pin_of(upstream).commit]
     assert objects_in(found) == 1 + 3 + 3  # the commit, its directories and its files
     assert "Fetched r1.8 at" in listener.notes[0]
-    assert "of a repository of" in listener.notes[0]
+    assert listener.notes[0].endswith(" MB")
     assert listener.steps
 
 

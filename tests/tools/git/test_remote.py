@@ -145,3 +145,10 @@ def test_of_many_similar_names_some_are_listed(tmp_path: Path) -> None:
     with fails(SupplyError) as caught:
         Remote(tmp_path, f"file://{place}").commit_of("r1.8")
     assert " such as v1.8.0, v1.8.1, v1.8.2. 'git ls-remote" in caught.value.remedy
+
+
+@pytest.mark.medium
+def test_a_mirror_that_is_not_there_is_no_matter_of_the_network(tmp_path: Path) -> None:
+    with pytest.raises(SupplyError) as caught:
+        Remote(tmp_path, str(tmp_path / "gone")).commit_of("r2.6")
+    assert caught.value.remedy == "Correct the path in [mirrors] of the host file."

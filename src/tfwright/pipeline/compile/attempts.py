@@ -33,7 +33,9 @@ ALIKE = 1.1
 fit."""
 WINDOW = 900.0
 """Seconds over which the pace is measured: TensorFlow's CUDA kernels and MLIR dialects take minutes
-each, and what comes from a cache, before them, takes none."""
+each."""
+LATELY = 180.0
+"""Seconds after which a slower pace counts: what comes from a cache, first, takes no time."""
 SHORTEST_WINDOW = 60.0
 """Seconds of a run below which its pace says nothing: Bazel passes what is up to date at once."""
 
@@ -116,11 +118,10 @@ class Pace:
         _, done, total = lately[-1]
         if 2 * (progress.total - total) > progress.done - done:
             return replace(progress, total=None)
-        then, before, _ = self._seen[0]
-        if progress.done <= before:
-            return progress
-        pace = (now - then) / (progress.done - before)
-        return replace(progress, remaining=(progress.total - progress.done) * pace)
+        since = (self._seen[0], next(seen for seen in self._seen if now - seen[0] <= LATELY))
+        paces = [(now - then) / (progress.done - b) for then, b, _ in since if progress.done > b]
+        remaining = (progress.total - progress.done) * max(paces) if paces else None
+        return replace(progress, remaining=remaining)
 
 
 def build(bazel: Invocation) -> BazelRun:

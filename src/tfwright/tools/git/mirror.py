@@ -17,6 +17,7 @@ from tfwright.progress import Listener
 from tfwright.tools import files, trees
 from tfwright.tools.git import demo, program, transport
 from tfwright.tools.git.repository import LINK, REGULAR, GitRepository, TreeEntry, is_excluded
+from tfwright.tools.git.transport import SILENT
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 
@@ -32,8 +33,7 @@ LEFTOVERS = (
     "objects/obj*",
 )
 """What a git that was killed leaves behind, and GitPython."""
-REMEDY = "Correct [source] of the recipe, or name a mirror that has it in the host file: [mirrors]"
-SILENT = "Check the network, or name a mirror that has it in the host file: [mirrors]"
+REMEDY = "Correct [source] of the recipe, or name a mirror that has it in the host file: [mirrors]."
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class IncompleteError(SupplyError):
         excluding = "[...]" if len(self.paths) > SHOWN else json.dumps([*pin.exclude, *self.paths])
         super().__init__(
             f"{address} lacks {len(self.paths)} of the files of {pin}: {listed(self.paths, SHOWN)}",
-            remedy=f"{REMEDY}; or leave out what the build does not need, in [source]: "
+            remedy=f"{REMEDY} Or leave out what the build does not need, in [source]: "
             f"exclude = {excluding}",
             evidence=Evidence(lines=self.paths),
         )
@@ -327,19 +327,18 @@ class PinnedMirror(GitRepository):
                 raise IncompleteError(absent, pin, origin.address) from fault
             raise SupplyError(
                 f"{pin} could not be fetched from {origin.address}: {program.reason(fault)}",
-                remedy=f"{SILENT if isinstance(fault, SilentServerError) else REMEDY}.",
+                remedy=SILENT if isinstance(fault, SilentServerError) else REMEDY,
                 evidence=fault.evidence,
             ) from fault
         if absent is None:
             raise SupplyError(
                 f"{pin} was not found at {origin.address}: the branch does not lead to it",
-                remedy=f"{REMEDY}.",
+                remedy=REMEDY,
             )
         if absent:
             raise IncompleteError(absent, pin, origin.address)
         seconds, brought = time.monotonic() - begun, size(self.path) - before
-        whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
-        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB{whole}")
+        self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB")
 
     def _fetch(self, *arguments: str) -> None:
         command = transport.fetching(self, *arguments, progress=True)

@@ -17,6 +17,7 @@ from tfwright.tools import files
 from tfwright.tools.git import program, transport
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
+from tfwright.tools.git.transport import SILENT
 
 DEPTH = 500
 """Commits before the newest one that are asked for: some days of TensorFlow."""
@@ -132,9 +133,11 @@ class Remote:
                 place = GitRepository(Path(folder))
                 printed = transport.ask(place, "--end-of-options", self._address, pattern)
         except ToolError as fault:
+            here = re.match(r"/|file://", self._address)
+            remedy = "Correct the path in [mirrors] of the host file." if here else SILENT
             raise SupplyError(
                 f"git cannot list the commits of {self._address}: {program.reason(fault)}",
-                remedy="Check the network, or name a mirror in the host file: [mirrors].",
+                remedy=remedy,
                 evidence=fault.evidence,
             ) from fault
         pairs = (line.split("\t", 1) for line in printed.splitlines() if "\t" in line)

@@ -33,6 +33,8 @@ LONGEST_PAUSE = 600.0
 up, but over https only, and not one that sends what git throws away."""
 CONNECT_SECONDS = 5.0
 """git itself waits minutes for a host that does not take a connection."""
+SILENT = "Check the network, or name a mirror in the host file: [mirrors]."
+"""What to do about a server that does not answer."""
 HTTPS = 443
 MOST_OBJECTS = 10**12
 """What no repository has; progress that counts further is made up."""
@@ -57,7 +59,7 @@ def insist_on_host(address: str) -> None:
     except (OSError, UnicodeError) as fault:
         raise SilentServerError(
             f"{host} cannot be reached: {printable(getattr(fault, 'strerror', '') or str(fault))}",
-            remedy="Check the network, or name a mirror in the host file: [mirrors].",
+            remedy=SILENT,
         ) from fault
 
 
