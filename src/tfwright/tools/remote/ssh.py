@@ -192,20 +192,22 @@ def _rsync(
     evidence = fault.evidence
     # Its status may be that of the broken connection instead of the shell's.
     if any(NO_RSYNC.search(line) for line in evidence.lines):
-        what, remedy = f"{host.name} has no rsync", "Install it there."
-    elif any("is your shell clean?" in line for line in evidence.lines):
+        what = f"{host.name} has no rsync"
+        raise HostError(what, remedy="Install it there.", evidence=evidence)
+    if any("is your shell clean?" in line for line in evidence.lines):
         what = f"The shell of {host.name} prints a text of its own, which rsync cannot read"
         remedy = "Let .bashrc and the like there print only in a shell with a terminal."
-    elif isinstance(fault, HostError):
+        raise HostError(what, remedy=remedy, evidence=evidence)
+    if isinstance(fault, HostError):
         what, remedy = f"The disk of {writer} is full", f"Free some space on {writer}."
-    elif evidence.lines:
-        own = [line for line in evidence.lines if not line.startswith("rsync")]
-        # rsync's first line is the reason; the status that it ends with only gives its kind.
-        what, remedy = (own or evidence.lines)[0], reached(host) if own else remedy
-        raise ToolError(what, remedy=remedy, evidence=evidence)
-    else:
-        raise fault
-    raise HostError(what, remedy=remedy, evidence=evidence)
+        raise HostError(what, remedy=remedy, evidence=evidence)
+    own = [line for line in evidence.lines if not line.startswith("rsync")]
+    if own:
+        raise ToolError(own[0], remedy=reached(host), evidence=evidence)
+    # Its first line is the reason; the status that it ends with only gives its kind.
+    if evidence.lines:
+        raise ToolError(evidence.lines[0], remedy=remedy, evidence=evidence)
+    raise fault
 
 
 def _word(text: str) -> str:
