@@ -177,8 +177,6 @@ class NightOutcome:
     """By target, the archives that no server has any more."""
     culprits: Mapping[str, str] = field(default_factory=dict)
     """By target, what a bisection of this night found."""
-    hidden: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True)
@@ -602,8 +600,8 @@ class Night:
     def close(self, outcome: NightOutcome) -> NightOutcome:
         """End the night: retention, the site, the notices; return what it did."""
         nightly, state, moment = self.host.nightly, self.state, self.host.clock()
-        hidden = retention.hide(nightly, state, moment.date())
-        deleted = retention.expire(nightly, state, moment.date())
+        retention.hide(nightly, state, moment.date())
+        retention.expire(nightly, state, moment.date())
         book = notices.Book(nightly, state, moment, self.host.channels, self.host.note)
         # Before the pages, which show what is raised; what cannot be sent now waits.
         book.raise_all()
@@ -617,7 +615,7 @@ class Night:
         nights = self._tonight()
         verdicts = {name: night.verdict for name, night in nights.items()}
         details = {name: night.detail for name, night in nights.items() if night.detail}
-        return replace(outcome, verdicts=verdicts, details=details, hidden=hidden, deleted=deleted)
+        return replace(outcome, verdicts=verdicts, details=details)
 
     def _tonight(self) -> dict[str, NightVerdict]:
         """Return this night's verdicts so far."""

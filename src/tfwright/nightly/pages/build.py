@@ -3,6 +3,7 @@
 And the same as Markdown, fit for an issue, a mail or a job summary.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from tfwright.tools import redaction
 from tfwright.tools.git import forge
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import render
-from tfwright.wheel.seal import statement
 
 PAGE = "index.html"
 MOST_LOGS = 2
@@ -76,14 +76,13 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "plot": smoke.sweep(build.sweep),
         "timeline": charts.compared(folder / build.profile, earlier),
         "logs": shown_logs(build, folder),
-        "clean": log.clean,
         "last_good": last_good,
-        "extras": {
-            name: _title(name, build)
-            # The last two are written only after the page.
+        # The last ones are written only after the page.
+        "files": [
+            name
             for name in (*names, "report.md", builds.DOCUMENT, *filter(None, (build.profile,)))
             if name not in known and not name.startswith(".")
-        },
+        ],
         "inputs": sorted(
             str(path.relative_to(folder))
             for path in (folder / builds.INPUTS).rglob("*")
@@ -91,20 +90,6 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         ),
     }
     return render("nightly_build.html.j2", values)
-
-
-def _title(name: str, build: NightlyBuild) -> str:
-    """Return what a file is: two words instead of the wheel's name with a suffix."""
-    if name == build.profile:
-        return "Bazel's profile"
-    suffix = name.removeprefix(build.wheel) if build.wheel else name
-    return {
-        statement.SUFFIX: "provenance",
-        statement.SIGNED_SUFFIX: "signed provenance",
-        ".cdx.json": "SBOM",
-        "report.md": "report",
-        builds.DOCUMENT: "build.json",
-    }.get(suffix, name)
 
 
 def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
@@ -133,7 +118,6 @@ def markdown(build: NightlyBuild, folder: Path) -> str:
         "build": build,
         "around": around,
         "words": pages,
-        "clean": log.clean,
         "inline": _inline,
         "fenced": _fenced,
     }
@@ -150,7 +134,6 @@ def _fenced(lines: Sequence[str]) -> str:
 
 def _inline(text: str) -> str:
     """Return text on one line in which nothing is markup: no link, no mention, no image."""
-    plain = log.clean(" ".join(text.split()))
-    escaped = "".join(f"\\{sign}" if sign in r"\`*_[]<>#|!~" else sign for sign in plain)
+    plain = re.sub(r"[\\`*_\[\]<>#|!~]", r"\\\g<0>", " ".join(text.split()))
     # An @ would notify whoever has that name.
-    return escaped.replace("@", "@\N{ZERO WIDTH SPACE}")
+    return plain.replace("@", "@\N{ZERO WIDTH SPACE}")

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import notices, pages, retention, timer
+from tfwright.nightly.notices import Notice
 from tfwright.nightly.pages import charts
-from tfwright.nightly.pages.views import RECIPES, TargetView, views
+from tfwright.nightly.pages.views import RECIPES, TargetView, install, views
 from tfwright.nightly.state import LOCK, NightVerdict, PastNight, State, WaitingBuild, stamp
 from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
@@ -38,7 +39,7 @@ ONE_LIST = 12
 ENTRIES = 50
 """Events in the feed."""
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold; a log can."""
+"""Characters that neither XML 1.0 nor a page can hold; a log can."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +110,20 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         "words": pages,
         "forge": forge,
         "redacted": redacted,
+        "install": install,
+        "as_html": notices.as_html,
     }
     past = state.nights(NIGHTS_SHOWN)
     if ended:
         past[0] = replace(past[0], ended=now)
     with batches.below(site) as batch:
-        pen = Pen(site, batch, common, now)
+        pen = Pen(site, batch, common)
         if not only_first:
             _add_recipes(nightly, state, everything, pen)
             _add_nights(past, everything, pen)
-            pen.add("matrix.html", "matrix", rows=matrix(listed), pythons=pythons(listed))
-            pen.add("compare.html", "compare")
-            batch.add(site / "feed.xml", _feed(nightly, state, now, common))
+            pen.add("matrix.html", "matrix.html", rows=matrix(listed), pythons=pythons(listed))
+            pen.add("compare.html", "compare.html")
+            pen.add("feed.xml", "feed.xml", events=_events(nightly, state))
         latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
         current = tonight(last, state.queued(), now) if last and not last.ended else None
@@ -130,8 +133,8 @@ def write(  # noqa: PLR0913 one choice each, all with a default
                 current = replace(current, ends={}, cut_off=True)
                 said, tone = f"The last night was cut off. {said}", "bad"
             latest["night"] = current.summary()
-        gauges = {"listed": listed, "past": past, "last": last, "tonight": current}
-        batch.add(site / "metrics.txt", renderer("nightly_metrics.txt.j2")(gauges).encode())
+        known = {"listed": listed, "last": last, "tonight": current}
+        pen.add("metrics.txt", "metrics.txt", past=past, **known)
         begun = stamp(last.started) if last else None
         health = {"status": HEALTH[tone], "output": said, "time": stamp(now), "night": begun}
         for name, document in (("health", health), ("latest", latest)):
@@ -139,13 +142,11 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         # The first page comes last: whoever reads it finds what it links.
         pen.add(
             "index.html",
-            "index",
+            "index.html",
             groups=groups(listed),
-            listed=listed,
+            **known,
             said=said,
             tone=tone,
-            last=last,
-            tonight=current,
             next=timer.next_start(nightly.directory, now),
             stale_nights=nightly.notices.stale_nights,
         )
@@ -168,13 +169,12 @@ class Pen:
     batch: FileBatch
     common: Mapping[str, object]
     """What every page may name."""
-    now: dt.datetime
 
     def add(self, place: str, template: str, **values: object) -> None:
         """Add a page; its template finds the top of the site as `root`."""
         root = "../" * place.count("/")
-        text = renderer(f"nightly_{template}.html.j2")({**self.common, "root": root, **values})
-        self.batch.add(self.site / place, text.encode())
+        text = renderer(f"nightly_{template}.j2")({**self.common, "root": root, **values})
+        self.batch.add(self.site / place, ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode())
 
 
 def _add_recipes(
@@ -187,7 +187,7 @@ def _add_recipes(
         builds = view.builds[-BUILDS_SHOWN:]
         pen.add(
             f"{RECIPES}/{name}.html",
-            "recipe",
+            "recipe.html",
             view=view,
             builds=builds[::-1],
             nights=runs(state.history_of(name, BUILDS_SHOWN)[::-1]),
@@ -196,8 +196,7 @@ def _add_recipes(
             kept=retention.kept_by_file(builds, nightly.site),
             plots=charts.history(builds[-PLOTTED:], state.smoke(name, PLOTTED)),
         )
-        badge = view.badge(pen.now).encode()
-        pen.batch.add(pen.site / BADGES / f"{name}.svg", badge)
+        pen.add(f"{BADGES}/{name}.svg", "badge.svg", view=view)
 
 
 def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen: Pen) -> None:
@@ -213,9 +212,10 @@ def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen
         own = lines[night.number]
         counts = Counter(line.night.verdict for line in own)
         nights.append((night, counts))
-        known = {"night": night, "lines": own, "counts": counts}
-        pen.add(f"{NIGHTS}/{night.number}.html", "night", **known, later=later, earlier=earlier)
-    pen.add(f"{NIGHTS}/index.html", "nights", nights=nights)
+        around = {"later": later, "earlier": earlier}
+        place = f"{NIGHTS}/{night.number}.html"
+        pen.add(place, "night.html", night=night, lines=own, counts=counts, **around)
+    pen.add(f"{NIGHTS}/index.html", "nights.html", nights=nights)
 
 
 def runs(nights: Sequence[NightVerdict]) -> list[list[NightVerdict]]:
@@ -286,19 +286,12 @@ def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
     return f"{fine} of {len(found)} recipes have a current wheel: {parts}.", tone
 
 
-def _feed(
-    nightly: NightlyFile, state: State, now: dt.datetime, common: Mapping[str, object]
-) -> bytes:
-    """Return the Atom feed: notices and wheels, newest first."""
+def _events(nightly: NightlyFile, state: State) -> list[tuple[str, Notice]]:
+    """Return the last notices and wheels, newest first, each with its time."""
     events = notices.newest(state, ENTRIES)
     for build in state.builds():
         if build.listed and build.good:
             at = stamp(build.started + dt.timedelta(seconds=build.seconds))
             events.append((at, notices.of_wheel(nightly, build)))
     events.sort(key=lambda event: (event[0], event[1].thread), reverse=True)
-    # The time of the last event: a night without an event leaves the feed unchanged.
-    updated = events[0][0] if events else stamp(now)
-    entries = events[:ENTRIES]
-    values = {**common, "events": entries, "updated": updated, "as_html": notices.as_html}
-    text = renderer("nightly_feed.xml.j2")(values)
-    return ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode()
+    return events[:ENTRIES]

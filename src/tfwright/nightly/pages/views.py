@@ -18,13 +18,10 @@ from tfwright.nightly.pages.charts import Sparkline
 from tfwright.nightly.state import CheckedOn, Culprit, KeptBuild, NightVerdict, State
 from tfwright.nightly.status import TONES, Status, status_of
 from tfwright.tools.redaction import redacted
-from tfwright.tools.render import renderer
 
 RECIPES = "recipes"
 MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "good": "\N{CHECK MARK}", "dim": "\N{MIDDLE DOT}"}
 """Colour alone tells nothing to one reader in twelve."""
-COLOURS = {"good": "#1a7f42", "warn": "#8a6d00", "bad": "#c0292b", "dim": "#656c76"}
-"""Of a badge, by the tone of the status."""
 
 
 @dataclass(frozen=True)
@@ -168,20 +165,6 @@ class TargetView:
             parts.append(f"{count} commit{plural}, newest “{newest}”")
         return ", ".join(parts) or "nothing that tfwright knows of"
 
-    def install(self, url: str | None) -> str:
-        """Return the command that installs exactly the newest wheel; `url` is that of the site."""
-        return install(url, self.newest) if self.newest else ""
-
-    def badge(self, now: dt.datetime) -> str:
-        """Return a badge that says how the target stands, as SVG."""
-        status = self.status
-        text = status.said
-        if status.fine and status.since:
-            days = max(0, (now - status.since).days)
-            text = f"good since {days} day{'' if days == 1 else 's'}"
-        values = {"name": self.target.name, "said": text, "colour": COLOURS[status.tone]}
-        return renderer("nightly_badge.svg.j2")(values)
-
     def summary(self) -> dict[str, object]:
         """Return its entry in ``latest.json``."""
         status, newest = self.status, self.newest
@@ -213,14 +196,16 @@ class TargetView:
         return entry
 
 
-def install(url: str | None, build: KeptBuild) -> str:
-    """Return the command that installs exactly this wheel; `url` is that of the site.
+def install(url: str | None, build: KeptBuild | None) -> str:
+    """Return the command that installs exactly this wheel; `url` is that of the site, if any.
 
     A version with a local part cannot be on a public index, so the exact pin also keeps out a wheel
     of the same name from elsewhere.
     """
-    project, index = build.wheel.split("-")[0].replace("_", "-"), f"{url}r/{build.target}/"
-    return f"pip install --extra-index-url {index} {project}=={build.version}" if url else ""
+    if not (url and build):
+        return ""
+    project = build.wheel.split("-")[0].replace("_", "-")
+    return f"pip install --extra-index-url {url}r/{build.target}/ {project}=={build.version}"
 
 
 def views(
