@@ -61,7 +61,7 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
     with file_lock.held(wheelhouse / ".lock", doing, wait=True):
         index.drop_other_metadata(place)
         notes = {place.name: {"recipe": job.name}}
-        update = index.refresh(wheelhouse, notes, replace=True, packages="")
+        update = index.refresh(wheelhouse, notes, packages="")
     # A fault of another wheel there stops no build.
     for fault in update.refused:
         job.listener.note(fault.what)
