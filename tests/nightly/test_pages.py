@@ -127,6 +127,7 @@ def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
     assert "<pre>&lt;tried&gt;</pre>" in own
     # The markup in the subject is shown as text.
     assert "1 commit, newest “A commit &lt;b&gt;with&lt;/b&gt; markup”" in text
+    assert "the commit, " not in text
 
 
 @pytest.mark.parametrize("smoke", [False, True])

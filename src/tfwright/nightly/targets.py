@@ -22,7 +22,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.place import NOTHING
-from tfwright.nightly.builds import FollowedCommit
+from tfwright.nightly.builds import CommitLine, FollowedCommit
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
@@ -101,9 +101,7 @@ def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     """Ask the server what a followed name stands for now; None for a pinned target."""
     if target.follow is None:
         return None
-    store = host_file.build_out / "git"
-    store.mkdir(parents=True, exist_ok=True)
-    server = Remote(store, origin_of(recipe.read(target.recipe).source.url, host_file))
+    server = _server(recipe.read(target.recipe).source.url, host_file)
     if branch := target.follow.branch:
         return FollowedCommit(server.head(branch), branch)
     # Without a branch there are tags: nightly.toml names one of the two.
@@ -111,9 +109,17 @@ def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     return FollowedCommit(commit, tag)
 
 
-def origin_of(url: str, host_file: HostFile) -> str:
-    """Return the address that is asked for a repository: this host may name a mirror."""
-    return Origin.of(host_file.mirror_of(url) or url).address
+def commits(url: str, before: str, now: str, host_file: HostFile) -> tuple[CommitLine, ...]:
+    """Return the commits after `before` up to `now`, newest first; none without a path to there."""
+    found = _server(url, host_file).commits(before, now)
+    return tuple(CommitLine(**one._asdict()) for one in found)
+
+
+def _server(url: str, host_file: HostFile) -> Remote:
+    """Return who is asked for a repository: this host may name a mirror."""
+    store = host_file.build_out / "git"
+    store.mkdir(parents=True, exist_ok=True)
+    return Remote(store, Origin.of(host_file.mirror_of(url) or url).address)
 
 
 def job_of(
