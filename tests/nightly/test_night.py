@@ -71,7 +71,7 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     pass_night(host)
     builder_of(host).parts["a"] = {"recipe": "2", "the commit": "a" * 40}
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    (due,) = night.plan(host).targets
+    (due,) = night.plan(host)
     assert (due.why, due.changed) == ("changed", ("recipe",))
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
 
@@ -219,8 +219,9 @@ def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
     builder_of(host).unreachable.add("a")
     builder_of(host).lacking["b"] = "no CUDA"
     found = night.plan(host)
-    assert [item.target.name for item in found.targets] == ["c"]
-    assert found.blocked == {"a": "the server does not answer", "b": "no CUDA"}
+    assert [item.target.name for item in found if item.due] == ["c"]
+    blocked = {item.target.name: item.detail for item in found if item.why == "blocked"}
+    assert blocked == {"a": "the server does not answer", "b": "no CUDA"}
 
 
 def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(tmp_path: Path) -> None:
