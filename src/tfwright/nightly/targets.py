@@ -4,7 +4,6 @@ The axes are applied, and a followed commit replaces the pinned one.
 """
 
 import functools
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -84,11 +83,9 @@ def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
     name = next((known for known in CAPABILITIES if known in answers), CAPABILITIES[-1])
     composing.set_flag(content, name, str(answers.get(name, "")), capabilities)
     answers[name] = capabilities
-    found = []
-    for text in capabilities.split(","):
-        # A plain 7.5 makes machine code, as sm_75 does.
-        kind = "compute" if text.startswith("compute") else "sm"
-        found.append(f"{kind}_{re.sub(r'^sm_|^compute_|[.]', '', text)}")
+    names = capabilities.replace(".", "").split(",")
+    # A plain 7.5 makes machine code, as sm_75 does.
+    found = [name if "_" in name else f"sm_{name}" for name in names]
     # A recipe that insists on PTX means that of its newest capability, for GPUs to come.
     before = content["verify"]["architectures"] or ()
     ptx = [any(one.startswith("compute_") for one in names) for names in (before, found)]
