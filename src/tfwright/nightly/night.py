@@ -299,14 +299,14 @@ class Night:
         builds.clear(host.directory / builds.WORK, host.builds)
         moment = host.clock()
         last = state.last_night()
-        cut_off = last is not None and last.ended is None
+        cut_off = resumed = last if last and not last.ended else None
         # Resuming an old night would skip the targets that it had judged, for one night more.
         # A clock that was set back leaves the last night in the future.
-        if last and cut_off and abs(moment - last.started) > RESUMED_WITHIN:
-            state.end_night(last.number, last.started)
-            last = None
-        begun = last.started if last and cut_off else moment
-        self.number = last.number if last and cut_off else state.begin_night(moment)
+        if resumed and abs(moment - resumed.started) > RESUMED_WITHIN:
+            state.end_night(resumed.number, resumed.started)
+            resumed = None
+        begun = resumed.started if resumed else moment
+        self.number = resumed.number if resumed else state.begin_night(moment)
         for build in builds.all_below(host.builds, state.known_builds()):
             host.note(f"{build.target}: found the finished build {build.id} of a cut-off night")
             # What a person brought back is of an earlier night; so is all if the state was lost.
