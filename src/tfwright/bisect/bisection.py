@@ -14,7 +14,7 @@ from tfwright.bisect.trial import FOLDER, Symptom, TrialAnswer, TrialResult, Tri
 from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import RecipeError
 from tfwright.nightly import builds, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
@@ -126,7 +126,7 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",
             remedy="Read the log of the failed build; "
             f"'invoke nightly --recipe {name} --now' builds it again.",
-            evidence=Evidence(where=str(home / last.id)),
+            where=home / last.id,
         )
     return Bisection(first, last, start, steps, Symptom.of(last), of_host, home)
 
@@ -170,7 +170,7 @@ def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
         raise RecipeError(
             f"What {build.id} was made from cannot be read",
             remedy="Choose another build with --good or --bad; the page lists the identifiers.",
-            evidence=Evidence(where=str(home / build.id / builds.INPUTS)),
+            where=home / build.id / builds.INPUTS,
         )
     return kept
 
