@@ -61,6 +61,8 @@ class IndexUpdate:
     """Wheels that were read, because they are new or changed."""
     written: int
     """Files that were written."""
+    removed: int
+    """Pages that were removed, because nothing is left on them."""
     refused: tuple[WheelError, ...] = ()
     """Why some wheels of the folder are not in the index."""
 
@@ -96,8 +98,8 @@ def refresh(
         written = batch.place()
         # The catalog follows the files: after a crash in between, the work is done again.
         scan.remember()
-    _remove_stale(folder, pages)
-    return IndexUpdate(tuple(found), scan.read, written, tuple(scan.refused))
+    removed = _remove_stale(folder, pages)
+    return IndexUpdate(tuple(found), scan.read, written, removed, tuple(scan.refused))
 
 
 def metadata_of(wheel: Path) -> Path:
@@ -267,8 +269,8 @@ def project_json(project: IndexedProject, packages: str) -> dict[str, object]:
     }
 
 
-def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> None:
-    """Remove the pages of projects and recipes that have no wheel left."""
+def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> int:
+    """Remove the pages of projects and recipes that have no wheel left; return how many."""
     wanted = {folder / place for place in pages}
     for place, projects in pages.items():
         wanted |= {folder / place / project.name for project in projects}
@@ -281,3 +283,4 @@ def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> No
         # What somebody put next to a page stays, and fails no night.
         if not any(page.iterdir()):
             page.rmdir()
+    return len(written - wanted)

@@ -177,6 +177,9 @@ class NightOutcome:
     """By target, the archives that no server has any more."""
     culprits: Mapping[str, str] = field(default_factory=dict)
     """By target, what a bisection of this night found."""
+    hidden: int = 0
+    deleted: int = 0
+    """Builds that retention hid and deleted in this night."""
 
 
 def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[PlannedTarget]:
@@ -590,8 +593,8 @@ class Night:
     def close(self, outcome: NightOutcome) -> NightOutcome:
         """End the night: retention, the site, the notices; return what it did."""
         nightly, state, moment = self.host.nightly, self.state, self.host.clock()
-        retention.hide(nightly, state, moment.date())
-        retention.expire(nightly, state, moment.date())
+        hidden = retention.hide(nightly, state, moment.date())
+        deleted = retention.expire(nightly, state, moment.date())
         book = notices.Book(nightly, state, moment, self.host.channels, self.host.note)
         # Before the pages, which show what is raised; what cannot be sent now waits.
         book.raise_all()
@@ -605,7 +608,7 @@ class Night:
         nights = self._tonight()
         verdicts = {name: night.verdict for name, night in nights.items()}
         details = {name: night.detail for name, night in nights.items() if night.detail}
-        return replace(outcome, verdicts=verdicts, details=details)
+        return replace(outcome, verdicts=verdicts, details=details, hidden=hidden, deleted=deleted)
 
     def _tonight(self) -> dict[str, NightVerdict]:
         """Return this night's verdicts so far."""
