@@ -267,8 +267,7 @@ class Requirements(HostComparison):
                     )
 
     def place(self) -> Iterator[Finding]:
-        # Refused at fetch, which would download gigabytes
-        # into a place where no build can run.
+        # Refused at fetch, which would download gigabytes into a place where no build can run.
         odd = re.search(r"\s|[^\x00-\x7f]", str(self.host_file.build_out))
         if odd:
             remedy = f"Set build_out to such a directory in {host_files.path()}."
