@@ -199,9 +199,10 @@ class Requirements(HostComparison):
 
     def bazel(self) -> Iterator[Finding]:
         version = self.recipe.bazel.version
-        copied = version in compatibility.bazel_copies()
+        if self.host_file.bazel(version) or self.host.has("npm"):
+            return
         # The release may have gone from its server; npm's package is the second source.
-        if copied and not self.host_file.bazel(version) and not self.host.has("npm"):
+        if version in compatibility.bazel_copies():
             yield Finding(
                 f"Bazel {version} has one source on this host, its release on GitHub",
                 "npm, whose registry is the second source",
