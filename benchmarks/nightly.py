@@ -84,7 +84,7 @@ def pages(folder: Path, count: int, nights: int) -> None:
     with states.opened(folder) as state:
         for number in range(nights):
             row = state.begin_night(start + dt.timedelta(days=number))
-            state.judge_unchanged(names, row)
+            state.judge(row, "unchanged", *names)
         begun, before = time.perf_counter(), time.process_time()
         site_pages.write(host.nightly, state, host.clock(), {})
         seconds, own = time.perf_counter() - begun, time.process_time() - before

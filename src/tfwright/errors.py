@@ -70,14 +70,25 @@ class TfwrightError(Exception):
     exit_status: ClassVar[int] = 1
     who: ClassVar[str] = "tfwright"
 
-    def __init__(self, what: str, *, remedy: str, evidence: Evidence | None = None) -> None:
-        """Describe the failure in one sentence, the remedy in another."""
+    def __init__(
+        self,
+        what: str,
+        *,
+        remedy: str,
+        evidence: Evidence | None = None,
+        where: object = "",
+        lines: Sequence[str] = (),
+    ) -> None:
+        """Describe the failure in one sentence, the remedy in another.
+
+        `where` and `lines` are what `Evidence` says, for an error that has no more of it.
+        """
         # Messages quote recipes, servers and archives, which may hold escape sequences.
         self.what = printable_lines(what)
         super().__init__(self.what)
         self.template = remedy
         """The remedy with commands as `invoke` makes them, which know no recipe yet."""
-        self.evidence = evidence or Evidence()
+        self.evidence = evidence or Evidence(str(where), lines=lines)
         self.stage = ""
         self.lasting = False
         """Whether the same command fails again on this host, whatever is installed there."""

@@ -1,5 +1,6 @@
 """The stages by name, and how a running one reports; the listener decides what is shown."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
@@ -35,6 +36,10 @@ class Progress:
     """The actions that have been running longest, longest first; empty where that is not known."""
     remaining: float | None = None
     """Seconds that the work is expected to take from now on; None where nothing is known of it."""
+
+
+Report = Callable[[Progress], None]
+"""Takes how far a piece of work has come."""
 
 
 class Listener(Protocol):

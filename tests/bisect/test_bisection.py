@@ -194,7 +194,7 @@ def test_what_passes_now_is_not_blamed_on_the_last_commit(
     building(FakeEngine(len(COMMITS)).build)
     outcome = run(wanted)
     assert not outcome.suspects
-    assert outcome.start.answer == "good"
+    assert outcome.result.answer == "good"
 
 
 def test_an_interrupted_run_repeats_no_trial(wanted: Bisection, building: Building) -> None:

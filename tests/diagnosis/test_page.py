@@ -95,6 +95,11 @@ def test_what_is_harmless_only_without_a_gpu_says_what_to_do_with_one(
     assert "invoke match --gpu NAME" in " ".join(lines)
 
 
+def test_a_log_without_an_error_is_shown_with_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("Solving environment: done\nDownloading zorp\n\n", capsys)
+    assert lines[1].split() == ["end:", "Downloading", "zorp"]
+
+
 def test_an_empty_log_says_how_to_catch_one(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = shown("", capsys)
     assert line.startswith("The log is empty. Bazel writes to standard error")

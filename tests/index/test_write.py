@@ -135,10 +135,10 @@ def test_a_name_stays_taken_after_its_wheel_was_deleted(tmp_path: Path) -> None:
 
 
 def test_a_wheelhouse_of_builds_by_hand_may_replace_a_wheel(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path, replace=True)
-    write_wheel(tmp_path / "packages", body="answer = 43\n")
-    update = write.refresh(tmp_path, replace=True)
+    write_wheel(tmp_path)
+    write.refresh(tmp_path, packages="")
+    write_wheel(tmp_path, body="answer = 43\n")
+    update = write.refresh(tmp_path, packages="")
     assert not update.refused
     assert page(tmp_path)["files"][0]["hashes"]["sha256"] == update.wheels[0].sha256
 

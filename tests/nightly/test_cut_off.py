@@ -229,7 +229,7 @@ def test_a_night_killed_before_the_clock_was_set_back_is_over(tmp_path: Path) ->
     clock = builder_of(host).clock
     ahead(clock, 3650)
     with states.opened(tmp_path) as state:
-        state.judge("a", state.begin_night(clock()), "good")
+        state.judge(state.begin_night(clock()), "good", "a")
     ahead(clock, -3650)
     # In the resumed night the recipe would be done already.
     assert pass_night(host).verdicts == {"a": "good"}

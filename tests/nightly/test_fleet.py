@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -24,7 +25,7 @@ from tfwright.errors import HostError, SupplyError
 from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
+from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild, Rebuilt
 from tfwright.nightly.night import BuildHost, Settle
 from tfwright.nightly.pages import views
 from tfwright.pipeline.job import RecipeJob
@@ -191,7 +192,7 @@ def test_a_result_says_which_machine_made_it(
     folder = ordered(changed(order_of(tmp_path, {}), worker=worker))
     fleets.carry_out(folder, SILENCE)
     # A night that was killed before it heard of it reads this.
-    assert fleets._left(folder / fleets.BUILT, NightlyBuild).worker == named
+    assert fleets.left(folder / fleets.BUILT, NightlyBuild).worker == named
 
 
 def built(folder: Path, **changes: object) -> NightlyBuild:
@@ -343,7 +344,7 @@ def rebuilding(
         asked.append(host.name)
         if host.name not in found:
             return RemoteBuild(1.0, ssh.LOST, "no answer")
-        rebuilt = fleets.Rebuilt(target="demo", difference=found[host.name])
+        rebuilt = Rebuilt(target="demo", difference=found[host.name])
         text = rebuilt.model_dump_json()
         Path(program[-1], fleets.REBUILT).write_text(text, "utf-8")
         return RemoteBuild(1.0)
@@ -398,7 +399,7 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     folder = ordered(order_again(tmp_path, "one"))
     fleets.carry_out(folder, SILENCE)
     assert done == ["demo fetched", "demo against a-1-py3-none-any.whl"]
-    assert fleets.difference(folder) == "2 differences"
+    assert fleets.left(folder / fleets.REBUILT, Rebuilt).difference == "2 differences"
 
 
 def test_what_a_cut_off_night_left_is_adopted_once_if_it_is_complete(tmp_path: Path) -> None:
@@ -582,9 +583,9 @@ def test_the_order_of_a_lost_worker_goes_to_the_next_and_blocks_behind_the_last(
     assert build.broken
     assert build.broken.cause == "every worker was lost, or cannot build it"
     assert set(build.lost) == {"one", "two"}
-    given_back = [line for line in heard if "given back by" in line]
+    given_back = [line for line in heard if "another worker takes it" in line]
     assert len(given_back) == 1
-    assert "the last worker, was lost: No route to host" in heard[-1]
+    assert re.search(r": lost on (one|two) in \d+ s: No route to host", heard[-1])
 
 
 def test_a_target_whose_inputs_cannot_be_sent_is_sent_nowhere(
@@ -672,4 +673,4 @@ def test_a_worker_that_left_no_result_points_to_its_log(tmp_path: Path, left: st
     with fails(HostError, "build_out/workers/logs"):
         fleets.take(tmp_path, order_of(tmp_path, {}))
     with fails(HostError, "build_out/workers/logs"):
-        fleets.difference(tmp_path)
+        fleets.left(tmp_path / fleets.REBUILT, Rebuilt)

@@ -6,8 +6,7 @@ from tests.nightly.fake import a_build
 
 from tfwright.documents.nightly import Target
 from tfwright.nightly import page
-from tfwright.nightly.builds import Breakage
-from tfwright.nightly.fleets import Rebuilt
+from tfwright.nightly.builds import Breakage, Rebuilt
 from tfwright.nightly.night import NightOutcome, NightPlan
 from tfwright.nightly.plan import PlannedTarget
 

@@ -213,7 +213,7 @@ def test_two_hundred_recipes_after_four_hundred_nights_stay_light(tmp_path: Path
     night.run(host)
     with states.opened(tmp_path) as state:
         for _ in range(400):
-            state.judge_unchanged(names, state.begin_night(host.clock()))
+            state.judge(state.begin_night(host.clock()), "unchanged", *names)
         site_pages.write(host.nightly, state, host.clock(), {})
     assert (host.site / "index.html").stat().st_size < 1_000_000
 
@@ -362,15 +362,15 @@ def test_the_actions_that_changed_most_since_the_last_good_build_are_listed(tmp_
     profile(tmp_path / "good/p.gz", before)
     build = a_build(result="built", profile="p.gz")
     good = a_build(id="good", result="built", profile="p.gz")
-    view = charts.compared(tmp_path / "p.gz", tmp_path / "good/p.gz")
-    assert view is not None
-    rows = [(row.name, row.value, row.happened) for row in view.differences]
-    assert rows == [
+    shown = re.findall(
+        r"name-cell\">(.*?)</th>.*?>([^<]*)</td>.*?>([^<]*)</td>",
+        pages.page(build, tmp_path, good, tmp_path),
+    )
+    assert shown[:3] == [
         ("Compiling a.cc", "+1 min 20 s", ""),
         ("Linking", "\N{MINUS SIGN}5.0 s", "gone or cached"),
         ("Compiling b.cc", "+2.0 s", "new"),
     ]
-    assert "gone or cached" in pages.page(build, tmp_path, good, tmp_path)
     alone = pages.page(build, tmp_path, None, tmp_path)
     assert "gone or cached" not in alone
 

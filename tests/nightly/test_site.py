@@ -2,11 +2,12 @@
 
 import datetime as dt
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import builder_of, host_with
+from tests.nightly.fake import builder_of, changed_after_a_night, host_with
 from tests.nightly.test_pages import Checked
 
 from tfwright.nightly import night
@@ -158,25 +159,27 @@ def a_build(number: int, seconds: float, size: int) -> KeptBuild:
     return KeptBuild(f"b{number}", "a", started, seconds, *texts)  # type: ignore[arg-type]
 
 
-def test_plots_have_axes_with_numbers_and_days() -> None:
+def test_a_plot_ends_at_a_round_number_and_a_target_without_a_build_has_none() -> None:
     builds = [a_build(0, 5400, 390_000_000), a_build(1, 3600, 410_000_000)]
     smoke = {
         "b0": {"passed": 5, "failed": 0, "skipped": 1},
         "b1": {"passed": 4, "failed": 1, "skipped": 1},
     }
     times, sizes, programs = charts.history(builds, smoke)
-    assert [*times.marks.values()] == ["0 min", "50 min", "100 min"]
-    assert [*sizes.marks.values()] == ["0 bytes", "300.0 MB", "600.0 MB"]
-    assert (sizes.first, sizes.last) == ("2026-01-01", "2026-01-02")
+    assert [plot.written(plot.top) for plot in (times, sizes)] == ["100 min", "600.0 MB"]
     assert programs.kinds == ["passed", "skipped", "failed"]
-    first, last = times.bars
-    assert (first.left, last.left + last.wide) == (charts.LEFT, charts.RIGHT)
-    assert first.tall == pytest.approx(0.9 * (charts.FLOOR - charts.TOP))
-    assert last.said == "2026-01-02: 60 min"
-
-
-def test_a_target_without_a_build_has_no_plot() -> None:
     assert charts.history([], {}) == []
+
+
+def test_the_page_of_a_recipe_draws_what_its_builds_took_on_an_axis(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    changed_after_a_night(host).seconds = 360
+    night.run(host)
+    page = (host.site / "recipes/a.html").read_text()
+    Checked(page)
+    assert 'aria-label="Time of each build, 2026-01-01 to 2026-01-02"' in page
+    assert re.findall(r"<span>(\d+ min)</span>", page) == ["10 min", "5 min", "0 min"]
+    assert 'style="height: 60.0%" title="2026-01-02: 6 min"' in page
 
 
 def test_what_prometheus_reads_has_a_line_for_each_recipe(tmp_path: Path) -> None:
@@ -184,8 +187,8 @@ def test_what_prometheus_reads_has_a_line_for_each_recipe(tmp_path: Path) -> Non
     builder_of(host).broken["b"] = Breakage(stage="compile", line="x")
     night.run(host)
     lines = (host.site / "metrics.txt").read_text().splitlines()
-    assert 'tfwright_recipe_fine{recipe="a"} 1.0' in lines
-    assert 'tfwright_recipe_fine{recipe="b"} 0.0' in lines
+    assert 'tfwright_recipe_fine{recipe="a"} 1' in lines
+    assert 'tfwright_recipe_fine{recipe="b"} 0' in lines
     assert 'tfwright_build_duration_seconds{recipe="a"} 600.0' in lines
     assert f"tfwright_night_started_timestamp_seconds {NOW.timestamp()}" in lines
     assert "# TYPE tfwright_builds_waiting gauge" in lines

@@ -79,7 +79,7 @@ ENDS = {
     "it would move the cursor": (
         r"""print('{"status": "passed", "reason": "a\\u001b[2Jb\\nc", "numbers": {}}')""",
         "passed",
-        "a [2Jb c",
+        r"a\x1b[2Jb c",
     ),
     "much is printed before and after": (
         f"print('{{' * 9_000_000); print({RESULT!r}); print('x' * 9000)",

@@ -14,7 +14,7 @@ from tfwright.bisect.trial import FOLDER, Symptom, TrialAnswer, TrialResult, Tri
 from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import RecipeError
 from tfwright.nightly import builds, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
@@ -48,10 +48,8 @@ class BisectOutcome:
     suspects: tuple[BisectStep, ...]
     """The steps that may be at fault, of which the last is the first that is known to be bad: more
     than one only where trials were skipped, none if no change of the recipe is at fault."""
-    start: TrialResult
-    """What the inputs of the good build give on this host now."""
     result: TrialResult
-    """What the first bad step gives."""
+    """What the first bad step gives; without one, the inputs of the good build on this host now."""
     ran: int
     """Trials that were built."""
     remembered: int
@@ -60,12 +58,15 @@ class BisectOutcome:
     def said(self, wanted: Bisection) -> str:
         """Say in a sentence what broke the recipe."""
         if self.suspects:
-            one_of = "one of these changes: " if len(self.suspects) > 1 else ""
+            # Trials that fail in another way say nothing, and leave several changes.
+            several = "one of these changes, between which trials failed otherwise: "
+            one_of = several if len(self.suspects) > 1 else ""
             return f"Broken by {one_of}{'; '.join(step.said for step in self.suspects)}"
-        if self.start.answer == "good":
+        if self.result.answer == "good":
             return "No change of the recipe is at fault: what failed passes now"
-        changed = ", ".join(wanted.host_changes)
-        where = f"this host, whose {changed} changed" if changed else "this host or a server"
+        where = "something on this host or a server that tfwright does not record"
+        if wanted.host_changes:
+            where = f"this host, whose {', '.join(wanted.host_changes)} changed"
         return f"Broken by {where}: what was good before fails now as well"
 
 
@@ -126,7 +127,7 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",
             remedy="Read the log of the failed build; "
             f"'invoke nightly --recipe {name} --now' builds it again.",
-            evidence=Evidence(where=str(home / last.id)),
+            where=home / last.id,
         )
     return Bisection(first, last, start, steps, Symptom.of(last), of_host, home)
 
@@ -170,7 +171,7 @@ def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
         raise RecipeError(
             f"What {build.id} was made from cannot be read",
             remedy="Choose another build with --good or --bad; the page lists the identifiers.",
-            evidence=Evidence(where=str(home / build.id / builds.INPUTS)),
+            where=home / build.id / builds.INPUTS,
         )
     return kept
 
@@ -251,4 +252,4 @@ def bisect(
     finally:
         trials.clear()
     blamed = results[found[-1].key if found else start.key]
-    return BisectOutcome(found, results[start.key], blamed, trials.ran, trials.remembered)
+    return BisectOutcome(found, blamed, trials.ran, trials.remembered)

@@ -33,39 +33,26 @@ def show_trial(step: BisectStep, result: TrialResult) -> None:
 
 def show_outcome(wanted: Bisection, outcome: BisectOutcome) -> None:
     """Say what broke the recipe, and what to do about it."""
-    if outcome.suspects:
-        first_bad = outcome.suspects[-1]
-        # Trials that fail in another way say nothing, and leave several changes.
-        if len(outcome.suspects) == 1:
-            text.line(f"Broken by {first_bad.said}")
-        else:
-            text.line("Broken by one of these changes; the trials between them failed otherwise:")
-            for step in outcome.suspects:
-                text.line(f"  {step.said}")
-        text.line(f"  {outcome.result.stage} fails: {outcome.result.line}")
-        if commit := first_bad.commit:
-            # Patches and the lock are steps as well, and have no commit.
-            position = wanted.steps.index(first_bad)
-            before = wanted.steps[position - 1].commit if position else ""
-            before = before or wanted.start.recipe.source.commit
-            text.line(f"Read it with 'git show {commit[:12]}' in the source tree.")
-            text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
-        else:
-            both = [wanted.home / build.id / INPUTS for build in (wanted.good, wanted.bad)]
-            command = shlex.join(["diff", "-r", *map(str, both)])
-            text.line(f"Read what changed with '{command}'.")
-    elif outcome.start.answer == "good":
-        text.line(f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now.")
+    text.line(outcome.said(wanted))
+    result, first_bad = outcome.result, next(reversed(outcome.suspects), None)
+    if result.answer == "good":
         # Unchanged, so a night would not build it by itself.
         text.line("Run 'invoke nightly --now' to build it again.")
     else:
-        text.line(f"What was good fails now as well: {outcome.start.stage}: {outcome.start.line}")
-        if wanted.host_changes:
-            text.line("So the change is on this host:")
-        else:
-            text.line("This host or a server changed in something that tfwright does not record.")
-        for change in wanted.host_changes.items():
+        text.line(f"  {result.stage} fails: {result.line}")
+        for change in () if first_bad else wanted.host_changes.items():
             text.line(f"  {_host_change(change)}")
+    if first_bad and (commit := first_bad.commit):
+        # Patches and the lock are steps as well, and have no commit.
+        position = wanted.steps.index(first_bad)
+        before = wanted.steps[position - 1].commit if position else ""
+        before = before or wanted.start.recipe.source.commit
+        text.line(f"Read it with 'git show {commit[:12]}' in the source tree.")
+        text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
+    elif first_bad:
+        both = [wanted.home / build.id / INPUTS for build in (wanted.good, wanted.bad)]
+        command = shlex.join(["diff", "-r", *map(str, both)])
+        text.line(f"Read what changed with '{command}'.")
     remembered = f", {outcome.remembered} remembered" if outcome.remembered else ""
     text.line(f"{text.counted(outcome.ran, 'trial')} built{remembered}.")
 
@@ -78,13 +65,11 @@ def _host_change(change: tuple[str, tuple[str, str]]) -> str:
 def outcome_data(wanted: Bisection, outcome: BisectOutcome) -> dict[str, object]:
     """Return the outcome for machines."""
     suspects = outcome.suspects
-    verdict = "changed" if suspects else "passes now"
-    if outcome.start.answer != "good":
-        verdict = "host"
+    otherwise = "passes now" if outcome.result.answer == "good" else "host"
     return {
         "good": wanted.good.id,
         "bad": wanted.bad.id,
-        "verdict": verdict,
+        "verdict": "changed" if suspects else otherwise,
         "broken by": [step.said for step in suspects],
         "commit": suspects[-1].commit if suspects else "",
         "stage": outcome.result.stage,

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfwright.errors import Evidence, RecipeError, WheelError
+from tfwright.errors import RecipeError, WheelError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import containers, engine, host_facts, stamps
 from tfwright.pipeline.job import RecipeJob
@@ -120,9 +120,7 @@ def recipe_named(wheel: str) -> str:
     if record is None:
         what = f"{Path(wheel).name} has no build record: it is not from tfwright"
         raise WheelError(
-            what,
-            remedy="Name the recipe that should make it with --recipe.",
-            evidence=Evidence(where=wheel),
+            what, remedy="Name the recipe that should make it with --recipe.", where=wheel
         )
     return record.recipe.name
 
@@ -142,7 +140,7 @@ def insist(job: RecipeJob, original: Path) -> None:
             "Check out the recipe and patches of that time, "
             f"or build it as it is now: 'invoke build --recipe {job.argument}'."
         )
-        raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
+        raise RecipeError(what, remedy=remedy, where=original, lines=lines)
 
 
 def host_changes(job: RecipeJob, original: Path) -> list[str]:

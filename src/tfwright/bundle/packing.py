@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -68,11 +67,11 @@ def pack(
             )
     inputs = fetched(job)
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
-    with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as scratch:
+    with files.scratch(job.places.own, "bundle-") as scratch:
         found = [
-            *_documents(job, document, Path(scratch)),
-            *contents(job, inputs, Path(scratch), with_toolkit=with_toolkit),
-            *(Content.of("tool", path) for path in own(job, Path(scratch, "tool"))),
+            *_documents(job, document, scratch),
+            *contents(job, inputs, scratch, with_toolkit=with_toolkit),
+            *(Content.of("tool", path) for path in own(job, scratch / "tool")),
             *(Content.of("added", path) for path in added),
         ]
         # Sorted, so that the same inputs give the same bundle.

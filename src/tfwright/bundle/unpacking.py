@@ -16,7 +16,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.names import EXACT_PIN
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import load
-from tfwright.errors import Evidence, RecipeError, SupplyError, ToolError
+from tfwright.errors import RecipeError, SupplyError, ToolError
 from tfwright.pipeline.job import Places
 from tfwright.printable import first_of
 from tfwright.progress import Listener
@@ -85,7 +85,7 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
         raise RecipeError(
             f"The bundle has another {first_of(others)} than this host",
             remedy="Use the checkout that the bundle was made with, or move these files away.",
-            evidence=Evidence(lines=others),
+            lines=others,
         )
     arrival.place_inputs(arrival.places.bundled)
     for source, target in added.items():
@@ -229,7 +229,7 @@ def insist(recipe: Recipe, locked: Lock | None, manifest: Manifest) -> tuple[Bun
         raise SupplyError(
             f"The bundle lacks patch/{lacking[0]}, which its recipe names",
             remedy=remaking_remedy(manifest.recipe),
-            evidence=Evidence(lines=lacking),
+            lines=lacking,
         )
     # Every tfwright has the trees that it ships.
     bundled = recipe.source.url in demo.trees()
@@ -307,7 +307,7 @@ def _stranger(path: str, lines: Sequence[str]) -> SupplyError:
     return SupplyError(
         f"The bundle has {path}, which its recipe does not name",
         remedy="Do not use this bundle: tfwright puts no such file into one.",
-        evidence=Evidence(lines=lines),
+        lines=lines,
     )
 
 

@@ -7,7 +7,7 @@ from tfwright.configure import catalogue, stanzas
 from tfwright.configure.catalogue import Prompt
 from tfwright.configure.dialect import Dialect
 from tfwright.configure.interview import Interview, as_text
-from tfwright.errors import Evidence, RecipeError, invoke
+from tfwright.errors import RecipeError, invoke
 from tfwright.tools.process.dialogue import last_lines
 
 
@@ -60,7 +60,7 @@ class Typist(Answerer):
             raise RecipeError(
                 f"./configure does not accept {line!r} for {prompt.variable}: it asks again",
                 remedy=f"Correct {prompt.variable}, or what it depends on; the lines say why.",
-                evidence=Evidence(lines=last_lines(text)),
+                lines=last_lines(text),
             )
         return line
 
@@ -77,7 +77,7 @@ class Watcher(Answerer):
             "from the environment: it asks for it",
             remedy=f"Correct {prompt.variable}; the lines say why. "
             'Or set by = "dialogue" in [configure].',
-            evidence=Evidence(lines=last_lines(text)),
+            lines=last_lines(text),
         )
 
 
@@ -88,7 +88,7 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
         return RecipeError(
             "./configure waits for input without having asked a question",
             remedy="Add a patch to the recipe, so that it asks before it reads, or does not read.",
-            evidence=Evidence(lines=last_lines(text)),
+            lines=last_lines(text),
         )
     if failed := _TRACEBACK.findall(text):
         raised = failed[-1].strip()
@@ -98,7 +98,7 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
             "A module that is missing belongs into [host] requirements: "
             f"'{invoke('pin')} --add NAME'. If the question is meant all the same, "
             f"'{invoke('record')}' asks you and writes it.",
-            evidence=Evidence(lines=last_lines(text)),
+            lines=last_lines(text),
         )
     # The capital letter is the default, which differs between releases.
     yes_no = re.search(r"\[y/n\]", question, re.IGNORECASE) is not None
@@ -109,7 +109,7 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
         "configure reads the answer into, and what it writes. "
         f"Then add to the recipe {stanzas.WHERE}:\n"
         f"{stanzas.prompt(question, variable, yes_no=yes_no)}",
-        evidence=Evidence(lines=last_lines(text)),
+        lines=last_lines(text),
     )
 
 
@@ -129,7 +129,7 @@ def missing(prompts: list[Prompt], text: str = "") -> RecipeError:
     return RecipeError(
         f"The recipe does not answer what ./configure asks for: {', '.join(variables)}",
         remedy=remedy,
-        evidence=Evidence(lines=last_lines(text)),
+        lines=last_lines(text),
     )
 
 

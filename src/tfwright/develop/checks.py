@@ -120,7 +120,7 @@ def _insist_on_reasons() -> None:
                 "Write a test for each branch that users can meet. Where another system is needed, "
                 "say so in pyproject.toml, in [tool.tfwright.uncovered]."
             ),
-            evidence=Evidence(lines=findings),
+            lines=findings,
         )
 
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, Rank, everything, rule
-from tfwright.diagnosis.log import Line, both_ends, message_of
+from tfwright.diagnosis.log import Line, both_ends
 
 MOST_COMPLAINTS = 6000
 """Different lines that are compared with the families; of more, the first and the last half."""
@@ -76,12 +76,12 @@ def find(lines: Sequence[Line], shown: Facts) -> list[Complaint]:
     The facts decide whether a line that is mostly harmless is so in this build.
     """
     # Long logs repeat themselves: each different text is judged once.
-    texts = list(dict.fromkeys(line.text for line in lines))
+    texts = list(dict.fromkeys(line.message for line in lines))
     hits = both_ends(sorted(_hits(texts).items()), MOST_COMPLAINTS)
     judged = {texts[number]: _judge(texts[number], stems, shown) for number, stems in hits}
     found = []
     for at, line in enumerate(lines):
-        if known := judged.get(line.text, ()):
+        if known := judged.get(line.message, ()):
             family = known[0].family
             excused = family.rank != "harmless" or shown.excuse(family)
             found.append(Complaint(at, known, family.rank if excused else "weak"))
@@ -113,9 +113,8 @@ def _hits(texts: Sequence[str]) -> dict[int, list[str]]:
     return found
 
 
-def _judge(text: str, stems: Iterable[str], shown: Facts) -> Judged:
+def _judge(line: str, stems: Iterable[str], shown: Facts) -> Judged:
     """Return what the families say of a line; nothing if it complains of nothing."""
-    line = message_of(text)
     logged = rule("logged").match(line)
     severity = logged and (logged["old"] or logged["new"])
     quoting = not logged and (rule("quoting").match(line) or rule("command").match(line))

@@ -36,6 +36,7 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
     another machine says nothing of this host.
     """
     given = dict(parameters or {})
+    given.pop("below", "")
     file = given.pop("given", "")
     shown = (f"the log shows that {file} gives it",) if file else ()
     system = given.pop("system", "unknown")

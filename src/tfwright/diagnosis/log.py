@@ -193,7 +193,7 @@ def message_of(text: str) -> str:
         if not prefix:
             break
         text = text[prefix.end() :]
-    return text
+    return f"ERROR: {text.lstrip()}" if rule("lost_mark").match(text) else text
 
 
 def shown(text: str, most: int = SHOWN) -> str:

@@ -27,6 +27,8 @@ def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
         _tell_excerpt(found.first)
     elif found.lines:
         text.tell("tfwright recognises no error in this log.")
+        if not found.harmless:
+            text.part("  end:", found.ending)
     else:
         text.tell(
             "The log is empty. Bazel writes to standard error: "
@@ -172,7 +174,9 @@ def _match_data(match: "Match") -> dict[str, object]:
         "cause": match.cause,
         "remedy": match.remedy,
         "advice": match.advice,
-        "parameters": {name: value for name, value in match.parameters.items() if value},
+        "parameters": {
+            name: value for name, value in match.parameters.items() if value and name != "below"
+        },
         "sources": entry.links,
         "line": match.line,
         "text": match.text,

@@ -27,9 +27,8 @@ SPEAKER_LINES = 30
 """Lines above the root, and below it, that may show whose output it is."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
-BEFORE = 3
 AFTER = 9
-"""Lines of context around the root."""
+"""Lines from the root on that are shown with it."""
 LONGEST_COMMAND = 60
 """Lines of a command."""
 OUT_OF_MEMORY = "memory-compiler-killed"
@@ -56,8 +55,6 @@ class Excerpt:
     """The command of the failed action, if the log has it."""
     lines: tuple[str, ...]
     """The root line and what follows it."""
-    before: tuple[str, ...]
-    """The lines before the root line."""
     last: int
     """Number of the last line that belongs to this error."""
 
@@ -101,6 +98,8 @@ class Diagnosis:
     """Lines that look bad and mean nothing."""
     lines: int
     """How many lines the log has."""
+    ending: str = ""
+    """Its last line that says something."""
 
     @property
     def recognised(self) -> bool:
@@ -201,6 +200,7 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
         matches=tuple(matches[:MOST_MATCHES]),
         harmless=tuple(harmless.values()),
         lines=kept.count,
+        ending=next((shown(said) for line in kept.lines[::-1] if (said := line.text.strip())), ""),
     )
 
 
@@ -234,6 +234,9 @@ class _Surroundings:
             "system": known.system or "unknown",
             "elsewhere": known.elsewhere,
             "speaker": self.speaker(complaint.at),
+            "below": "\n".join(
+                line.text for line in self.lines[complaint.at + 1 : complaint.at + SPEAKER_LINES]
+            ),
         }
         return Match(
             entry=entry,
@@ -327,7 +330,6 @@ class _Surroundings:
             where=shown(own["where"] if own else where),
             command=command,
             lines=tuple(map(shown, following)),
-            before=tuple(shown(each.text) for each in self.lines[max(0, at - BEFORE) : at]),
             last=line.number + len(following) - 1,
         )
 

@@ -6,12 +6,16 @@ parameters the log does not name is left out, and so is one that a hostile log c
 another command.
 """
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from tfwright import facts
@@ -48,6 +52,14 @@ _SCOPED = re.compile(
 )
 _WANTED = re.compile(r"[=<>~!]=?=? ?(\d[\w.!+]*)")
 """The version in a requirement."""
+_REQUESTED = re.compile(
+    r"^ +(?:The user requested(?: \(constraint\))?|(?P<owner>\S+) \S+ depends on)"
+    r" (?P<name>[\w.-]+)(?:\[[\w,.-]*\])? ?(?P<limits>[<>=!~].{0,200})$",
+    re.MULTILINE,
+)
+"""A row of the list in which pip says what asks for which versions."""
+_OFTEN_MEANT = ("tensorflow", "tensorboard", "tensorrt", "keras", "protobuf", "bazelisk")
+"""Packages whose names people spell in other ways."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
 
@@ -108,6 +120,31 @@ def nearest_version(choice: str) -> str:
     return " or ".join(lower[-1:] + higher[:1])
 
 
+def conflicting(rows: str) -> str:
+    """Return the two rows that exclude each other; empty if none of pip's rows do.
+
+    Each is "The user requested grpcio==1.27.2" or "tensorflow 2.4.0 depends on grpcio~=1.32.0".
+    """
+    for one, other in combinations(_REQUESTED.finditer(rows), 2):
+        if one["name"] != other["name"] or one["owner"] == other["owner"]:
+            continue
+        # Not every version of a list is one.
+        with suppress(ValueError):
+            limits = SpecifierSet(f"{one['limits']},{other['limits']}".replace(" and ", ","))
+            # A range begins at a version that it names, or right behind it.
+            named = [each.version.removesuffix(".*") for each in limits]
+            if not any(limits.filter(["0", *named, *(f"{version}.0.0.1" for version in named)])):
+                return f"{one[0].strip()}; {other[0].strip()}"
+    return ""
+
+
+def meant_package(requirement: str) -> str:
+    """Return the package whose name a requirement nearly has; empty if it has a name of its own."""
+    name = re.split(r"[^a-z0-9]", requirement.lower())[0]
+    near = difflib.get_close_matches(name, _OFTEN_MEANT, 1, 0.8)
+    return "".join(near) if name not in near else ""
+
+
 def cuda_for(capability: str) -> str:
     """Return which versions of CUDA compile for a GPU; empty if none is known."""
     fitting = compatibility.cudas_for(capability)
@@ -125,6 +162,8 @@ _COMPUTED: Mapping[str, Callable[[str], str]] = {
     "bazel_attribute": bazel_names.attribute,
     "symbol_namespace": lambda symbol: look_up("namespace", namespace(symbol)),
     "nearest_version": nearest_version,
+    "conflicting": conflicting,
+    "meant_package": meant_package,
     "cuda_for": cuda_for,
 }
 """Tables whose sentences are computed: from what versions of Bazel say of themselves, or from the

@@ -15,7 +15,7 @@ from tfwright.documents.faults import line_of
 from tfwright.documents.filesystem import ROOT, SHIPPED
 from tfwright.documents.names import HERMETIC_PYTHON_NAMES, PackagePin, inner_path
 from tfwright.documents.toml import Table, load, values_of
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import RecipeError
 from tfwright.printable import guess
 
 TOOLKITS, ARCHIVES = "toolkits", "archives"
@@ -233,7 +233,7 @@ class Composing:
             f"{where}: {'.'.join(key)}: no document {name[:200]!r}{guess(name, known)}",
             remedy=f"Name a file of {folder}/, here or in the recipe's directory, without .toml; "
             "or write the path of one from there, which ends in .toml.",
-            evidence=Evidence(where=where),
+            where=where,
         )
 
     def _packages(self, values: dict[str, Any]) -> None:

@@ -48,7 +48,7 @@ from tfwright.documents.names import (
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import DocumentError, Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
-from tfwright.errors import Evidence, RecipeError, invoke, with_recipe
+from tfwright.errors import RecipeError, invoke, with_recipe
 from tfwright.printable import guess, shell_word
 from tfwright.progress import Stage
 
@@ -984,5 +984,5 @@ def _require(path: Path, source: SourceTable, name: str) -> None:
     raise RecipeError(
         f"{path}:{line}: {name} is not a file under {folder}",
         remedy="Add the file there or in patches/ of the recipe's directory, or correct its name.",
-        evidence=Evidence(where=f"{path}:{line}"),
+        where=f"{path}:{line}",
     )

@@ -164,9 +164,7 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
 
 
 def _invalid(where: str, why: str, remedy: str) -> RecipeError:
-    return RecipeError(
-        f"{where}: not valid TOML: {why}", remedy=remedy, evidence=Evidence(where=where)
-    )
+    return RecipeError(f"{where}: not valid TOML: {why}", remedy=remedy, where=where)
 
 
 def _excesses(text: str) -> "Iterator[tuple[int, str]]":

@@ -38,6 +38,7 @@ def index(
     from tfwright.index import page
     from tfwright.index import serving as index
     from tfwright.nightly import site
+    from tfwright.terminal import text
 
     one_of(serve=serve, nginx=nginx, yank=yank, unyank=unyank)
     # The build host's, if it has a nightly.toml, else the wheelhouse.
@@ -56,7 +57,7 @@ def index(
         yield Answer(update, partial(page.show_update, folder=place.folder))
         if serve:
             with index.serving(place, port) as (url, forever):
-                page.show_serving(url)
+                text.tell(f"Serving {url} to this machine; Ctrl-C ends it")
                 if not json:
                     page.show_use(update, url)
                 # Whoever reads through a pipe waits for the address before it asks.

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from tfwright.index.matching import MatchedWheel
 from tfwright.index.write import IndexUpdate
-from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
 
@@ -86,8 +85,3 @@ def show_yank(change: Mapping[str, object]) -> None:
     """Say what a yank changed."""
     what = "is yanked: only an exact pin takes it" if change["yanked"] else "is offered again"
     text.tell(f"{change['wheel']} {what}")
-
-
-def show_serving(url: str) -> None:
-    """Say where the index is served."""
-    text.tell(f"Serving {printable(url)} to this machine; Ctrl-C ends it")

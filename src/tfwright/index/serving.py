@@ -62,8 +62,7 @@ def refresh(found: IndexPlace) -> IndexUpdate:
     found.folder.mkdir(parents=True, exist_ok=True)
     # Two refreshes at once would write the same pages.
     with file_lock.held(found.folder / ".lock", "invoke index", wait=True):
-        # Wheels in a folder `packages` are served as never changing, also to later clients.
-        return write.refresh(found.folder, replace=not found.packages, packages=found.packages)
+        return write.refresh(found.folder, packages=found.packages)
 
 
 @contextmanager

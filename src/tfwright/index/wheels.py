@@ -23,7 +23,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from tfwright.errors import Evidence, HostError, WheelError
+from tfwright.errors import HostError, WheelError
 from tfwright.printable import printable
 from tfwright.tools import disk, files, json_text
 from tfwright.wheel import archive
@@ -169,7 +169,7 @@ def _unfit(filename: str, why: str) -> WheelError:
     return WheelError(
         f"{filename!r} cannot enter the index: {why}",
         remedy="Build the wheel again, or leave it out of the folder.",
-        evidence=Evidence(where=filename),
+        where=filename,
     )
 
 

@@ -67,12 +67,11 @@ class IndexUpdate:
     """Why some wheels of the folder are not in the index."""
 
 
-def refresh(  # noqa: PLR0913 one choice each, all with a default
+def refresh(
     folder: Path,
     notes: Notes | None = None,
     now: dt.datetime | None = None,
     *,
-    replace: bool = False,
     statuses: Mapping[str, tuple[str, str]] | None = None,
     packages: str = PACKAGES,
 ) -> IndexUpdate:
@@ -80,15 +79,17 @@ def refresh(  # noqa: PLR0913 one choice each, all with a default
 
     A wheel is read when its size or time changed. A page is written when its bytes changed. All
     files are complete before the first one gets its place, wheels' metadata before the pages that
-    name it. A wheel that cannot be listed is reported, and the others are listed. `replace` allows
-    a name to get other bytes, for the wheelhouse of builds by hand. `statuses` gives projects
-    another status than active, with the reason. The caller holds a lock on the folder.
+    name it. A wheel that cannot be listed is reported, and the others are listed. A name may get
+    other bytes only where wheels lie in `folder` itself, as in the wheelhouse of builds by hand.
+    `statuses` gives projects another status than active, with the reason. The caller holds a lock
+    on the folder.
     """
     moment = (now or dt.datetime.now(dt.UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     place = folder / packages
     place.mkdir(parents=True, exist_ok=True)
     with batches.below(folder) as batch, wheels.catalog(place) as known:
-        scan = _Scan(place, known, replace=replace)
+        # Those in a folder of their own are served as never changing, also to later clients.
+        scan = _Scan(place, known, replace=not packages)
         found = list(scan.wheels(notes or {}, moment, batch))
         # Stable, and the scan is in the order of the names: no name has to be compared.
         found.sort(key=lambda wheel: Version(wheel.version))

@@ -1,6 +1,5 @@
 """The checksums that a recipe leaves open: found in its text, learned, and written there."""
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import Listener
 from tfwright.toolkit import sources
 from tfwright.toolkit.sources import Supplier
-from tfwright.tools import toml_editing
+from tfwright.tools import files, toml_editing
 from tfwright.vault import learning, substitutes
 from tfwright.vault.learning import OPEN, Learned
 from tfwright.vault.origins import Origins, WantedArchive
@@ -196,8 +195,8 @@ def _downloaded(job: RecipeJob, names: Mapping[str, Key], store: Store) -> dict[
     # apt writes a colon as %3a in the names of files.
     keys = {unquote(name): key for name, key in names.items()}
     pins = dict.fromkeys(names, OPEN)
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as scratch:
-        brought = supplier.packages(cast("Way", way), table, pins, Path(scratch))
+    with files.scratch(store.root, ".learning-") as scratch:
+        brought = supplier.packages(cast("Way", way), table, pins, scratch)
         return {
             keys[unquote(path.name)]: learning.kept(path, str(way), store)
             for path in brought

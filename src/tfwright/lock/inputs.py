@@ -1,6 +1,5 @@
 """What a recipe's tree leads to: brought here, locked by checksum, and asked for at its sources."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -194,6 +193,6 @@ def _requirements(job: RecipeJob, inputs: Inputs) -> tuple[lock.LockedRequiremen
         )
     # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.
     pins = [line.partition(" --hash")[0] for line in wanted]
-    with containers.around(job, "fetch"), tempfile.TemporaryDirectory() as folder:
-        packages.bring(inputs.python, pins, Path(folder), job.log("lock-python"))
-        return locking.requirements(wanted, Path(folder))
+    with containers.around(job, "fetch"), files.scratch() as folder:
+        packages.bring(inputs.python, pins, folder, job.log("lock-python"))
+        return locking.requirements(wanted, folder)

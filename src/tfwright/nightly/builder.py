@@ -333,31 +333,31 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
         UNREACHABLE.search(line) for line in (fault.what, *lines)
     )
     log = fault.evidence.log
-    # The last line is what a log ends with; the catalogue may find a better one. Lines without a
-    # log are details, such as the hunk of a patch that does not apply.
-    broken = Breakage(
-        stage=fault.stage or "check",
-        line=lines[-1] if lines and log else fault.what.partition("\n")[0],
-        cause=fault.what,
-        remedy=fault.remedy,
-    )
+    # The last line is what a log ends with. Lines without a log are details, such as the hunk of a
+    # patch that does not apply.
+    broken: dict[str, object] = {
+        "stage": fault.stage or "check",
+        "line": lines[-1] if lines and log else fault.what.partition("\n")[0],
+        "cause": fault.what,
+        "remedy": fault.remedy,
+    }
     if log and log.is_file():
         from tfwright.diagnosis import reader
 
         # The catalogue may know better which line broke, why, and what helps.
         found = reader.diagnose(str(log))
-        update: dict[str, object] = {"log": f"logs/{log.name}"}
+        broken["log"] = f"logs/{log.name}"
         if found.first:
-            update |= {"line": found.first.what, "number": found.first.line}
+            broken |= {"line": found.first.what, "number": found.first.line}
         # A match that explains nothing is a consequence of the first fault.
         if match := next((match for match in found.matches if match.explains), None):
-            update |= {"line": match.text, "number": match.line}
-            update |= {"cause": match.cause, "remedy": match.remedy}
-        broken = broken.model_copy(update=update)
+            broken |= {"line": match.text, "number": match.line}
+            broken |= {"cause": match.cause, "remedy": match.remedy}
     files.write(work / "failure.txt", f"{fault.what}\n{fault.remedy}\n")
     # A fault of the host says nothing about the recipe, and must not open a thread for it.
     blocked = isinstance(fault, HostError) or unanswered
-    return {"result": "blocked" if blocked else "failed", "broken": broken}
+    result = "blocked" if blocked else "failed"
+    return {"result": result, "broken": Breakage.model_validate(broken)}
 
 
 def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:

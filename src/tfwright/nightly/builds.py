@@ -8,7 +8,6 @@ needs both ends exactly as they were, and a build that failed has no wheel whose
 
 import datetime as dt
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -211,6 +210,14 @@ class NightlyBuild(_Frozen):
         return found
 
 
+class Rebuilt(_Frozen):
+    """What a worker found when it built a wheel again."""
+
+    target: str
+    difference: str
+    """How the wheel differs; empty if it is the same."""
+
+
 @dataclass(frozen=True)
 class FollowedCommit:
     """What a followed branch or tag pattern names now."""
@@ -288,8 +295,7 @@ class KeptInputs:
 def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]) -> str:
     """Return a build's name: date, target, and a digest that no other build of the day has."""
     # The time of the start is part of it: the same inputs may be built twice on a day.
-    known = json.dumps([started.isoformat(), sorted(fingerprint.items())])
-    short = hashlib.sha256(known.encode()).hexdigest()[:8]
+    short = json_text.digest([started, fingerprint])[:8]
     return f"{started:%Y-%m-%d}-{target}-{short}"
 
 

@@ -55,8 +55,14 @@ def nightly(
     from tfwright.terminal.console import Terminal
     from tfwright.terminal.text import tell
 
-    one_of(install=install, uninstall=uninstall, order=order, watch=watch, dry_run=dry_run)
-    one_of(adapter=adapter, order=order, install=install, watch=watch, dry_run=dry_run)
+    one_of(
+        install=install,
+        uninstall=uninstall,
+        adapter=adapter,
+        order=order,
+        watch=watch,
+        dry_run=dry_run,
+    )
     # The timer itself runs `nightly` without options,
     # so these two never meet a night.
     if install or uninstall:

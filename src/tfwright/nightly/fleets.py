@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from tfwright.bundle import packing as bundle
 from tfwright.documents import host_file
@@ -25,10 +25,9 @@ from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.nightly import builds, notices, targets
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
+from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild, Rebuilt
 from tfwright.nightly.night import FULL, BuildHost, Fleet, Settle
 from tfwright.pipeline.job import RecipeJob
-from tfwright.printable import printable_lines
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import disk, files, json_text
 from tfwright.tools.remote import slurm, ssh
@@ -49,16 +48,6 @@ CAUSES = {
 }
 """Why there is no build, by the state of an assignment."""
 Document = TypeVar("Document", bound=BaseModel)
-
-
-class Rebuilt(BaseModel):
-    """What a worker found when it built a wheel again."""
-
-    model_config = ConfigDict(frozen=True)
-
-    target: str
-    difference: str
-    """How the wheel differs; empty if it is the same."""
 
 
 def host(listener: Listener = SILENCE, note: Callable[[str], None] = lambda _: None) -> BuildHost:
@@ -94,22 +83,17 @@ def write(
     With `carry`, the last good wheel goes with it. `offline` says that the worker was given all
     inputs.
     """
-    last = Path(order.last_wheel)
-    known: dict[str, object] = {
-        "followed": builder.followed.get(order.target.name),
-        "reproduce": builder.nightly.reproduce,
-        "offline": offline,
-    }
-    copies = []
-    if not last.is_file():
-        known["last_wheel"] = ""
-    elif carry:
-        known["last_wheel"] = last.name
-        copies.append((last, LAST))
-    lock = targets.lock_of(order.target)
+    last, lock = Path(order.last_wheel), targets.lock_of(order.target)
+    copies = [(last, LAST)] if carry and last.is_file() else []
     # Locks of recipes are in the worker's checkout; those of axes are the build host's own.
     if lock.parent.name == targets.LOCKS and lock.is_file():
         copies.append((lock, targets.LOCKS))
+    known = {
+        "followed": builder.followed.get(order.target.name),
+        "reproduce": builder.nightly.reproduce,
+        "offline": offline,
+        "last_wheel": str(last.name if carry else last) if last.is_file() else "",
+    }
     with disk.explained(folder):
         # A lost worker may have left a part of its result there, or still write to it.
         files.remove(folder)
@@ -190,15 +174,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     return build
 
 
-def difference(folder: Path) -> str:
-    """Return how the wheel differs that a worker built again.
-
-    Raises HostError if the worker left no result.
-    """
-    return printable_lines(_left(folder / REBUILT, Rebuilt).difference)
-
-
-def _left(file: Path, kind: type[Document]) -> Document:
+def left(file: Path, kind: type[Document]) -> Document:
     """Return the document that a worker left. Raises HostError."""
     found = json_text.kept(file, kind)
     if found is None:
@@ -211,7 +187,7 @@ def take(folder: Path, order: BuildOrder) -> NightlyBuild:
 
     Raises HostError if the worker left no result, or one of another order.
     """
-    result, build = folder / RESULT, _left(folder / BUILT, NightlyBuild)
+    result, build = folder / RESULT, left(folder / BUILT, NightlyBuild)
     # Identifier, target and wheel become paths of the site, and the rest says what is due.
     same = build.model_copy(update=order.known) == build
     if not same or build.wheel != Path(build.wheel).name:
@@ -335,7 +311,7 @@ class NightFleet:
         given = schedule.assignments[name]
         try:
             if given.state == "built":
-                return difference(self.folder(order))
+                return left(self.folder(order) / REBUILT, Rebuilt).difference
         finally:
             files.remove(self.folder(order))
         raise HostError(given.detail, remedy=given.remedy or READ)
@@ -371,12 +347,11 @@ class NightFleet:
 
     def report(self, given: Assignment) -> None:
         """Say where a target is built."""
+        # Of what came of it the night itself has more to say.
         if given.state == "running":
-            self.note(f"{given.recipe}: started on {given.worker}")
-        elif given.state == "waiting":
-            self.note(f"{given.recipe}: given back by {given.worker}: {given.detail}")
-        elif given.state == "lost" and given.worker:
-            self.note(f"{given.recipe}: {given.worker}, the last worker, was lost: {given.detail}")
+            self.note(given.said)
+        elif given.state in {"waiting", "lost"} and given.worker:
+            self.note(f"{given.said}: {given.detail}")
 
     def _hand_out(
         self,

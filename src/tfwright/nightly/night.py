@@ -177,8 +177,6 @@ class NightOutcome:
     """By target, the archives that no server has any more."""
     culprits: Mapping[str, str] = field(default_factory=dict)
     """By target, what a bisection of this night found."""
-    hidden: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True)
@@ -222,10 +220,12 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         reproduced, difference = "", ""
         if host.nightly.reproduce:
             reproduced, difference = night.reproduce(planned.targets, left)
-        done = NightOutcome(reproduced=reproduced, difference=difference, culprits=culprits)
+        lost = {}
         if host.nightly.links:
-            done = night.check_links([item.target for item in planned.targets], done)
-        return night.close(done)
+            lost = night.check_links([item.target for item in planned.targets])
+        return night.close(
+            NightOutcome(reproduced=reproduced, difference=difference, culprits=culprits, lost=lost)
+        )
 
 
 def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.Channel]) -> int:
@@ -332,7 +332,7 @@ class Night:
         for name, why in planned.blocked.items():
             # Before it was cut off, this night may have built what cannot be judged now.
             if verdicts.get(name) in UNSETTLED:
-                self.state.judge(name, self.number, "blocked", detail=why)
+                self.state.judge(self.number, "blocked", name, detail=why)
         due, unchanged = [], []
         for item in planned.targets:
             name = item.target.name
@@ -345,8 +345,8 @@ class Night:
                 unchanged.append(name)
             else:
                 # It still fails, also in the nights in which it waits with the next attempt.
-                self.state.judge(name, self.number, "failed", detail=item.detail)
-        self.state.judge_unchanged(unchanged, self.number)
+                self.state.judge(self.number, "failed", name, detail=item.detail)
+        self.state.judge(self.number, "unchanged", *unchanged)
         return due
 
     def build(self, due: Sequence[PlannedTarget]) -> None:
@@ -370,7 +370,7 @@ class Night:
                     f"a first build counts as {hours}" if first else f"it took {hours} last time"
                 )
                 # A verdict all the same: a target that never fits has to become stale on the page.
-                self.state.judge(item.target.name, self.number, "skipped", detail=detail)
+                self.state.judge(self.number, "skipped", item.target.name, detail=detail)
                 self.host.note(f"{item.target.name}: out of tonight's budget")
             elif order := self._ready(item):
                 if fleet:
@@ -425,7 +425,7 @@ class Night:
             f"only {free / 1e9:.1f} GB are free in {where}; "
             f"retention.free asks for {wanted / 1e9:.1f} GB"
         )
-        self.state.judge(item.target.name, self.number, "blocked", detail=lacking)
+        self.state.judge(self.number, "blocked", item.target.name, detail=lacking)
         return None
 
     def _order(self, item: PlannedTarget) -> BuildOrder:
@@ -506,6 +506,8 @@ class Night:
 
         What is not found in time goes on in the next night; its trials are kept.
         """
+        if self.host.bisect is None:
+            return {}
         known, failed = self.state.culprits(), []
         for name, night in self._tonight().items():
             before = known.get(name)
@@ -517,8 +519,6 @@ class Night:
                 continue
             if before is None or before.thread != builds.failure(night.detail):
                 failed.append(build)
-        if self.host.bisect is None or not failed:
-            return {}
         failed.sort(key=lambda build: build.seconds)
         self._queue(WaitingBuild(one.target, "bisect", one.seconds) for one in failed)
         found = {}
@@ -572,14 +572,14 @@ class Night:
         self.host.note(f"{name}: {why or 'reproduced'}")
         return name, why
 
-    def check_links(self, asked: Sequence[Target], outcome: NightOutcome) -> NightOutcome:
-        """Ask the servers of all archives; keep what is lost, and since when; add it."""
+    def check_links(self, asked: Sequence[Target]) -> dict[str, str]:
+        """Ask the servers of all archives; keep what is lost, and since when; return it."""
         self.host.note("the servers of all archives are asked")
         try:
             found = self.host.builder.links(asked)
         except Exception as fault:  # noqa: BLE001 a failed check must not end the night
             self.host.note(f"the addresses of archives were not checked: {fault}")
-            return outcome
+            return {}
         moment, lost = self.host.clock(), {}
         before, silent = self.state.checks("links"), self.state.checks("silent")
         for name, answer in found.items():
@@ -595,13 +595,13 @@ class Night:
                 if name in before and not before[name].passed:
                     since = before[name].at
             self.state.check(name, "links", since, passed=not why, detail=why)
-        return replace(outcome, lost=lost)
+        return lost
 
     def close(self, outcome: NightOutcome) -> NightOutcome:
         """End the night: retention, the site, the notices; return what it did."""
         nightly, state, moment = self.host.nightly, self.state, self.host.clock()
-        hidden = retention.hide(nightly, state, moment.date())
-        deleted = retention.expire(nightly, state, moment.date())
+        retention.hide(nightly, state, moment.date())
+        retention.expire(nightly, state, moment.date())
         book = notices.Book(nightly, state, moment, self.host.channels, self.host.note)
         # Before the pages, which show what is raised; what cannot be sent now waits.
         book.raise_all()
@@ -615,7 +615,7 @@ class Night:
         nights = self._tonight()
         verdicts = {name: night.verdict for name, night in nights.items()}
         details = {name: night.detail for name, night in nights.items() if night.detail}
-        return replace(outcome, verdicts=verdicts, details=details, hidden=hidden, deleted=deleted)
+        return replace(outcome, verdicts=verdicts, details=details)
 
     def _tonight(self) -> dict[str, NightVerdict]:
         """Return this night's verdicts so far."""

@@ -11,8 +11,7 @@ from pydantic import BaseModel
 from tfwright.documents import filesystem
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
-from tfwright.nightly.builds import BuildOrder, NightlyBuild
-from tfwright.nightly.fleets import Rebuilt
+from tfwright.nightly.builds import BuildOrder, NightlyBuild, Rebuilt
 from tfwright.nightly.night import NightOutcome, NightPlan
 from tfwright.printable import printable_lines
 from tfwright.terminal import text

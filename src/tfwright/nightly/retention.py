@@ -17,8 +17,8 @@ from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import files, trees
 
 
-def hide(nightly: NightlyFile, state: State, today: dt.date) -> int:
-    """Mark the builds that are too many or too large as hidden; return how many were new."""
+def hide(nightly: NightlyFile, state: State, today: dt.date) -> None:
+    """Mark the builds that are too many or too large as hidden."""
     kept = state.builds()
     home = nightly.site / "builds"
     sizes = {item.id: trees.size(home / item.id) for item in kept}
@@ -35,17 +35,13 @@ def hide(nightly: NightlyFile, state: State, today: dt.date) -> int:
         if item.id not in safe:
             surplus.add(item.id)
             total -= sizes[item.id]
-    count = 0
     for item in kept:
         wanted = item.id in surplus and item.id not in safe
         # Hidden while the clock was wrong, it would stay until that day comes.
         ahead = item.hidden is not None and item.hidden > today
-        if wanted == (item.hidden is not None) and not ahead:
-            continue
-        # A raised limit brings a hidden build back.
-        state.mark_build(item.id, hidden=today if wanted else None, deleted=None)
-        count += wanted and not ahead
-    return count
+        if ahead or wanted != (item.hidden is not None):
+            # A raised limit brings a hidden build back.
+            state.mark_build(item.id, hidden=today if wanted else None, deleted=None)
 
 
 def expire(nightly: NightlyFile, state: State, today: dt.date, missing: int = 0) -> int:
@@ -99,7 +95,7 @@ def sweep(state: State, site: Path) -> list[str]:
 
 def _protected(nightly: NightlyFile, state: State, kept: Sequence[KeptBuild]) -> set[str]:
     """Return the identifiers of the builds that may never go."""
-    pointers = status.pointers(kept, state.reproduced(), gated=nightly.reproduce)
+    pointers = status.pointers(nightly, state, kept)
     named = {build.id for own in pointers.values() for build in own.values()}
     return named | kept_by_file(kept, nightly.site)
 

@@ -54,7 +54,7 @@ def publish(
 
             site_pages.write(nightly, state, now, withdrawn, ended=ended)
         offered = [build for build in kept if build.wheel not in withdrawn]
-        _write_pointers(site, status.pointers(offered, state.reproduced(), gated=nightly.reproduce))
+        _write_pointers(site, status.pointers(nightly, state, offered))
         return update
 
 

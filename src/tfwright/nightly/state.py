@@ -225,21 +225,18 @@ class State:
         return self._rows(WaitingBuild, query)
 
     def judge(
-        self, target: str, night: int, verdict: Verdict, build: str = "", detail: str = ""
+        self, night: int, verdict: Verdict, *targets: str, build: str = "", detail: str = ""
     ) -> None:
-        """Keep one night's verdict on one target; a second run of the night replaces it."""
-        values = (target, night, verdict, build, printable_lines(redacted(detail)))
-        with self.database as transaction:
-            transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
-            transaction.execute("delete from waiting where target = ?", (target,))
-
-    def judge_unchanged(self, names: Sequence[str], night: int) -> None:
-        """Record that some targets were up to date, in one transaction."""
-        # A transaction each would wait for the disk once a target: see `synchronous` below.
+        """Keep one night's verdict on targets; a second run of the night replaces it."""
+        row = (night, verdict, build, printable_lines(redacted(detail)))
+        # A transaction for each of them would wait for the disk: see `synchronous` below.
         with self.database as transaction:
             transaction.executemany(
-                "insert or replace into verdict values (?, ?, 'unchanged', '', '')",
-                [(name, night) for name in names],
+                "insert or replace into verdict values (?, ?, ?, ?, ?)",
+                [(target, *row) for target in targets],
+            )
+            transaction.executemany(
+                "delete from waiting where target = ?", [(target,) for target in targets]
             )
 
     def add_build(self, build: NightlyBuild, night: int | None = None) -> None:
@@ -259,7 +256,7 @@ class State:
         if night is None:
             self.database.commit()
         else:
-            self.judge(build.target, night, build.verdict, build.id, build.detail)
+            self.judge(night, build.verdict, build.target, build=build.id, detail=build.detail)
 
     def mark_build(self, build: str, *, hidden: dt.date | None, deleted: dt.date | None) -> None:
         """Keep what retention did with a build."""

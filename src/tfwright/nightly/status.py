@@ -2,11 +2,12 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from tfwright.nightly.state import KeptBuild, NightVerdict
+from tfwright.documents.nightly import NightlyFile
+from tfwright.nightly.state import KeptBuild, NightVerdict, State
 
 TONES = {
     "newly failing": "bad",
@@ -113,12 +114,10 @@ def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: i
 
 
 def pointers(
-    kept: Iterable[KeptBuild], reproduced: Collection[str], *, gated: bool
+    nightly: NightlyFile, state: State, kept: Iterable[KeptBuild]
 ) -> dict[str, dict[str, KeptBuild]]:
-    """Return by target the build that each of its pointers names; the builds come oldest first.
-
-    `gated` asks for a reproduction of ``stable``.
-    """
+    """Return by target the build that each of its pointers names; the builds come oldest first."""
+    reproduced = state.reproduced()
     found = defaultdict[str, dict[str, KeptBuild]](dict)
     for build in kept:
         if not build.listed:
@@ -127,6 +126,6 @@ def pointers(
         own["nightly"] = build
         if build.good:
             own["last-good"] = build
-        if build.tested == "passed" and (not gated or build.id in reproduced):
+        if build.tested == "passed" and (build.id in reproduced or not nightly.reproduce):
             own["stable"] = build
     return dict(found)

@@ -4,8 +4,6 @@ The axes are applied, and a followed commit replaces the pinned one.
 """
 
 import functools
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,7 +27,7 @@ from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.remote import Remote
 from tfwright.tools.git.repository import GitRepository
@@ -39,7 +37,15 @@ CAPABILITIES = ("HERMETIC_CUDA_COMPUTE_CAPABILITIES", "TF_CUDA_COMPUTE_CAPABILIT
 """The answers that hold compute capabilities: from 2.18 on the first one decides."""
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
-OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
+PROGRAMS = {
+    "the compiler": "compiler",
+    "glibc": "glibc",
+    "the target Python": "python",
+    "CUDA": "cuda",
+    "cuDNN": "cudnn",
+}
+"""The host's programs that take part in a build, and what the build record calls them."""
+OF_HOST = (*PROGRAMS, "tfwright")
 """The parts of a fingerprint that no recipe decides."""
 
 
@@ -146,8 +152,7 @@ def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[
         content["source"].pop("branch", None)
     parts = {}
     for name, table in content.items():
-        text = json.dumps(table, sort_keys=True, default=str)
-        parts[f"the recipe's [{name}]"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+        parts[f"the recipe's [{name}]"] = json_text.digest(table)[:16]
     source = job.recipe.source
     for path in source.named_files:
         parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
@@ -177,14 +182,8 @@ def _programs(job: RecipeJob) -> Mapping[str, str]:
         return {"the target Python": "none"}
     facts = host_facts.facts(recipe, settings, probes.here(), interpreter)
     found = host_facts.found(recipe, settings, facts)
-    named = {
-        "the compiler": found.compiler,
-        "glibc": found.glibc,
-        "the target Python": found.python,
-        "CUDA": found.cuda,
-        "cuDNN": found.cudnn,
-    }
-    return {name: text for name, text in named.items() if text}
+    versions = {name: getattr(found, program) for name, program in PROGRAMS.items()}
+    return {name: version for name, version in versions.items() if version}
 
 
 # Probing asks the compiler and the GPU driver; a night asks for it twice a build.

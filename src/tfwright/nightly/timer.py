@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tfwright.documents import filesystem, host_file, nightly
 from tfwright.documents.filesystem import ROOT
-from tfwright.errors import Evidence, HostError, RecipeError
+from tfwright.errors import HostError, RecipeError
 from tfwright.tools import files, json_text
 from tfwright.tools.process import pipes, runner
 from tfwright.tools.process.command import Command, clean_environment
@@ -241,7 +241,7 @@ def _crontab(table: str | None = None) -> str:
         raise HostError(
             "crontab refused the new table",
             remedy="Add the line by hand with 'crontab -e'.",
-            evidence=Evidence(lines=tuple(ended.complaint.splitlines()[-5:])),
+            lines=tuple(ended.complaint.splitlines()[-5:]),
         )
     # Without a crontab it fails, and says so.
     return "" if ended.status else ended.printed.decode("utf-8", "surrogateescape")

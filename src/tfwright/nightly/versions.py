@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from tfwright.documents import filesystem
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.tools import files, json_text
 from tfwright.wheel import archive, rewriting
 from tfwright.wheel.seal import build_record
@@ -75,7 +75,7 @@ def _changed(
         raise WheelError(
             f"METADATA of {wheel.filename} states {len(stated)} versions",
             remedy="Build the wheel again.",
-            evidence=Evidence(where=metadata),
+            where=metadata,
         )
     # Only this line: the description below the blank line may quote a version, too.
     lines[stated[0]] = f"Version: {version}".encode()

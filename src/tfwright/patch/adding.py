@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from tfwright.documents import recipe as recipes
-from tfwright.errors import Evidence, RecipeError, ToolError, invoke
+from tfwright.errors import RecipeError, ToolError, invoke
 from tfwright.patch import reading, writing
 from tfwright.patch.reading import Foreign
 from tfwright.patch.writing import WrittenPatch
@@ -48,7 +48,7 @@ def add(
             remedy=f"Write them first: 'invoke patch WORDS --recipe {job.recipe.argument}'. Or "
             f"make the tree again: 'invoke build --recipe {job.recipe.argument} --until source "
             "--again source'.",
-            evidence=Evidence(lines=edited),
+            lines=edited,
         )
     # Asked first: an answer that is missing ends the command.
     headers = [ask(patch.said) for patch in found]
@@ -71,7 +71,8 @@ def add(
                 raise RecipeError(
                     f"{which} cannot become a patch of the recipe: {what}",
                     remedy=fault.template,
-                    evidence=Evidence(where=str(file), lines=fault.evidence.lines),
+                    where=file,
+                    lines=fault.evidence.lines,
                 ) from fault
             undo.callback(files.remove, made.path)
             # The next one of a series starts from here.
@@ -149,9 +150,7 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
         found = [row for row in fits if not refused(text, row[0], "--check")]
         found += [row for row in says if re.search(row[0], "\n".join(said))]
         _, what, remedy = found[0]
-        raise RecipeError(
-            f"{which} {what}", remedy=remedy, evidence=Evidence(where=str(file), lines=said)
-        )
+        raise RecipeError(f"{which} {what}", remedy=remedy, where=file, lines=said)
 
 
 def _leading(tree: Path, text: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tfwright.documents import filesystem
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import RecipeError
 from tfwright.printable import printable
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
@@ -186,4 +186,4 @@ def _line(text: str) -> str:
 
 
 def _refuse(file: Path, what: str, remedy: str) -> NoReturn:
-    raise RecipeError(f"{file} {what}", remedy=remedy, evidence=Evidence(where=str(file)))
+    raise RecipeError(f"{file} {what}", remedy=remedy, where=file)

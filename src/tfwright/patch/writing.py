@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from tfwright.configure import program
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, RecipeError, invoke
+from tfwright.errors import RecipeError, invoke
 from tfwright.pipeline import external, stamps
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured
@@ -201,7 +201,7 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
             f"files in {tree.place}",
             remedy="Make the change by hand; delete git's marks in the file, and each FILE.rej. "
             "Then run this again.",
-            evidence=Evidence(lines=left),
+            lines=left,
         )
     header = patching.header(target)
     changed = _write(tree, target, header, patching.head_text(target))
@@ -285,7 +285,7 @@ def _insist_on_text(tree: Path, diff: str) -> None:
             f"{found[0]} in {tree} is not text, and a patch holds text only",
             remedy=remedy.strip(),
             # A single one is in the message already.
-            evidence=Evidence(lines=found if len(found) > 1 else []),
+            lines=found if len(found) > 1 else [],
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tfwright.configure import stanzas
 from tfwright.configure.answering import Answerer
 from tfwright.configure.catalogue import Answer
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import RecipeError
 from tfwright.tools.process.dialogue import last_lines
 
 MOST_QUESTIONS = 200
@@ -54,7 +54,7 @@ class Recorder(Answerer):
             raise RecipeError(
                 f"./configure asked {MOST_QUESTIONS} questions and does not end",
                 remedy="Look at its last lines; it may not accept an answer.",
-                evidence=Evidence(lines=last_lines(text)),
+                lines=last_lines(text),
             )
         given = self.interview.answers
         # An answer that was not accepted is asked for again; then a person has to correct it.

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.toml import Table
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import RecipeError
 from tfwright.tools import files, json_text
 from tfwright.tools.git.repository import is_excluded
 from tfwright.tools.git.work_tree import WorkTree
@@ -217,7 +217,7 @@ class PatchedTree:
                 raise RecipeError(
                     f"{what} changes {path}, which source.exclude leaves out",
                     remedy=f"Take {path} out of source.exclude, or drop the patch or asset.",
-                    evidence=Evidence(where=path),
+                    where=path,
                 )
 
 

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from tfwright.documents.recipe import SourceTable
 from tfwright.documents.release import ExactRelease, Release
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import RecipeError
 from tfwright.facts.compatibility import is_within
 from tfwright.rules.starlark.language import parse_python
 from tfwright.tools.git.remote import Remote
@@ -68,7 +68,7 @@ def insist_on_release(repository: Path, commit: str, table: SourceTable) -> None
                 "Pin a commit of the branch that source.branch names, or correct source.branch"
                 ", source.release and source.version."
             ),
-            evidence=Evidence(where=f"{commit[:12]}:{next(iter(texts))}"),
+            where=f"{commit[:12]}:{next(iter(texts))}",
         )
 
 

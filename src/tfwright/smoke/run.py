@@ -17,6 +17,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from tfwright.documents.recipe import SMOKE
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError, WheelError
+from tfwright.printable import printable
 from tfwright.smoke import PROGRAMS
 from tfwright.tools import files
 from tfwright.tools.process import runner
@@ -97,7 +98,8 @@ def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> Tri
     else:
         verdict = _verdict(status, log)
     spent = time.monotonic() - start
-    reason = _line(verdict.reason)
+    # In one line: the wheel's own code may print anything.
+    reason = printable(" ".join(verdict.reason.split()), LONGEST_REASON)
     return TrialOutcome(name, verdict.status, reason, spent, verdict.numbers, str(log))
 
 
@@ -127,12 +129,6 @@ def _verdict(status: int, log: Path) -> ProgramVerdict:
     if printed is None or (printed.status == "passed" and status != 0):
         return _failed(f"it came to no result (exit status {status}): {runner.last_line(log)}")
     return printed
-
-
-def _line(text: str) -> str:
-    """Return text as one printable line: the wheel's own code may print anything."""
-    letters = [letter if letter.isprintable() else " " for letter in text]
-    return "".join(letters[:LONGEST_REASON]).strip()
 
 
 class Point(Table):

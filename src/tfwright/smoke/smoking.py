@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, WheelError
+from tfwright.errors import HostError, RecipeError, SupplyError, WheelError
 from tfwright.facts import compatibility
 from tfwright.host import probes, pythons
 from tfwright.smoke import run
@@ -221,7 +221,7 @@ def _parsed(wheel: Path) -> tuple[Version, frozenset[Tag]]:
         raise WheelError(
             str(fault),
             remedy="Give the wheel its original name: pip reads from it what the wheel is for.",
-            evidence=Evidence(where=str(wheel)),
+            where=wheel,
         ) from fault
     return version, tags
 

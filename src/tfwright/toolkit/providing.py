@@ -1,20 +1,17 @@
 """`invoke toolkit`: CUDA, its libraries and nvcc's compiler, put where builds find them."""
 
 import datetime as dt
-import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tfwright.documents import filesystem
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
+from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.facts.compatibility import is_of_line
-from tfwright.host import cuda, toolchain
+from tfwright.host import cuda
 from tfwright.host.place import HERE
 from tfwright.toolkit import layout, nvcc, sources, tree
 from tfwright.toolkit.sources import Supplier
@@ -35,8 +32,6 @@ class Kind:
     """Where NVIDIA publishes it."""
     roots: tuple[str, ...]
     """Directories by which the root of an archive of it is known."""
-    version: Callable[[Path], str]
-    """Reads it from a toolkit; empty if the part is not there."""
 
     def pinned(self, recipe: Recipe) -> str:
         """Return the version that a recipe names; empty if it names none."""
@@ -46,34 +41,21 @@ class Kind:
         return getattr(recipe.host, self.name) or ""
 
 
-def _gcc_version(root: Path) -> str:
-    # Debian's package has gcc-11 only; plain gcc is a link from another package.
-    programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
-    if not programs:
-        return ""
-    compiler = toolchain.parse(toolchain.version_line(HERE, str(programs[0])).value)
-    return compiler.version if compiler else ""
-
-
-def _kind(name: PartName, title: str, licence: str, *roots: str) -> Kind:
-    return Kind(name, title, licence, roots, partial(VERSIONS[name], HERE))
-
-
 _DEEP_LEARNING = "https://docs.nvidia.com/deeplearning/"
 _LIBRARY = ("include", "lib64", "lib")
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        _kind(
+        Kind(
             "cuda",
             "CUDA",
             "https://docs.nvidia.com/cuda/eula/",
-            *("bin", "include", "lib64", "nvvm", "targets"),
+            ("bin", "include", "lib64", "nvvm", "targets"),
         ),
-        _kind("cudnn", "cuDNN", f"{_DEEP_LEARNING}cudnn/sla/", *_LIBRARY),
-        _kind("nccl", "NCCL", f"{_DEEP_LEARNING}nccl/sla/", *_LIBRARY),
-        _kind("tensorrt", "TensorRT", f"{_DEEP_LEARNING}tensorrt/sla/", *_LIBRARY),
-        Kind("compiler", "gcc", "", ("usr",), _gcc_version),
+        Kind("cudnn", "cuDNN", f"{_DEEP_LEARNING}cudnn/sla/", _LIBRARY),
+        Kind("nccl", "NCCL", f"{_DEEP_LEARNING}nccl/sla/", _LIBRARY),
+        Kind("tensorrt", "TensorRT", f"{_DEEP_LEARNING}tensorrt/sla/", _LIBRARY),
+        Kind("compiler", "gcc", "", ("usr",)),
     )
 }
 
@@ -161,7 +143,8 @@ class Installer:
                 f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
                 remedy="If the change is meant, run "
                 f"'invoke lock --recipe {self.recipe.argument}'.",
-                evidence=Evidence(where=str(self.locked), lines=changed),
+                where=self.locked,
+                lines=changed,
             )
         command = f"invoke toolkit --recipe {self.recipe.argument}"
         for name, table in self.recipe.toolkit.parts():
@@ -179,7 +162,7 @@ class Installer:
         root = self._root(kind)
         directory = archive.is_dir()
         digest = "" if directory else self._verified(given)
-        with _scratch(root) as scratch:
+        with files.scratch(root.parent, ".unpacking-") as scratch:
             made = scratch / "made"
             if directory:
                 made.mkdir()
@@ -215,7 +198,7 @@ class Installer:
         title = f"{kind.title} {kind.pinned(self.recipe)}"
         self.supplier.store.root.mkdir(parents=True, exist_ok=True)
         obtained = self.supplier.obtain(title, table)
-        with _scratch(root) as scratch:
+        with files.scratch(root.parent, ".unpacking-") as scratch:
             # The packages are needed for this refusal, too: the licence's text is in them.
             if table.licence and not self.licence_accepted:
                 # All packages of a part hold the same text; the largest takes minutes to read.
@@ -234,7 +217,7 @@ class Installer:
     ) -> InstalledPart:
         """Put what was unpacked into the toolkit, once it is what the recipe wants."""
         # Read from the unpacked files: names of archives promise versions that they do not hold.
-        version, wanted = kind.version(made), kind.pinned(self.recipe)
+        version, wanted = VERSIONS[kind.name](HERE, made), kind.pinned(self.recipe)
         source = next(iter(origin))
         if not version:
             raise SupplyError(
@@ -274,7 +257,7 @@ class Installer:
                 f"{part.tree}",
                 remedy="Take another way. If the difference is known and does no harm, state it "
                 f'in the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
-                evidence=Evidence(lines=[f"toolkit.{kind.name}.tree = {table.tree}"]),
+                lines=[f"toolkit.{kind.name}.tree = {table.tree}"],
             )
 
     def _verified(self, given: Download) -> str:
@@ -306,25 +289,18 @@ class Installer:
         return digest
 
 
-@contextmanager
-def _scratch(root: Path) -> Iterator[Path]:
-    """Give an empty directory on the toolkit's own disk, from which files are renamed."""
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
-        yield Path(folder)
-
-
 def _in_place(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:
     """Return a part that is there already, as it was unpacked."""
-    record = tree.read(root)
-    for way, pins in table.ways():
-        # By checksum: packages of the same version may have been repacked.
-        if record.has(kind.name, sources.by_file(pins)):
-            part = record.parts[kind.name]
-            # What was changed meanwhile, or is of another tfwright, is unpacked again.
-            sound = not (nvcc.outdated(part.files) or tree.changed(root, part.files))
-            if table.takes(way, part.tree) and sound:
-                return part
-    return None
+    part = tree.read(root).parts.get(kind.name)
+    # What was changed meanwhile, or is of another tfwright, is unpacked again.
+    if part is None or nvcc.outdated(part.files) or tree.changed(root, part.files):
+        return None
+    # By checksum: packages of the same version may have been repacked.
+    taken = (
+        part.sources == sources.by_file(pins) and table.takes(way, part.tree)
+        for way, pins in table.ways()
+    )
+    return part if any(taken) else None
 
 
 def _arranged(kind: Kind, way: Way, packages: Collection[Path], scratch: Path) -> Path:

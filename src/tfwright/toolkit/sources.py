@@ -1,7 +1,6 @@
 """The ways to the packages of a toolkit; each file must have the checksum that the recipe pins."""
 
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toolkit import PartTable, Way
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import SupplyError
 from tfwright.progress import Listener
 from tfwright.tools import apt, files
 from tfwright.tools.python import packages
@@ -67,7 +66,7 @@ class Supplier:
             remedy="Copy the files of one way into "
             f"{host_files.drop_folder(self.host_file)}; or install the toolkit, and name it in "
             "the host file.",
-            evidence=Evidence(lines=refused),
+            lines=refused,
         )
 
     def _bring(self, way: Way, part: PartTable, pins: Mapping[str, str]) -> None:
@@ -86,8 +85,8 @@ class Supplier:
                 why = "; ".join(f"{each.source}: {each.why}" for each in missing.attempts)
                 raise SupplyError(f"the download failed: {why}", remedy="Check the network.")
             return
-        with tempfile.TemporaryDirectory(dir=self.store.root, prefix=".toolkit-") as folder:
-            for path in self.packages(way, part, lacking, Path(folder)):
+        with files.scratch(self.store.root, ".toolkit-") as folder:
+            for path in self.packages(way, part, lacking, folder):
                 # apt and pip may choose another name for a file; only its checksum identifies it.
                 digest = files.sha256(path)
                 if digest in lacking.values():

@@ -5,24 +5,22 @@ a hundredth of a second, and reads only the files whose state changed.
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from tfwright.documents.toml import Table
 from tfwright.documents.toolkit import PartName
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import SupplyError
 from tfwright.toolkit import nvcc
-from tfwright.tools import files, json_text
+from tfwright.tools import files, json_text, seen
+from tfwright.tools.seen import SeenFiles
 from tfwright.vault.usage import Damage
 
 RECORD = "tfwright.json"
 """The name of a toolkit's record, at its root."""
 SHOWN = 15
 """Files that an error names."""
-Seen = dict[str, list[int | str]]
-"""Inode, size, times of change in nanoseconds, and checksum of each file when it was last read."""
 
 
 class InstalledPart(Table):
@@ -60,10 +58,6 @@ class ToolkitRecord(Table):
         """Every file of every part, as `InstalledPart.files` has it."""
         return {path: sha256 for part in self.parts.values() for path, sha256 in part.files.items()}
 
-    def has(self, part: PartName, sources: Mapping[str, str]) -> bool:
-        """Say whether a part was made from exactly these packages."""
-        return part in self.parts and self.parts[part].sources == dict(sources)
-
 
 def digest(*contents: Mapping[str, str]) -> str:
     """Return one digest for files, each given as its path with its own digest."""
@@ -83,12 +77,7 @@ def read(root: Path) -> ToolkitRecord:
 def content(root: Path) -> dict[str, str]:
     """Return the files below a directory as a record lists them."""
     found = (path for path in root.rglob("*") if path.is_symlink() or path.is_file())
-    return dict(sorted((path.relative_to(root).as_posix(), _content(path)) for path in found))
-
-
-def _content(path: Path) -> str:
-    """Return what a record says of a file: its checksum, or where a link leads."""
-    return f"-> {path.readlink()}" if path.is_symlink() else files.sha256(path)
+    return dict(sorted((path.relative_to(root).as_posix(), seen.content(path)) for path in found))
 
 
 def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitRecord:
@@ -131,44 +120,33 @@ def insist(root: Path, recipe: str) -> None:
         raise SupplyError(
             f"The toolkit {root} has scripts of another version of tfwright",
             remedy=remedy,
-            evidence=Evidence(where=str(root)),
+            where=root,
         )
     if wrong := changed(root, recorded):
         count = f"{len(wrong)} files of" if len(wrong) > 1 else f"{wrong[0]} in"
         raise SupplyError(
             f"{count} the toolkit {root} changed since it was unpacked",
             remedy=remedy,
-            evidence=Evidence(where=str(root), lines=wrong[:SHOWN]),
+            where=root,
+            lines=wrong[:SHOWN],
         )
 
 
 def changed(root: Path, recorded: Mapping[str, str]) -> list[str]:
     """Return the paths, of those with a recorded checksum, that have changed since."""
-    place = root.with_name(f"{root.name}.seen.json")
-    before: Seen = json_text.record(place)
-    now, wrong = Seen(), list[str]()
+    known = SeenFiles(root.with_name(f"{root.name}.seen.json"))
+    wrong = []
     for path, checksum in recorded.items():
-        state = _state(root / path)
-        if state and before.get(path) == [*state, checksum]:
-            now[path] = before[path]
-        elif state and _content(root / path) == checksum:
-            now[path] = [*state, checksum]
-        else:
+        try:
+            same = known.content(root / path) == checksum
+        except OSError:
+            same = False
+        if not same:
             wrong.append(path)
-    if now != before:
-        # Only the next look is slower without it: the toolkit may be on a disk of someone else.
-        with suppress(OSError):
-            files.write(place, json.dumps(now))
+    # Only the next look is slower without it: the toolkit may be on a disk of someone else.
+    with suppress(OSError):
+        known.save()
     return wrong
-
-
-def _state(path: Path) -> list[int | str]:
-    """Return what the file system says of a file or link; nothing where there is none."""
-    try:
-        state = path.lstat()
-    except OSError:
-        return []
-    return [state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
 
 
 def damages(build_out: Path) -> Iterator[Damage]:

@@ -7,17 +7,28 @@ from urllib.parse import urlsplit
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import PartName, PartTable
 from tfwright.facts.compatibility import is_of_line
-from tfwright.host import nvidia
+from tfwright.host import nvidia, toolchain
 from tfwright.host.place import Place
 from tfwright.host.probes import Host
+
+
+def _gcc(place: Place, root: Path) -> str:
+    # Debian's package has gcc-11 only; plain gcc is a link from another package.
+    programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
+    if not programs:
+        return ""
+    compiler = toolchain.parse(toolchain.version_line(place, str(programs[0])).value)
+    return compiler.version if compiler else ""
+
 
 VERSIONS: Mapping[PartName, Callable[[Place, Path], str]] = {
     "cuda": lambda place, root: next((seen.value for seen in nvidia.cuda(place, root)), ""),
     "cudnn": lambda place, root: nvidia.cudnn(place, [root]).value,
     "nccl": lambda place, root: nvidia.nccl(place, [root]).value,
     "tensorrt": lambda place, root: nvidia.tensorrt(place, [root]).value,
+    "compiler": _gcc,
 }
-"""Reads the version of a part from its headers; empty if it is not in that directory."""
+"""Reads the version of a part; empty if it is not in that directory."""
 _PREFIXES: Mapping[PartName, tuple[str, ...]] = {
     "cuda": ("/usr/local/cuda-{version}", "/usr/local/cuda", "/opt/cuda"),
     "cudnn": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),

@@ -93,6 +93,13 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def scratch(within: Path | None = None, prefix: str = "tfwright-") -> Iterator[Path]:
+    """Give an empty directory, on the disk of another one or of /tmp; it is removed at the end."""
+    with tempfile.TemporaryDirectory(dir=within, prefix=prefix) as folder:
+        yield Path(folder)
+
+
 def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write a whole file at once."""
     with replacing(path, mode) as temporary:

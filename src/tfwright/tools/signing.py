@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.documents import filesystem
-from tfwright.errors import Evidence, HostError, WheelError
+from tfwright.errors import HostError, WheelError
 from tfwright.printable import shell_word
 from tfwright.tools import json_text
 
@@ -91,13 +91,11 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
             what,
             remedy=remedy,
             # The ids tell a wrong key from a changed envelope.
-            evidence=Evidence(
-                where=str(file),
-                lines=[
-                    f"id of the key: {public.keyid}",
-                    *(f"signed with:   {keyid!r}" for keyid in envelope.signatures),
-                ],
-            ),
+            where=file,
+            lines=[
+                f"id of the key: {public.keyid}",
+                *(f"signed with:   {keyid!r}" for keyid in envelope.signatures),
+            ],
         ) from fault
     # The signature covers the payload's type: an envelope of another kind proves
     # nothing here.

@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,8 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 from tfwright.documents import faults, filesystem
 from tfwright.documents.names import Commit, InnerPath, Line, RecipeName, Sha256, file_name
 from tfwright.documents.toml import Table
-from tfwright.errors import Evidence, HostError, SupplyError, invoke
-from tfwright.progress import Progress
+from tfwright.errors import HostError, SupplyError, invoke
+from tfwright.progress import Progress, Report
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
 from tfwright.vault.lock import LARGEST
@@ -217,9 +217,7 @@ def remaking_remedy(recipe: str) -> str:
     return f"Make the bundle of {recipe} again on the host that it is from: '{invoke('bundle')}'."
 
 
-def write(
-    to: Path, manifest: Manifest, sources: Unpacked, report: Callable[[Progress], None]
-) -> None:
+def write(to: Path, manifest: Manifest, sources: Unpacked, report: Report) -> None:
     """Write a bundle, whole or not at all: the same bytes for the same manifest.
 
     Raises SupplyError if a file is not what the manifest says.
@@ -323,7 +321,7 @@ def _opened(path: Path) -> BinaryIO:
         raise SupplyError(
             f"{path} cannot be read: {fault.strerror}",
             remedy="Check the path and its permissions.",
-            evidence=Evidence(where=str(path)),
+            where=path,
         ) from fault
 
 
@@ -352,9 +350,7 @@ def _whole(path: Path, stream: BinaryIO, member: str) -> _Whole:
     return _Whole(stream, f"{path.name} is not a whole bundle, at {member}")
 
 
-def unpack(
-    path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]
-) -> Unpacked:
+def unpack(path: Path, manifest: Manifest, into: Path, report: Report) -> Unpacked:
     """Write each member to a file in `into`, an empty directory, and return where it is.
 
     No name of the bundle becomes a path.
@@ -407,7 +403,7 @@ def read_folder(folder: Path) -> Manifest:
         raise SupplyError(
             f"{folder} does not hold the inputs of a build",
             remedy=f"'{invoke('build --on workers')}' fills such folders by itself.",
-            evidence=Evidence(where=str(folder / MANIFEST)),
+            where=folder / MANIFEST,
         ) from fault
 
 
@@ -425,7 +421,7 @@ def verified_folder(folder: Path, manifest: Manifest) -> Unpacked:
             raise SupplyError(
                 f"{member.path} came with other bytes than it was sent",
                 remedy="Build it again; look at the disks of both machines.",
-                evidence=Evidence(where=str(path)),
+                where=path,
             )
         found[member] = path
     return found

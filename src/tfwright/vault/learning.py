@@ -5,15 +5,14 @@ packages, and last the drop folder, where only the name of the file can be looke
 """
 
 import shutil
-import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import Evidence, SupplyError
-from tfwright.progress import Progress
+from tfwright.errors import SupplyError
+from tfwright.progress import Progress, Report
 from tfwright.tools import files
 from tfwright.tools.git.archive import Pack
 from tfwright.vault.origins import DROP, Origins, WantedArchive, dropped_files
@@ -31,9 +30,7 @@ class Learned:
     where: str
 
 
-def of_file(
-    wanted: WantedArchive, origins: Origins, store: Store, report: Callable[[Progress], None]
-) -> Learned:
+def of_file(wanted: WantedArchive, origins: Origins, store: Store, report: Report) -> Learned:
     """Obtain a file and keep it in the store; the first source that gives one is believed.
 
     Raises SupplyError with what each source said.
@@ -41,8 +38,8 @@ def of_file(
     refused: list[str] = []
     store.root.mkdir(parents=True, exist_ok=True)
     # On the disk of the store.
-    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as folder:
-        target = Path(folder, "file")
+    with files.scratch(store.root, ".learning-") as folder:
+        target = folder / "file"
         # What the host's owner put there was meant, and costs no network.
         names = [url.rpartition("/")[2] for url in wanted.urls]
         for found in dropped(names, origins.host_file).values():
@@ -77,7 +74,7 @@ def of_file(
     raise SupplyError(
         f"No source gives {wanted.name}, so its checksum cannot be learned",
         remedy=remedy,
-        evidence=Evidence(lines=refused),
+        lines=refused,
     )
 
 

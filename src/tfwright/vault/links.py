@@ -1,13 +1,11 @@
 """The link-rot report: of each archive, which sources still have it."""
 
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from tfwright.errors import SilentServerError, SupplyError
-from tfwright.progress import Progress
+from tfwright.progress import Progress, Report
 from tfwright.tools import files
 from tfwright.tools.http import client
 from tfwright.vault.origins import URL, Origins, Source, WantedArchive
@@ -49,11 +47,7 @@ class LinkRow:
 
 
 def report(
-    wanted: Sequence[tuple[WantedArchive, Origins]],
-    store: Store,
-    progress: Callable[[Progress], None],
-    *,
-    deep: bool,
+    wanted: Sequence[tuple[WantedArchive, Origins]], store: Store, progress: Report, *, deep: bool
 ) -> list[LinkRow]:
     """Ask every source of every archive, many at once: urls for their head, or `deep` for all.
 
@@ -101,8 +95,8 @@ def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -
     if way == URL and not deep:
         return _head(wanted, where, store)
     # Not in the vault: the report must not change what a build finds.
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "file"
+    with files.scratch() as folder:
+        target = folder / "file"
         try:
             source.fill(target)
         except SupplyError as fault:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, FileSourceTable
 from tfwright.errors import SilentServerError, SupplyError
-from tfwright.progress import Progress
+from tfwright.progress import Progress, Report
 from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive, transport
 from tfwright.tools.git.archive import Form, Pack, PartialMirrorError
@@ -360,10 +360,7 @@ def _from_git(
 
 
 def obtain(
-    wanted: Sequence[WantedArchive],
-    store: Store,
-    origins: Origins,
-    report: Callable[[Progress], None],
+    wanted: Sequence[WantedArchive], store: Store, origins: Origins, report: Report
 ) -> Supply:
     """Bring what can be found into the store: all with urls at once, then the rest in turn.
 

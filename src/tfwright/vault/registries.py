@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from urllib.parse import quote
 
 PATTERN = r"pkg:[a-z]+/[^\s?@]+@[^\s?]+(\?\S+)?"
 """A package URL with a version."""
@@ -45,19 +44,16 @@ def of_file(name: str) -> str:
 
 
 def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
-    space = (parts.get("space") or "").replace("/", "." if kind == "maven" else "/")
-    name = parts["name"] or ""
-    if kind == "pypi":
-        # The specification of package URLs asks for this form of a Python project's
-        # name.
-        name = name.lower().replace("_", "-")
-    path = "/".join(quote(part, safe="") for part in (space, name) if part)
-    # What tells the files of one version apart. The specification sorts qualifiers, so that equal
-    # packages have equal URLs. A jar is Maven's default, which a package URL leaves out.
-    qualifiers = "&".join(
-        f"{key}={parts[key]}"
+    # Every command imports this module, and few write a package URL.
+    from packageurl import PackageURL
+
+    space = parts.get("space")
+    if space and kind == "maven":
+        space = space.replace("/", ".")
+    # What tells the files of one version apart. A jar is Maven's default, which is left out.
+    qualifiers = {
+        key: value
         for key in ("arch", "classifier", "type")
-        if parts.get(key) and (key, parts[key]) != ("type", "jar")
-    )
-    version = quote(parts["version"] or "", safe="")
-    return f"pkg:{kind}/{path}@{version}" + (f"?{qualifiers}" if qualifiers else "")
+        if (value := parts.get(key)) and (key, value) != ("type", "jar")
+    }
+    return PackageURL(kind, space, parts["name"], parts["version"], qualifiers).to_string()

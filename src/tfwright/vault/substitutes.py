@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from tfwright.documents.recipe import SubstituteTable
-from tfwright.errors import Evidence, RecipeError
+from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.model import Load, Repository, Rules
 from tfwright.tools.git.archive import Form, Pack
@@ -66,7 +66,7 @@ def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -
             "Check that each substitute is the version which the tree pins now, then write its "
             "'replaces' as above."
         ),
-        evidence=Evidence(lines=lines),
+        lines=lines,
     )
 
 
@@ -157,7 +157,7 @@ def insist_on_loads(
         f"fetch.substitutes: the substitute has no file that Bazel loads from it: {names}",
         remedy="Correct strip_prefix (for a packed commit: prefix), or name an archive that has "
         "the file.",
-        evidence=Evidence(lines=lines),
+        lines=lines,
     )
 
 
@@ -222,7 +222,7 @@ def rewritten(
                 raise RecipeError(
                     f"fetch.substitutes.{rule.name}: the rule cannot be made to ask for it",
                     remedy=BY_PATCH,
-                    evidence=Evidence(where=f"{rule.file}:{rule.line}"),
+                    where=f"{rule.file}:{rule.line}",
                 )
     return changed
 
@@ -249,7 +249,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
         raise RecipeError(
             f"fetch.substitutes.{name}: the sha256 of the rule is not written where the rule is",
             remedy=BY_PATCH,
-            evidence=Evidence(where=f"{path}:{line}"),
+            where=f"{path}:{line}",
         )
     given = {str(keyword.arg): keyword.value for keyword in call.keywords}
     which = next((key for key in ("urls", "url") if key in given), "")
@@ -329,7 +329,7 @@ def unpinned_error(
     return RecipeError(
         f"{what} that {recipe} needs {verb} no checksum: {', '.join(names)}",
         remedy=pinning_remedy(recipe, names, tables, locked=locked),
-        evidence=Evidence(lines=[line for entry in found for line in declaration_lines(entry)]),
+        lines=[line for entry in found for line in declaration_lines(entry)],
     )
 
 

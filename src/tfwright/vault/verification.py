@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tfwright.errors import Evidence, SupplyError, TfwrightError, invoke
+from tfwright.errors import SupplyError, TfwrightError, invoke
 from tfwright.tools import files
 from tfwright.tools.bazel import client
 from tfwright.tools.git import mirror as mirrors
@@ -53,7 +53,7 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
     raise SupplyError(
         f"{what} damaged, {len(removed)} removed" if removed else f"{what} damaged",
         remedy=" ".join(steps),
-        evidence=Evidence(lines=[f"{damage.path}: {damage.why}" for damage in found]),
+        lines=[f"{damage.path}: {damage.why}" for damage in found],
     )
 
 

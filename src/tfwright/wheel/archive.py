@@ -4,6 +4,7 @@ import errno
 import lzma
 import mmap
 import os
+import shutil
 import stat
 import struct
 import tempfile
@@ -16,7 +17,8 @@ from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
-from tfwright.errors import Evidence, HostError, WheelError
+from tfwright.errors import HostError, WheelError
+from tfwright.tools.files import pieces
 from tfwright.tools.process import capacity
 from tfwright.wheel.binary.elf_image import Content
 
@@ -66,9 +68,7 @@ def insist_on_file(path: Path) -> None:
     """Raise WheelError if a path that a user gave is not a file."""
     if not path.is_file():
         raise WheelError(
-            f"The wheel {path} does not exist",
-            remedy="Give the path of a .whl file.",
-            evidence=Evidence(where=str(path)),
+            f"The wheel {path} does not exist", remedy="Give the path of a .whl file.", where=path
         )
 
 
@@ -94,7 +94,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
                 f"{path.name} does not fit into {tempfile.gettempdir()}, where it is unpacked: "
                 f"{os.strerror(number)}",
                 remedy="Make room there, or set TMPDIR to a directory on a larger disk.",
-                evidence=Evidence(where=str(path)),
+                where=path,
             ) from bad
         if number not in {errno.EINVAL, None}:
             raise
@@ -103,9 +103,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _refused(path: Path, why: str) -> WheelError:
     remedy = "Build the wheel again; if it comes from elsewhere, do not trust it."
-    return WheelError(
-        f"{path.name} is not unpacked: {why}", remedy=remedy, evidence=Evidence(where=str(path))
-    )
+    return WheelError(f"{path.name} is not unpacked: {why}", remedy=remedy, where=path)
 
 
 def fault(wheel: zipfile.ZipFile) -> str | None:
@@ -157,12 +155,20 @@ def files(wheel: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return [member for member in wheel.infolist() if not member.is_dir()]
 
 
-def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
-    """Return the archive's own stream, where the bytes of a member begin as they are packed."""
+def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Yield the bytes of a member as they are packed. Raises EOFError if the archive ends before.
+
+    They come from the archive's own stream, which nothing else may read meanwhile.
+    """
     stream = wheel.fp
     assert stream  # noqa: S101 the wheel is open
     stream.seek(_place(stream, member))
-    return stream
+    left = member.compress_size
+    for part in pieces(stream.read, left):
+        left -= len(part)
+        yield part
+    if left:
+        raise EOFError(f"{member.filename} is cut off")
 
 
 def _place(stream: IO[bytes], member: zipfile.ZipInfo) -> int:
@@ -194,8 +200,7 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
     # Mapped: memory that the system can take back when it runs short.
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
-            while chunk := source.read(CHUNK):
-                copy.write(chunk)
+            shutil.copyfileobj(source, copy, CHUNK)
         copy.flush()
         with mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ) as content:
             yield content
@@ -239,7 +244,8 @@ def metadata_directory(wheel: zipfile.ZipFile) -> str:
         raise WheelError(
             f"The wheel has {len(found)} .dist-info directories instead of one",
             remedy="Make the wheel again: pip installs none with another number of them.",
-            evidence=Evidence(where=str(wheel.filename), lines=found[:20]),
+            where=wheel.filename,
+            lines=found[:20],
         )
     return found[0]
 
@@ -257,7 +263,7 @@ def text(wheel: zipfile.ZipFile, name: str, limit: int) -> bytes:
         raise WheelError(
             f"{name} has {member.file_size:,} bytes, more than the {limit:,} that are read",
             remedy="Do not trust this wheel: no tool that builds wheels writes so much there.",
-            evidence=Evidence(where=str(wheel.filename)),
+            where=wheel.filename,
         )
     return wheel.read(member)
 

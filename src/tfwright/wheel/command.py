@@ -1,7 +1,6 @@
 """The commands inspect and compare."""
 
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -105,6 +104,7 @@ def inspect(
 @contextmanager
 def _file(wheel: str) -> Iterator[Path]:
     """Give the path of a wheel; one with a url is downloaded, and removed afterwards."""
+    from tfwright.tools import files
     from tfwright.tools.http import client, downloads
 
     if not client.on_the_web(wheel):
@@ -112,8 +112,8 @@ def _file(wheel: str) -> Iterator[Path]:
         return
     # The name decides the tags; a page of an index adds the checksum behind a #.
     name = PurePosixPath(unquote(urlsplit(wheel).path)).name
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, name or "wheel")
+    with files.scratch() as folder:
+        file = folder / (name or "wheel")
         downloads.download(wheel.partition("#")[0], file)
         yield file
 

@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import IO
 
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.wheel import archive, rewriting
 from tfwright.wheel.binary import macho
 from tfwright.wheel.binary.elf_image import numbers, piece
@@ -81,7 +81,7 @@ def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) ->
                 raise WheelError(
                     f"{member.filename} cannot be relinked: {fault}",
                     remedy="Correct by a patch how this library is made: it is not a sound one.",
-                    evidence=Evidence(where=member.filename),
+                    where=member.filename,
                 ) from fault
             changes.update(made)
             if made:
@@ -177,7 +177,7 @@ class Rewriting:
                 f"and the new ones take {size:,}",
                 remedy='Link it with "--linkopt=-Wl,-headerpad_max_install_names" in '
                 "compile.flags, or give shorter paths in [package].",
-                evidence=Evidence(where=name),
+                where=name,
             )
         if any(kind == _CERTIFIED for kind, _, _ in self._signature()):
             # Only the holder of the certificate's key could sign the changed library again.
@@ -185,7 +185,7 @@ class Rewriting:
                 f"{called} is signed with a certificate, and other load commands would break the "
                 "signature",
                 remedy="Build it unsigned, and sign the wheel's libraries after packaging.",
-                evidence=Evidence(where=name),
+                where=name,
             )
 
     def _put(self, place: int, new: bytes) -> None:

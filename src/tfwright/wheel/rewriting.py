@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
-from tfwright.tools import files
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary.elf_image import Content
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
@@ -41,19 +40,9 @@ def rewrite(
         # The upper half holds the Unix mode; 0 where another system made the archive.
         mode = member.external_attr >> 16 or stat.S_IFREG | 0o644
         packing = (member.compress_type, member.CRC, member.compress_size, member.file_size)
-        parts: Iterator[Content] = _packed(wheel, member)
+        parts: Iterator[Content] = archive.packed(wheel, member)
         if content := contents.get(member.filename):
             size = len(content)
             packing, parts = (zipfile.ZIP_STORED, zlib.crc32(content), size, size), iter([content])
         writer.add(ZipMember(renamed(member.filename), *packing, mode), parts)
     writer.finish()
-
-
-def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    stream = archive.packed(wheel, member)
-    left = member.compress_size
-    for part in files.pieces(stream.read, left):
-        left -= len(part)
-        yield part
-    if left:
-        raise EOFError(f"{member.filename} is cut off")

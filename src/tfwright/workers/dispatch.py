@@ -193,7 +193,7 @@ def _collect(host: WorkerTable, done: RemoteBuild, settings: HostFile, recipe: s
         # The wheel last: a reader never sees it without its provenance.
         for path in sorted(incoming.iterdir(), key=lambda path: path.suffix == ".whl"):
             files.move(path, wheelhouse / path.name, 0o644)
-        index.refresh(wheelhouse, {wheel.name: {"recipe": recipe}}, replace=True, packages="")
+        index.refresh(wheelhouse, {wheel.name: {"recipe": recipe}}, packages="")
     files.remove(incoming)
 
 

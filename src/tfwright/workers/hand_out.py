@@ -71,9 +71,9 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     program: Sequence[str],
     log: Path,
     *,
-    job: Callable[[], RecipeJob] | None = None,
+    job: Callable[[], RecipeJob],
     send: Callable[[], None] = lambda: None,
-    bring: Callable[[RemoteBuild], None] = lambda _: None,
+    bring: Callable[[RemoteBuild], None],
 ) -> RemoteBuild:
     """Run a command of tfwright on a worker, with what it needs; bring home what it made.
 
@@ -81,7 +81,7 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     copy the rest. Any error is part of the result.
     """
     try:
-        if job and host.supplied and (failed := supply.send(host, job(), log)):
+        if host.supplied and (failed := supply.send(host, job(), log)):
             return failed
         send()
         done = ssh.run(host, program, log)
@@ -153,22 +153,18 @@ def by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
 def ended(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     *lost, worker = result.nodes or ("",)
-    done = RemoteBuild(result.seconds, max(0, result.status), log=str(result.log))
+    folder, log = result.log.parent, str(result.log)
+    ask = f"sacct --name={folder.name}, or the log of slurmctld."
     state: State = "built"
-    if result.status == slurm.LOST:
-        state, folder = "lost", result.log.parent
+    failure = remedy = ""
+    if result.status == slurm.LOST and result.nodes:
+        state, remedy = "lost", f"Ask Slurm why: {ask}"
         failure = "Slurm ended the task each time before it left a result"
-        remedy = f"Ask Slurm why: sacct --name={folder.name}, or the log of slurmctld."
-        done = replace(done, failure=failure, remedy=remedy)
-        if not result.nodes:
-            failure = f"No task began, or the nodes do not see {folder}"
-            remedy = (
-                "Share build_out with all nodes by this path; else ask Slurm why: sacct "
-                f"--name={folder.name}, or the log of slurmctld."
-            )
-            done = replace(done, failure=failure, remedy=remedy, log="")
+    elif result.status == slurm.LOST:
+        state, log = "lost", ""
+        failure = f"No task began, or the nodes do not see {folder}"
+        remedy = f"Share build_out with all nodes by this path; else ask Slurm why: {ask}"
     elif result.status:
-        state = "failed"
-        said = ssh.failure(result.log, result.status)
-        done = replace(done, failure=said, remedy=ssh.READ)
+        state, failure, remedy = "failed", ssh.failure(result.log, result.status), ssh.READ
+    done = RemoteBuild(result.seconds, max(0, result.status), failure, remedy=remedy, log=log)
     return given.after(state, done, worker=worker, lost=tuple(lost))

@@ -25,15 +25,9 @@ STYLES: dict[str, text.Style] = {
 def show_assignment(given: Assignment) -> None:
     """Say in a line what became of a recipe."""
     # To standard error: the table of results alone is on standard output.
-    if given.state == "running":
-        text.tell(f"  {given.recipe}: started on {given.worker}", text.DETAIL)
-    elif given.state == "waiting":
-        what = "was lost" if given.worker in given.lost else "cannot build it"
-        text.tell(f"  {given.recipe}: {given.worker} {what}; another worker takes it")
+    text.tell(f"  {given.said}", text.DETAIL if given.state == "running" else "")
+    if given.state == "waiting":
         _explain(given)
-    else:
-        where = f"{given.state} on {given.worker}" if given.worker else given.state
-        text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 
 def show_assignments(rows: Sequence[Assignment], *, explain: bool = True) -> None:

@@ -36,6 +36,17 @@ class Assignment:
     status: int = 0
     """The exit status of the build that failed; 0 where it has none."""
 
+    @property
+    def said(self) -> str:
+        """What happened last, in a line."""
+        if self.state == "running":
+            return f"{self.recipe}: started on {self.worker}"
+        if self.state == "waiting":
+            what = "was lost" if self.worker in self.lost else "cannot build it"
+            return f"{self.recipe}: {self.worker} {what}; another worker takes it"
+        where = f"{self.state} on {self.worker}" if self.worker else self.state
+        return f"{self.recipe}: {where} in {self.seconds:.0f} s"
+
     def after(self, state: State, result: RemoteBuild, **more: Any) -> "Assignment":  # noqa: ANN401
         """Return the assignment after a build."""
         return replace(

@@ -141,7 +141,7 @@ def test_the_driver_is_found_with_itself_and_never_in_the_wheel(tmp_path: Path) 
 
 
 def mac(*needed: str, search: tuple[str, ...] = ()) -> Library:
-    said = MachO(machine="x86_64", install_name="", needed=needed, search=search, minimum="10.12")
+    said = MachO(machine="x86_64", needed=needed, search=search, minimum="10.12")
     return Library("tensorflow/own.so", 1, macho=(said,))
 
 

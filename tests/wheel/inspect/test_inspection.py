@@ -319,7 +319,7 @@ def test_a_description_that_would_fill_the_memory_is_a_fault(
 
 def test_a_report_is_shown_as_a_table_and_as_json(out: Read) -> None:
     one = library(architectures=("sm_70", "compute_70"))
-    mac = MachO(machine="arm64", install_name="", needed=(), search=(), minimum="12.0")
+    mac = MachO(machine="arm64", minimum="12.0")
     two = Library("b.dylib", 5, macho=(mac,))
     report = Inspection(
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)

@@ -3,6 +3,7 @@
 And the same as Markdown, fit for an issue, a mail or a job summary.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from tfwright.tools import redaction
 from tfwright.tools.git import forge
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import render
-from tfwright.wheel.seal import statement
 
 PAGE = "index.html"
 MOST_LOGS = 2
@@ -63,33 +63,26 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
 
     `home` holds the directories of the other builds.
     """
-    timeline = None
-    if build.profile:
-        earlier = home / last_good.id / last_good.profile if last_good else None
-        timeline = charts.compared(
-            folder / build.profile, earlier if last_good and last_good.profile else None
-        )
+    # Without a profile these are directories, in which nothing can be read.
+    earlier = home / last_good.id / last_good.profile if last_good else None
     # What the page links elsewhere.
     known = {build.wheel, PAGE, *build.logs}
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    before = last_good or build.model_copy(update={"stages": {}, "sizes": {}, "architectures": {}})
     values: dict[str, object] = {
         "build": build,
         "words": pages,
         "forge": forge,
         "root": "../../",
-        "before": before,
         "plot": smoke.sweep(build.sweep),
-        "timeline": timeline,
+        "timeline": charts.compared(folder / build.profile, earlier),
         "logs": shown_logs(build, folder),
-        "clean": log.clean,
         "last_good": last_good,
-        "extras": {
-            name: _title(name, build)
-            # The last two are written only after the page.
+        # The last ones are written only after the page.
+        "files": [
+            name
             for name in (*names, "report.md", builds.DOCUMENT, *filter(None, (build.profile,)))
             if name not in known and not name.startswith(".")
-        },
+        ],
         "inputs": sorted(
             str(path.relative_to(folder))
             for path in (folder / builds.INPUTS).rglob("*")
@@ -97,20 +90,6 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         ),
     }
     return render("nightly_build.html.j2", values)
-
-
-def _title(name: str, build: NightlyBuild) -> str:
-    """Return what a file is: two words instead of the wheel's name with a suffix."""
-    if name == build.profile:
-        return "Bazel's profile"
-    suffix = name.removeprefix(build.wheel) if build.wheel else name
-    return {
-        statement.SUFFIX: "provenance",
-        statement.SIGNED_SUFFIX: "signed provenance",
-        ".cdx.json": "SBOM",
-        "report.md": "report",
-        builds.DOCUMENT: "build.json",
-    }.get(suffix, name)
 
 
 def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
@@ -139,7 +118,6 @@ def markdown(build: NightlyBuild, folder: Path) -> str:
         "build": build,
         "around": around,
         "words": pages,
-        "clean": log.clean,
         "inline": _inline,
         "fenced": _fenced,
     }
@@ -156,7 +134,6 @@ def _fenced(lines: Sequence[str]) -> str:
 
 def _inline(text: str) -> str:
     """Return text on one line in which nothing is markup: no link, no mention, no image."""
-    plain = log.clean(" ".join(text.split()))
-    escaped = "".join(f"\\{sign}" if sign in r"\`*_[]<>#|!~" else sign for sign in plain)
+    plain = re.sub(r"[\\`*_\[\]<>#|!~]", r"\\\g<0>", " ".join(text.split()))
     # An @ would notify whoever has that name.
-    return escaped.replace("@", "@\N{ZERO WIDTH SPACE}")
+    return plain.replace("@", "@\N{ZERO WIDTH SPACE}")

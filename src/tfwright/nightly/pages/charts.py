@@ -7,7 +7,7 @@ without an end, so it is read line by line.
 import gzip
 import math
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,12 +17,13 @@ from pathlib import Path
 from tfwright.nightly import pages
 from tfwright.nightly.builds import Verdict
 from tfwright.nightly.state import KeptBuild, NightVerdict
+from tfwright.terminal import text
 from tfwright.tools import json_text
 
 NIGHTS = 60
 """Nights in a sparkline."""
-STEP, TALL, LOW = 3, 22, 4
-"""Width of a night, and the heights of the longest and of an empty one, in SVG units."""
+STEPS = 10
+"""Heights of a night in it, from that of one without a build."""
 VERDICTS: Mapping[Verdict, tuple[str, str]] = {
     "good": ("g", "built"),
     "unchanged": ("u", "unchanged"),
@@ -34,7 +35,7 @@ VERDICTS: Mapping[Verdict, tuple[str, str]] = {
 }
 """The class of a bar, and what it stands for."""
 LONGEST_SHOWN = 40
-"""Actions, or differences, that a page names."""
+"""Differences that a page names."""
 SHORTEST = 0.05
 """Seconds from which on a difference between two builds is listed."""
 COLUMNS, HIGH = 240, 60
@@ -48,8 +49,8 @@ LARGEST = 512 * 1024**2
 class Sparkline:
     """The last nights: colour for the verdict, height for what the build took."""
 
-    paths: Mapping[str, str]
-    """By class. Bars of one colour share a path, which keeps 200 rows small."""
+    bars: Sequence[tuple[str, int]]
+    """The class of each, and its height in steps."""
     said: str
     """The sentence that says the same."""
 
@@ -57,32 +58,23 @@ class Sparkline:
 def sparkline(nights: Sequence[NightVerdict], seconds: Mapping[str, float]) -> Sparkline:
     """Return the drawing of the last nights; `seconds` is by build."""
     shown = nights[-NIGHTS:]
-    drawn: dict[tuple[str, str], list[str]] = defaultdict(list)
+    if not shown:
+        return Sparkline((), "no night yet")
     took = [seconds.get(night.build, 0.0) for night in shown]
-    scale = (TALL - LOW) / (max(took, default=0.0) or 1.0)
-    # The newest night is at the right edge, however few there are.
-    first = NIGHTS - len(shown)
-    for number, (night, length) in enumerate(zip(shown, took, strict=True), first):
-        tall = round(LOW + length * scale)
-        bar = f"M{number * STEP} {TALL}v-{tall}h{STEP - 1}v{tall}z"
-        drawn[VERDICTS[night.verdict]].append(bar)
-    said = ", ".join(f"{len(own)} {name}" for (_, name), own in drawn.items())
-    count = "1 night" if len(shown) == 1 else f"{len(shown)} nights"
-    paths = {kind: "".join(own) for (kind, _), own in drawn.items()}
-    return Sparkline(paths, f"{count}: {said}" if shown else "no night yet")
+    longest = max(took) or 1.0
+    drawn = [VERDICTS[night.verdict] for night in shown]
+    bars = [
+        (kind, round(STEPS * length / longest))
+        for (kind, _), length in zip(drawn, took, strict=True)
+    ]
+    counts = Counter(name for _, name in drawn)
+    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return Sparkline(bars, f"{text.counted(len(shown), 'night')}: {said}")
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A part of a column of a plot, in SVG units."""
-
-    kind: str
-    """What it counts: its class, and the name in the legend."""
-    left: float
-    top: float
-    wide: float
-    tall: float
-    said: str
+Column = tuple[KeptBuild, Mapping[str, float]]
+"""A build, and the parts of its column from below, by kind."""
+TIME_UNITS = ((3600, "h"), (60, "min"), (1, "s"))
 
 
 @dataclass(frozen=True)
@@ -90,70 +82,42 @@ class BarPlot:
     """A column for each build, over an axis with numbers."""
 
     title: str
-    bars: tuple[Bar, ...]
-    marks: Mapping[float, str]
-    """By how far down they are, the numbers at the axis."""
-    first: str
-    """The day of the first column."""
-    last: str
+    columns: Sequence[Column]
+    top: float
+    """Where the axis ends."""
+    written: Callable[[float], str]
+    """Returns a number of the axis as people read it."""
 
     @property
     def kinds(self) -> list[str]:
         """What the columns are made of; one kind needs no legend."""
-        return [*dict.fromkeys(bar.kind for bar in self.bars)]
-
-
-Column = tuple[KeptBuild, Mapping[str, float]]
-"""A build, and the parts of its column from below, by kind."""
-LEFT, RIGHT, TOP, FLOOR = 60, 396, 10, 130
-"""The edges of a plot in SVG units."""
-WIDEST = 20
+        parts = (part for _, own in self.columns for part in own.items())
+        return [*dict.fromkeys(kind for kind, value in parts if value)]
 
 
 def history(builds: Sequence[KeptBuild], smoke: Mapping[str, Mapping[str, float]]) -> list[BarPlot]:
     """Return the plots of what a target's builds took, gave and passed, oldest build first."""
-    times = [(build, {"time": build.seconds}) for build in builds]
-    sizes = [(build, {"size": float(build.size)}) for build in builds if build.size]
-    programs = [(build, smoke[build.id]) for build in builds if build.id in smoke]
     longest = max((build.seconds for build in builds), default=0.0)
     unit, name = next((pair for pair in TIME_UNITS if longest >= 2 * pair[0]), TIME_UNITS[-1])
-    found = [
-        _bars("Time of each build", times, unit, lambda count: f"{count:g} {name}"),
-        _bars("Size of each wheel", sizes, 1, pages.size),
-        _bars("Smoke programs", programs, 1, lambda count: f"{count:g}"),
+    times = [(build, {"time": build.seconds / unit}) for build in builds]
+    sizes = [(build, {"size": float(build.size)}) for build in builds if build.size]
+    programs = [(build, smoke[build.id]) for build in builds if build.id in smoke]
+    return [
+        BarPlot(title, columns, _top(columns), written)
+        for title, columns, written in (
+            ("Time of each build", times, lambda count: f"{count:g} {name}"),
+            ("Size of each wheel", sizes, pages.size),
+            ("Smoke programs", programs, lambda count: f"{count:g}"),
+        )
+        if any(sum(parts.values()) for _, parts in columns)
     ]
-    return [plot for plot in found if plot]
 
 
-TIME_UNITS = ((3600, "h"), (60, "min"), (1, "s"))
-
-
-def _bars(
-    title: str, columns: Sequence[Column], unit: int, written: Callable[[float], str]
-) -> BarPlot | None:
-    """Return a plot whose axis counts in `unit`, with the numbers as `written`; None if empty."""
-    highest = max((sum(parts.values()) for _, parts in columns), default=0.0) / unit
-    if not highest:
-        return None
-    power = 10 ** math.floor(math.log10(highest))
-    top = next(step * power for step in (1, 2, 3, 4, 6, 8, 10) if step * power >= highest)
-    wide = round(min((RIGHT - LEFT) / len(columns) * 0.8, WIDEST), 1)
-    step = (RIGHT - LEFT - wide) / max(1, len(columns) - 1)
-    scale = (FLOOR - TOP) / top / unit
-    bars = []
-    for number, (build, parts) in enumerate(columns):
-        floor = float(FLOOR)
-        for kind, value in parts.items():
-            tall = value * scale
-            floor -= tall
-            said = f"{pages.day(build.started)}: {written(round(value / unit, 2))}"
-            said += f" {kind}" if len(parts) > 1 else ""
-            left = round(LEFT + number * step, 1)
-            if value:
-                bars.append(Bar(kind, left, round(floor, 1), wide, round(tall, 1), said))
-    marks = {FLOOR - (FLOOR - TOP) * part: written(top * part) for part in (0, 0.5, 1)}
-    days = [pages.day(build.started) for build, _ in columns]
-    return BarPlot(title, tuple(bars), marks, days[0], days[-1])
+def _top(columns: Sequence[Column]) -> float:
+    """Return the round number that no column exceeds."""
+    highest = max(sum(parts.values()) for _, parts in columns)
+    power = 10.0 ** math.floor(math.log10(highest))
+    return next(step * power for step in (1, 2, 3, 4, 6, 8, 10) if step * power >= highest)
 
 
 @dataclass(frozen=True)
@@ -187,9 +151,12 @@ class Timeline:
         """How long it took, from the first action to the end of the last one."""
         return max((action.end for action in self.actions), default=0.0) - self.begin
 
-    def longest(self) -> list[TimedAction]:
-        """Return the actions that took longest."""
-        return sorted(self.actions, key=lambda action: -action.seconds)[:LONGEST_SHOWN]
+    def by_name(self) -> dict[str, float]:
+        """Return the seconds of each action; those of one name count as their sum."""
+        found: dict[str, float] = defaultdict(float)
+        for action in self.actions:
+            found[action.name] += action.seconds
+        return found
 
     def at_once(self) -> list[float]:
         """Return how many actions ran at once, in equal steps over the build."""
@@ -221,20 +188,6 @@ class TimeChange:
     def seconds(self) -> float:
         """What it adds to the build; negative where it got faster."""
         return (self.now or 0.0) - (self.before or 0.0)
-
-    @property
-    def value(self) -> str:
-        """The seconds with their sign."""
-        # The sign that is as wide as a plus: the values stand below each other.
-        sign = "+" if self.seconds > 0 else "\N{MINUS SIGN}"
-        return f"{sign}{pages.duration(abs(self.seconds))}"
-
-    @property
-    def happened(self) -> str:
-        """Whether the action is in one build only."""
-        # Bazel's profile does not list an action whose result came from a cache.
-        gone = "gone or cached" if self.now is None else ""
-        return "new" if self.before is None else gone
 
 
 def read(path: Path) -> Timeline:
@@ -269,13 +222,10 @@ class TimelineComparison:
     @cached_property
     def differences(self) -> list[TimeChange]:
         """The actions whose time changed most between the two builds."""
-        times: dict[str, list[float | None]] = defaultdict(lambda: [None, None])
-        for number, timeline in enumerate((self.before, self.now) if self.before else ()):
-            for action in timeline.actions:
-                pair = times[action.name]
-                # An action that was repeated, or that has a twin of its name, counts as their sum.
-                pair[number] = (pair[number] or 0.0) + action.seconds
-        changes = [TimeChange(name, *pair) for name, pair in times.items()]
+        if self.before is None:
+            return []
+        before, now = self.before.by_name(), self.now.by_name()
+        changes = [TimeChange(name, before.get(name), now.get(name)) for name in before | now]
         changes.sort(key=lambda found: (-abs(found.seconds), found.name))
         # What a page would write as 0.0 s says nothing.
         return [found for found in changes if abs(found.seconds) >= SHORTEST][:LONGEST_SHOWN]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.tools.redaction import ANSI, redacted, redacted_lines
+from tfwright.tools.redaction import ANSI, redacted_lines
 
 SHOWN = 200_000
 """Bytes of a log that a page shows; the whole is linked."""
@@ -77,8 +77,10 @@ def read(folder: Path, name: str, around: int = 0) -> ShownLog:
     # Only now: to make a line harmless costs far more than to count it, and a log of a
     # TensorFlow has a million of them.
     lines = []
-    for (number, _), text in zip(kept, redacted_lines(text for _, text in kept), strict=True):
-        shown = clean(text)
+    texts = redacted_lines(_plain(text) for _, text in kept)
+    for (number, _), text in zip(kept, texts, strict=True):
+        # Cut last: the beginning of a token is not known for one.
+        shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
         kind = next((kind for kind, pattern in KINDS if pattern.search(shown)), "")
         lines.append(LogLine(number, shown, kind))
     return ShownLog(str(path.relative_to(folder)), tuple(lines), total - len(kept), size)
@@ -100,9 +102,6 @@ def _raw_lines(path: Path) -> Iterator[str]:
             yield plain.rpartition("\r")[2][:LONGEST_RAW]
 
 
-def clean(text: str) -> str:
-    """Return one line without control characters, secrets and home paths."""
-    last = ANSI.sub("", text).rpartition("\r")[2]
-    # Cut last: the beginning of a token is not known for one.
-    plain = redacted(BIDI.sub("", CONTROL.sub(" ", last)))
-    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
+def _plain(text: str) -> str:
+    """Return one line without what a terminal obeys."""
+    return BIDI.sub("", CONTROL.sub(" ", ANSI.sub("", text)))

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import notices, pages, retention, timer
-from tfwright.nightly.builds import Verdict
+from tfwright.nightly.notices import Notice
 from tfwright.nightly.pages import charts
-from tfwright.nightly.pages.views import RECIPES, TargetView, views
+from tfwright.nightly.pages.views import RECIPES, TargetView, install, views
 from tfwright.nightly.state import LOCK, NightVerdict, PastNight, State, WaitingBuild, stamp
 from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
@@ -39,7 +39,7 @@ ONE_LIST = 12
 ENTRIES = 50
 """Events in the feed."""
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold; a log can."""
+"""Characters that neither XML 1.0 nor a page can hold; a log can."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,8 @@ class NightLine:
 
     view: TargetView
     night: NightVerdict
-    before: Verdict | None
-    """What the night before gave; None before the first."""
-
-    @property
-    def new(self) -> bool:
-        """Whether the night before gave something else; good and unchanged are the same."""
-        fine = {"good", "unchanged"}
-        return self.before != self.night.verdict and {self.before, self.night.verdict} != fine
+    before: str
+    """What the night before gave; empty before the first."""
 
 
 @dataclass(frozen=True)
@@ -116,18 +110,20 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         "words": pages,
         "forge": forge,
         "redacted": redacted,
+        "install": install,
+        "as_html": notices.as_html,
     }
     past = state.nights(NIGHTS_SHOWN)
     if ended:
         past[0] = replace(past[0], ended=now)
     with batches.below(site) as batch:
-        pen = Pen(site, batch, common, now)
+        pen = Pen(site, batch, common)
         if not only_first:
             _add_recipes(nightly, state, everything, pen)
             _add_nights(past, everything, pen)
-            pen.add("matrix.html", "matrix", rows=matrix(listed), pythons=pythons(listed))
-            pen.add("compare.html", "compare")
-            batch.add(site / "feed.xml", _feed(nightly, state, now, common))
+            pen.add("matrix.html", "matrix.html", rows=matrix(listed), pythons=pythons(listed))
+            pen.add("compare.html", "compare.html")
+            pen.add("feed.xml", "feed.xml", events=_events(nightly, state))
         latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
         current = tonight(last, state.queued(), now) if last and not last.ended else None
@@ -137,7 +133,8 @@ def write(  # noqa: PLR0913 one choice each, all with a default
                 current = replace(current, ends={}, cut_off=True)
                 said, tone = f"The last night was cut off. {said}", "bad"
             latest["night"] = current.summary()
-        batch.add(site / "metrics.txt", metrics(listed, past, current).encode())
+        known = {"listed": listed, "last": last, "tonight": current}
+        pen.add("metrics.txt", "metrics.txt", past=past, **known)
         begun = stamp(last.started) if last else None
         health = {"status": HEALTH[tone], "output": said, "time": stamp(now), "night": begun}
         for name, document in (("health", health), ("latest", latest)):
@@ -145,14 +142,11 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         # The first page comes last: whoever reads it finds what it links.
         pen.add(
             "index.html",
-            "index",
+            "index.html",
             groups=groups(listed),
-            count=len(listed),
-            labels=dict.fromkeys(view.status.label for view in listed),
+            **known,
             said=said,
             tone=tone,
-            last=last,
-            tonight=current,
             next=timer.next_start(nightly.directory, now),
             stale_nights=nightly.notices.stale_nights,
         )
@@ -175,13 +169,12 @@ class Pen:
     batch: FileBatch
     common: Mapping[str, object]
     """What every page may name."""
-    now: dt.datetime
 
     def add(self, place: str, template: str, **values: object) -> None:
         """Add a page; its template finds the top of the site as `root`."""
         root = "../" * place.count("/")
-        text = renderer(f"nightly_{template}.html.j2")({**self.common, "root": root, **values})
-        self.batch.add(self.site / place, text.encode())
+        text = renderer(f"nightly_{template}.j2")({**self.common, "root": root, **values})
+        self.batch.add(self.site / place, ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode())
 
 
 def _add_recipes(
@@ -194,7 +187,7 @@ def _add_recipes(
         builds = view.builds[-BUILDS_SHOWN:]
         pen.add(
             f"{RECIPES}/{name}.html",
-            "recipe",
+            "recipe.html",
             view=view,
             builds=builds[::-1],
             nights=runs(state.history_of(name, BUILDS_SHOWN)[::-1]),
@@ -203,15 +196,14 @@ def _add_recipes(
             kept=retention.kept_by_file(builds, nightly.site),
             plots=charts.history(builds[-PLOTTED:], state.smoke(name, PLOTTED)),
         )
-        badge = view.badge(pen.now).encode()
-        pen.batch.add(pen.site / BADGES / f"{name}.svg", badge)
+        pen.add(f"{BADGES}/{name}.svg", "badge.svg", view=view)
 
 
 def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen: Pen) -> None:
     """Add a page for each night, and their list."""
     lines: dict[int, list[NightLine]] = defaultdict(list)
     for view in everything:
-        before: Verdict | None = None
+        before = ""
         for given in view.nights:
             lines[given.night].append(NightLine(view, given, before))
             before = given.verdict
@@ -220,9 +212,10 @@ def _add_nights(past: Sequence[PastNight], everything: Sequence[TargetView], pen
         own = lines[night.number]
         counts = Counter(line.night.verdict for line in own)
         nights.append((night, counts))
-        known = {"night": night, "lines": own, "counts": counts}
-        pen.add(f"{NIGHTS}/{night.number}.html", "night", **known, later=later, earlier=earlier)
-    pen.add(f"{NIGHTS}/index.html", "nights", nights=nights)
+        around = {"later": later, "earlier": earlier}
+        place = f"{NIGHTS}/{night.number}.html"
+        pen.add(place, "night.html", night=night, lines=own, counts=counts, **around)
+    pen.add(f"{NIGHTS}/index.html", "nights.html", nights=nights)
 
 
 def runs(nights: Sequence[NightVerdict]) -> list[list[NightVerdict]]:
@@ -248,10 +241,10 @@ Matrix = dict[str, dict[str, dict[str, list[TargetView]]]]
 
 def matrix(listed: Sequence[TargetView]) -> Matrix:
     """Return the targets by what their wheels are for, the newest release first."""
-    found: Matrix = {}
+    found: Matrix = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for view in sorted(listed, key=lambda view: (view.facts.order, view.facts.gpu)):
-        own = found.setdefault(view.facts.family, {}).setdefault(view.facts.gpu or "unknown", {})
-        own.setdefault(view.facts.python or "unknown", []).append(view)
+        facts = view.facts
+        found[facts.family][facts.gpu or "unknown"][facts.python or "unknown"].append(view)
     return found
 
 
@@ -278,39 +271,6 @@ HEALTH = {"good": "pass", "dim": "pass", "warn": "warn", "bad": "fail"}
 """What `health.json` says, by the tone of the first line."""
 
 
-def metrics(
-    listed: Sequence[TargetView], past: Sequence[PastNight], current: Tonight | None
-) -> str:
-    """Return what Prometheus reads: each recipe, the last night, and the one under way."""
-    running = current.running if current else 0
-    kept = {view.target.name: view.newest for view in listed if view.newest}
-    statuses = {view.target.name: view.status for view in listed}
-    gauges: dict[str, Mapping[str, float | dt.datetime | None]] = {
-        "night_started_timestamp_seconds": {"": past[0].started if past else None},
-        "night_ended_timestamp_seconds": {
-            "": next((night.ended for night in past if night.ended), None)
-        },
-        "builds_running": {"": running},
-        "builds_waiting": {"": len(current.queue) - running if current else 0},
-        "recipe_fine": {name: status.fine for name, status in statuses.items()},
-        "recipe_failing_nights": {name: status.nights_bad for name, status in statuses.items()},
-        "recipe_last_good_timestamp_seconds": {
-            name: status.last_good for name, status in statuses.items()
-        },
-        "wheel_size_bytes": {name: build.size for name, build in kept.items()},
-        "build_duration_seconds": {name: build.seconds for name, build in kept.items()},
-    }
-    lines = []
-    for name, values in gauges.items():
-        lines.append(f"# TYPE tfwright_{name} gauge")
-        for recipe, value in values.items():
-            if value is not None:
-                number = value.timestamp() if isinstance(value, dt.datetime) else value
-                label = f'{{recipe="{recipe}"}}' if recipe else ""
-                lines.append(f"tfwright_{name}{label} {round(float(number), 3)}")
-    return "\n".join(lines) + "\n"
-
-
 def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
     """Say in one sentence whether all is well; return it with its tone."""
     if not found:
@@ -326,19 +286,12 @@ def sentence(found: Sequence[TargetView]) -> tuple[str, str]:
     return f"{fine} of {len(found)} recipes have a current wheel: {parts}.", tone
 
 
-def _feed(
-    nightly: NightlyFile, state: State, now: dt.datetime, common: Mapping[str, object]
-) -> bytes:
-    """Return the Atom feed: notices and wheels, newest first."""
+def _events(nightly: NightlyFile, state: State) -> list[tuple[str, Notice]]:
+    """Return the last notices and wheels, newest first, each with its time."""
     events = notices.newest(state, ENTRIES)
     for build in state.builds():
         if build.listed and build.good:
             at = stamp(build.started + dt.timedelta(seconds=build.seconds))
             events.append((at, notices.of_wheel(nightly, build)))
     events.sort(key=lambda event: (event[0], event[1].thread), reverse=True)
-    # The time of the last event: a night without an event leaves the feed unchanged.
-    updated = events[0][0] if events else stamp(now)
-    entries = events[:ENTRIES]
-    values = {**common, "events": entries, "updated": updated, "as_html": notices.as_html}
-    text = renderer("nightly_feed.xml.j2")(values)
-    return ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode()
+    return events[:ENTRIES]

@@ -11,7 +11,6 @@ from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.documents.release import NO_RELEASE
 from tfwright.errors import TfwrightError
 from tfwright.nightly import builds as build_documents
-from tfwright.nightly import pages
 from tfwright.nightly import targets as recipes
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages import charts
@@ -19,13 +18,10 @@ from tfwright.nightly.pages.charts import Sparkline
 from tfwright.nightly.state import CheckedOn, Culprit, KeptBuild, NightVerdict, State
 from tfwright.nightly.status import TONES, Status, status_of
 from tfwright.tools.redaction import redacted
-from tfwright.tools.render import renderer
 
 RECIPES = "recipes"
 MARKS = {"bad": "\N{BALLOT X}", "warn": "!", "good": "\N{CHECK MARK}", "dim": "\N{MIDDLE DOT}"}
 """Colour alone tells nothing to one reader in twelve."""
-COLOURS = {"good": "#1a7f42", "warn": "#8a6d00", "bad": "#c0292b", "dim": "#656c76"}
-"""Of a badge, by the tone of the status."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +119,6 @@ class TargetView:
         """The newest wheel that is offered."""
         return self.offered[-1] if self.offered else None
 
-    @property
-    def size_change(self) -> str:
-        """How much larger the newest wheel is than the one before it."""
-        if len(self.offered) < 2:  # noqa: PLR2004 a pair
-            return ""
-        before, newest = self.offered[-2:]
-        return pages.change(before.size, newest.size)
-
     @cached_property
     def withdrawn(self) -> Mapping[str, str]:
         """Why wheels that are newer than the offered one were yanked, by version."""
@@ -146,16 +134,6 @@ class TargetView:
     def spark(self) -> Sparkline:
         """Its last nights."""
         return charts.sparkline(self.nights, {build.id: build.seconds for build in self.builds})
-
-    @property
-    def reproduction(self) -> tuple[str, str]:
-        """Whether the newest wheel was built again to the same bytes, and in which tone."""
-        if self.newest and self.newest.id in self.reproduced:
-            return "reproduced", "good"
-        if self.check and not self.check.passed:
-            day = pages.day(self.check.at)
-            return f"not reproduced on {day}: {self.check.detail}", "bad"
-        return "not reproduced yet", "dim"
 
     @property
     def failed_page(self) -> str:
@@ -186,20 +164,6 @@ class TargetView:
             newest = failed.commits[0].subject[:100]
             parts.append(f"{count} commit{plural}, newest “{newest}”")
         return ", ".join(parts) or "nothing that tfwright knows of"
-
-    def install(self, url: str | None) -> str:
-        """Return the command that installs exactly the newest wheel; `url` is that of the site."""
-        return install(url, self.newest) if self.newest else ""
-
-    def badge(self, now: dt.datetime) -> str:
-        """Return a badge that says how the target stands, as SVG."""
-        status = self.status
-        text = status.said
-        if status.fine and status.since:
-            days = max(0, (now - status.since).days)
-            text = f"good since {days} day{'' if days == 1 else 's'}"
-        values = {"name": self.target.name, "said": text, "colour": COLOURS[status.tone]}
-        return renderer("nightly_badge.svg.j2")(values)
 
     def summary(self) -> dict[str, object]:
         """Return its entry in ``latest.json``."""
@@ -232,14 +196,16 @@ class TargetView:
         return entry
 
 
-def install(url: str | None, build: KeptBuild) -> str:
-    """Return the command that installs exactly this wheel; `url` is that of the site.
+def install(url: str | None, build: KeptBuild | None) -> str:
+    """Return the command that installs exactly this wheel; `url` is that of the site, if any.
 
     A version with a local part cannot be on a public index, so the exact pin also keeps out a wheel
     of the same name from elsewhere.
     """
-    project, index = build.wheel.split("-")[0].replace("_", "-"), f"{url}r/{build.target}/"
-    return f"pip install --extra-index-url {index} {project}=={build.version}" if url else ""
+    if not (url and build):
+        return ""
+    project = build.wheel.split("-")[0].replace("_", "-")
+    return f"pip install --extra-index-url {url}r/{build.target}/ {project}=={build.version}"
 
 
 def views(

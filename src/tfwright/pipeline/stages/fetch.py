@@ -182,7 +182,8 @@ def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted:
                 f"If the change is meant, run 'invoke lock --recipe {job.argument}' "
                 "and read what it changes."
             ),
-            evidence=Evidence(where=str(path), lines=wrong),
+            where=path,
+            lines=wrong,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from tfwright.errors import Evidence, HostError, WheelError
+from tfwright.errors import HostError, WheelError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Published, Verdict
 from tfwright.pipeline.stage import Artefact
@@ -49,7 +49,7 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
                 raise WheelError(
                     f"{place.name} changed after it was sealed: nothing is published",
                     remedy="Build again; if it happens again, a program of the wheel writes to it.",
-                    evidence=Evidence(where=str(wheel.path)),
+                    where=wheel.path,
                 )
             # The rename follows when the block ends.
             files.remove(stated)
@@ -61,7 +61,7 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
     with file_lock.held(wheelhouse / ".lock", doing, wait=True):
         index.drop_other_metadata(place)
         notes = {place.name: {"recipe": job.name}}
-        update = index.refresh(wheelhouse, notes, replace=True, packages="")
+        update = index.refresh(wheelhouse, notes, packages="")
     # A fault of another wheel there stops no build.
     for fault in update.refused:
         job.listener.note(fault.what)

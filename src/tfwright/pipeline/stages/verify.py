@@ -128,7 +128,8 @@ def _held(wheel: Path, reading: "Reading") -> Check:
         raise WheelError(
             f"{wheel.name}: {name}: {faults[0]}",
             remedy=_REMEDIES.get(name, _OTHER_REMEDY),
-            evidence=Evidence(where=str(wheel), lines=faults),
+            where=wheel,
+            lines=faults,
         )
     return Check(name=name, passed=True, detail=detail)
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError
+from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.tools import files, json_text, registry, unpacking
 from tfwright.tools.http import downloads
 from tfwright.tools.process import runner
@@ -188,7 +188,7 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
             f"{advice}Bring {wanted.name} to this host and name it in the host file: "
             f"[bazels] \"{wanted.version}\" = '/path/to/bazel'."
         ),
-        evidence=Evidence(lines=failures),
+        lines=failures,
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tfwright.errors import ToolError, invoke
-from tfwright.progress import Progress
+from tfwright.progress import Report
 from tfwright.tools import files, json_text
 from tfwright.tools.bazel import installation
 from tfwright.tools.bazel.output import Display
@@ -197,7 +197,7 @@ class Client:
         self,
         command: Command,
         log: Path,
-        on_progress: Callable[[Progress], None],
+        on_progress: Report,
         spent: Callable[[Spent], None] = lambda _: None,
     ) -> BazelRun:
         """Run a command to its end.

@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tfwright.tools import files, json_text
@@ -207,8 +206,8 @@ class RemoteCache:
         with suppress(MissError):
             self._store.verify(blob)
             return
-        with tempfile.TemporaryDirectory(dir=self._store.incoming) as scratch:
-            arrived = Path(scratch, "blob")
+        with files.scratch(self._store.incoming) as scratch:
+            arrived = scratch / "blob"
             with arrived.open("wb") as output:
                 there = self._get(f"cas/{blob.sha256}", blob.size, output)
             if not there:

@@ -16,7 +16,6 @@ import hmac
 import json
 import os
 import secrets
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -238,8 +237,8 @@ class CacheStore:
         size = file.stat().st_size
         self._make_room(size)
         # Under a name that no other process knows, before its content is compared.
-        with tempfile.TemporaryDirectory(dir=self.incoming) as scratch:
-            temporary = file.rename(Path(scratch, sha256))
+        with files.scratch(self.incoming) as scratch:
+            temporary = file.rename(scratch / sha256)
             good = files.sha256(temporary) == sha256
             if good:
                 path = self.blob_path(sha256)
@@ -255,8 +254,8 @@ class CacheStore:
     def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
         """Store a sealed entry. Raises OSError when the disk refuses."""
         self._make_room(len(entry))
-        with tempfile.TemporaryDirectory(dir=self.incoming) as scratch:
-            temporary = Path(scratch, action)
+        with files.scratch(self.incoming) as scratch:
+            temporary = scratch / action
             temporary.write_bytes(entry)
             self._settle(temporary, self.entry_path(toolchain, action), len(entry))
 

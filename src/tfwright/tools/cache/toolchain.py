@@ -18,6 +18,7 @@ from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import command as programs
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
+from tfwright.tools.seen import SeenFiles
 
 PROGRAMS = ("cc1", "cc1plus", "collect2", "lto1", "as", "ld", "ar", "objcopy", "strip", "nm")
 """What a compiler's driver runs."""
@@ -188,33 +189,19 @@ def _cpu() -> str:
     return hashlib.sha256("\n".join(line[1] for line in found if line).encode()).hexdigest()
 
 
-class _Digests:
-    """Digests of files, computed once for each state of a file."""
+class _Digests(SeenFiles):
+    """Digests of files, through their links."""
 
     def __init__(self, memo: Path) -> None:
+        super().__init__(memo)
         self.headers: dict[tuple[str, ...], str] = {}
         """Folders = one digest over all headers below them."""
-        self._memo = memo
-        self._seen: dict[str, list[object]] = {}
-        self._known: dict[str, list[object]] = json_text.record(memo)
 
     def of(self, path: Path) -> str:
-        """Return the SHA-256 of a file, through its links."""
-        real = path.resolve()
-        found = real.stat()
-        # The change time too: a package manager sets the modification time, not that one.
-        state: list[object] = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-        known = self._known.get(str(real), [])
-        digest = str(known[-1] if known[:-1] == state else files.sha256(real))
-        self._seen[str(real)] = [*state, digest]
-        return digest
+        """Return the SHA-256 of a file."""
+        return self.content(path.resolve())
 
     def of_all(self, paths: Iterable[Path]) -> str:
         """Return one digest over the names and contents of files."""
         lines = sorted(f"{path.name} {self.of(path)}" for path in paths)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-    def save(self) -> None:
-        """Keep what was computed."""
-        if any(self._known.get(path) != state for path, state in self._seen.items()):
-            files.write(self._memo, json.dumps({**self._known, **self._seen}))

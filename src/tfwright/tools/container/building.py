@@ -6,7 +6,6 @@ also where Docker runs it: Docker before 25 gives no image in OCI's form.
 """
 
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -103,8 +102,7 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
             "podman builds images, and is not installed", remedy=f"{engine.installation('podman')}."
         )
     (vault / "images").mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="building-", dir=vault / "images") as folder:
-        scratch = Path(folder)
+    with files.scratch(vault / "images", "building-") as scratch:
         # An empty context: what an image is made from is in the Containerfile alone.
         context = scratch / "context"
         named = scratch / "id"

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from typing import get_args
 
 from tfwright.documents.host_file import Engine
 from tfwright.errors import Evidence, HostError, ToolError
+from tfwright.tools import files
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command, entered, of_caller
@@ -116,15 +116,15 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
     wanted = f"--filter=label={LABEL}={plan.job}"
     for left in runner.answer(client(plan.engine, "ps", "--all", "--quiet", wanted)).split():
         runner.answer(_removal(plan.engine, left))
-    with tempfile.TemporaryDirectory(prefix="tfwright-box-") as scratch:
-        load(plan.image, Path(scratch), plan.engine)
-        pipe = Path(scratch, "alive")
+    with files.scratch(prefix="tfwright-box-") as scratch:
+        load(plan.image, scratch, plan.engine)
+        pipe = scratch / "alive"
         os.mkfifo(pipe)
         # Opened for both directions it blocks neither side. Children do not inherit it.
         held = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
         container = None
         try:
-            container = _started(plan, Path(scratch))
+            container = _started(plan, scratch)
             with entered(container):
                 yield container
         finally:

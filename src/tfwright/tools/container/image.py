@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from tfwright.errors import Evidence, SupplyError, invoke
+from tfwright.errors import SupplyError, invoke
 from tfwright.printable import shell_word
 from tfwright.tools import files, json_text, unpacking
 from tfwright.tools.unpacking import tarfile
@@ -304,5 +304,5 @@ def _damaged(layout: Path, why: str) -> SupplyError:
         f"The container image in the vault is damaged: {why}",
         remedy=f"Remove {shell_word(str(layout))}, and bring the image again: "
         f"'{invoke('image --pull')}', or the way it came by.",
-        evidence=Evidence(where=str(layout)),
+        where=layout,
     )

@@ -7,12 +7,12 @@ another digest. Every document and every layer is compared with its digest all t
 import hashlib
 import re
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from tfwright.errors import HostError, SupplyError, ToolError
+from tfwright.tools import files
 from tfwright.tools.container import engine, image
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import pipes, runner
@@ -59,10 +59,7 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
         raise image.missing(vault, digest)
     if not shutil.which("skopeo"):
         raise HostError("skopeo pulls images by digest, and is not installed", remedy=INSTALL)
-    with (
-        image.arriving(vault) as incoming,
-        tempfile.TemporaryDirectory(dir=incoming.parent, prefix="incoming-") as scratch,
-    ):
+    with image.arriving(vault) as incoming, files.scratch(incoming.parent, "incoming-") as scratch:
         blobs = incoming / "blobs/sha256"
         blobs.mkdir(parents=True)
         ended = _asked(name, digest)
@@ -70,7 +67,7 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
         if ended.status == 0 and f"sha256:{hashlib.sha256(ended.printed).hexdigest()}" == digest:
             (blobs / digest.removeprefix("sha256:")).write_bytes(ended.printed)
             chosen = image.manifest_of(incoming, digest).digest
-            folder = Path(scratch, "copy")
+            folder = scratch / "copy"
             try:
                 # As it is: other forms than ``dir:`` would change the manifest.
                 copying = _skopeo(

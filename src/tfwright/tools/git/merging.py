@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -123,8 +122,8 @@ class Merge:
 
         The texts are the tree's, that of the patch's commit and the patched one.
         """
-        with tempfile.TemporaryDirectory(prefix="tfwright-merge-") as folder:
-            places = [Path(folder, name) for name in ("ours", "base", "theirs")]
+        with files.scratch() as folder:
+            places = [folder / name for name in ("ours", "base", "theirs")]
             for place, text in zip(places, texts, strict=True):
                 _write(place, text)
             options = [part for label in LABELS for part in ("-L", label)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfwright.documents import filesystem
 from tfwright.documents.recipe import SourceTable
-from tfwright.errors import Evidence, RecipeError, SilentServerError, SupplyError, ToolError, invoke
+from tfwright.errors import RecipeError, SilentServerError, SupplyError, ToolError, invoke
 from tfwright.printable import listed, shell_word
 from tfwright.progress import Listener
 from tfwright.tools import files, trees
@@ -78,7 +78,7 @@ class IncompleteError(SupplyError):
             f"{address} lacks {len(self.paths)} of the files of {pin}: {listed(self.paths, SHOWN)}",
             remedy=f"{REMEDY} Or leave out what the build does not need, in [source]: "
             f"exclude = {excluding}",
-            evidence=Evidence(lines=self.paths),
+            lines=self.paths,
         )
 
 
@@ -299,7 +299,7 @@ class PinnedMirror(GitRepository):
                     f"Run '{invoke('fetch')}' once with a network, "
                     "or copy the mirror's directory from a host that has it."
                 ),
-                evidence=Evidence(where=str(self.path)),
+                where=self.path,
             )
         # A ref of its own, or git's garbage collection would remove the commit.
         self.run("update-ref", f"refs/pins/{pin.commit}", pin.commit)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NoReturn
 
 from tfwright.documents.names import inner_path
-from tfwright.errors import Evidence, RecipeError, ToolError, invoke
+from tfwright.errors import RecipeError, ToolError, invoke
 from tfwright.printable import shell_word
 from tfwright.tools.git import fitting, program
 from tfwright.tools.git.fitting import Fit, Hunk
@@ -77,7 +77,7 @@ def header(patch: Path) -> PatchHeader:
                 "Begin the patch with 'Why: ...', 'Upstream: ...' (or 'none' and the reason) "
                 "and 'Drop when: ...', each on a line of its own."
             ),
-            evidence=Evidence(where=f"{patch}:1"),
+            where=f"{patch}:1",
         )
     known = dict(found)
     return PatchHeader(known["Why"], known["Upstream"], known["Drop when"])
@@ -212,9 +212,7 @@ def _inside(patch: Path, number: int, path: str) -> str:
 
 
 def _refuse(patch: Path, number: int, why: str, remedy: str = _REMADE) -> NoReturn:
-    raise RecipeError(
-        f"{patch}:{number}: {why}", remedy=remedy, evidence=Evidence(where=f"{patch}:{number}")
-    )
+    raise RecipeError(f"{patch}:{number}: {why}", remedy=remedy, where=f"{patch}:{number}")
 
 
 def command(tree: WorkTree, patch: Path) -> Command:
@@ -238,7 +236,8 @@ def combined(faults: Sequence[RecipeError]) -> RecipeError:
     return RecipeError(
         f"{len(faults)} patches do not fit the pinned commit:\n{listed}",
         remedy=remedies,
-        evidence=Evidence(where=faults[0].evidence.where, lines=lines),
+        where=faults[0].evidence.where,
+        lines=lines,
     )
 
 
@@ -319,7 +318,8 @@ def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due
     return RecipeError(
         f"{patch} does not fit: {says}",
         remedy=_remedy(patch, {place.fit.verdict for place in places}, due),
-        evidence=Evidence(where=f"{unfit[0].path}:{unfit[0].fit.line}", lines=lines),
+        where=f"{unfit[0].path}:{unfit[0].fit.line}",
+        lines=lines,
     )
 
 
@@ -402,7 +402,7 @@ def _verify(
                 "Make the patch again with 'git diff' against the pinned commit, "
                 "one section for each file."
             ),
-            evidence=Evidence(where=path),
+            where=path,
         )
 
 

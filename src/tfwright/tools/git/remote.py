@@ -2,7 +2,6 @@
 
 import fnmatch
 import re
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -129,9 +128,10 @@ class Remote:
         """Ask a server which names it has; the server's answer is read with suspicion."""
         try:
             # In a directory of its own, whose growth is watched: others may work in the store.
-            with tempfile.TemporaryDirectory(dir=self._store) as folder:
-                place = GitRepository(Path(folder))
-                printed = transport.ask(place, "--end-of-options", self._address, pattern)
+            with files.scratch(self._store) as folder:
+                printed = transport.ask(
+                    GitRepository(folder), "--end-of-options", self._address, pattern
+                )
         except ToolError as fault:
             here = re.match(r"/|file://", self._address)
             remedy = "Correct the path in [mirrors] of the host file." if here else SILENT

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolError
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools.git import program
 from tfwright.tools.process import pipes
 from tfwright.tools.process.command import Command
@@ -278,7 +278,8 @@ class GitRepository:
             raise ToolError(
                 f"{self.path} lacks {len(absent)} files of {tree[:12]}: {absent[0]}",
                 remedy=program.REPAIR,
-                evidence=Evidence(where=str(self.path), lines=absent),
+                where=self.path,
+                lines=absent,
             )
         return {path: contents[name] for path, name in names.items()}
 
@@ -319,5 +320,6 @@ class GitRepository:
                 f"git's object {wrong[0]}{more} does not have the bytes of its id: it was damaged "
                 "or replaced on this disk",
                 remedy=program.REPAIR,
-                evidence=Evidence(where=str(self.path), lines=wrong[:20]),
+                where=self.path,
+                lines=wrong[:20],
             )

@@ -2,18 +2,17 @@
 
 import math
 import re
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from tfwright.errors import Evidence, SilentServerError, SupplyError
-from tfwright.progress import SILENCE, Progress
+from tfwright.errors import SilentServerError, SupplyError
+from tfwright.progress import SILENCE, Progress, Report
 from tfwright.tools import files
 from tfwright.tools.http import client
 from tfwright.tools.http.client import FaultKind, RequestError
@@ -111,11 +110,7 @@ class FileStore(Protocol):
 
 
 def fetch(
-    requests: Sequence[WantedFile],
-    store: FileStore,
-    *,
-    report: Callable[[Progress], None],
-    limits: Limits = DEFAULTS,
+    requests: Sequence[WantedFile], store: FileStore, *, report: Report, limits: Limits = DEFAULTS
 ) -> list[DownloadOutcome]:
     """Bring files into the store and return what became of each, in order.
 
@@ -139,8 +134,8 @@ def download(
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     # On the same disk, so that the move at the end is a rename.
-    with tempfile.TemporaryDirectory(dir=to.parent, prefix=f".{to.name}.") as folder:
-        arrived = Path(folder, "file")
+    with files.scratch(to.parent, f".{to.name}.") as folder:
+        arrived = folder / "file"
         limits = Limits(pauses=pauses)
         wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
         (outcome,) = _Run([_Transfer(wanted, arrived)], limits).complete(SILENCE.progress)
@@ -151,7 +146,7 @@ def download(
                 f"{url} could not be downloaded: {failure.why}",
                 remedy="Check the network and the proxy variables, or name a mirror in the host "
                 "file.",
-                evidence=Evidence(where=url),
+                where=url,
             )
         files.move(arrived, to, 0o644)
     return files.sha256(to)
@@ -321,7 +316,7 @@ class _Run:
         self.over = threading.Event()
         self.fault: BaseException | None = None
 
-    def complete(self, report: Callable[[Progress], None]) -> list[DownloadOutcome]:
+    def complete(self, report: Report) -> list[DownloadOutcome]:
         """Run until every file has its outcome."""
         from tfwright.tools.http import connections
 
@@ -393,8 +388,6 @@ class _Run:
     def _brought(self, transfer: _Transfer) -> DownloadOutcome:
         """Ask one url after the other until the file is in its place."""
         wanted, failures = transfer.wanted, list[Failure]()
-        if transfer.to.exists() or not wanted.urls:
-            return DownloadOutcome(wanted, transfer.to.exists(), None, ())
         try:
             partial = self._opened(transfer)
         except FileExistsError:

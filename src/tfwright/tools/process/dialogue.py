@@ -91,7 +91,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
                     f"An answer of {size:,} bytes is longer than a terminal takes as one line",
                     remedy='Set by = "environment" in the recipe\'s [configure], or shorten the '
                     "answer.",
-                    evidence=Evidence(lines=(answer[:LONGEST_LINE],)),
+                    lines=(answer[:LONGEST_LINE],),
                 )
             child.sendline(answer)
             patience = timeout

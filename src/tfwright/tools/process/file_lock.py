@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from tfwright.errors import Evidence, HostError
+from tfwright.errors import HostError
 from tfwright.printable import shell_word
 from tfwright.tools import disk, json_text
 
@@ -130,9 +130,7 @@ def _taken(path: Path, holder: dict[str, Any], remedy: str) -> LockHeldError:
         who = "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(holder)
     else:
         who = "another process"
-    return LockHeldError(
-        f"'{_typed()}' has to wait for {who}", remedy=remedy, evidence=Evidence(where=str(path))
-    )
+    return LockHeldError(f"'{_typed()}' has to wait for {who}", remedy=remedy, where=path)
 
 
 def is_running(process: int) -> bool:

@@ -138,14 +138,14 @@ def run(
     replace) is submitted again at once. Raises ToolError if sbatch refuses the job.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tasks = _Tasks(table, folder)
+    tasks = _Tasks(table, folder, on_result, note)
     files.write(folder / "job.sh", script_of(table, folder), 0o755)
     for batch in batches:
         tasks.add(batch)
-        tasks.look(on_result, note)
+        tasks.look()
     while tasks.jobs or tasks.waiting:
         time.sleep(INTERVAL_SECONDS)
-        tasks.look(on_result, note)
+        tasks.look()
 
 
 def submission(table: SlurmTable, folder: Path, numbers: Sequence[int]) -> Command:
@@ -188,6 +188,8 @@ class _Tasks:
 
     table: SlurmTable
     folder: Path
+    on_result: OnResult
+    note: Note
     waiting: list[int] = field(default_factory=list)
     """Numbers of the tasks that are not submitted, in their order."""
     added: int = 0
@@ -207,10 +209,10 @@ class _Tasks:
             self.waiting.append(number)
         self.added += len(programs)
 
-    def look(self, on_result: OnResult, note: Note) -> None:
+    def look(self) -> None:
         """Take results, and submit what waits or was ended by Slurm without one."""
         for number in sorted(self.jobs):
-            self._take_result(number, on_result)
+            self._take_result(number)
         queued = _queued(set(self.jobs.values()), self.folder)
         # While slurmctld is away, nothing is known to have changed.
         if queued is None:
@@ -222,7 +224,7 @@ class _Tasks:
         # Not whenever a number changes: the results tell of that.
         if reasons.keys() - self.reasons:
             counted = [f"{count} ({why})" for why, count in reasons.items()]
-            note(f"Slurm: waiting tasks: {', '.join(counted)}")
+            self.note(f"Slurm: waiting tasks: {', '.join(counted)}")
         self.reasons = frozenset(reasons)
         now = time.monotonic()
         held = {number for number, what in queued.items() if FAILED_LAUNCH in what}
@@ -240,7 +242,7 @@ class _Tasks:
                 del self.jobs[number]
                 again.append(number)
             else:
-                self._take_result(number, on_result, lost=True)
+                self._take_result(number, lost=True)
         self.waiting = [*again, *self.waiting]
         self._submit()
 
@@ -281,7 +283,7 @@ class _Tasks:
             raise ToolError(f"sbatch named no job: {printed.strip()!r}", remedy=remedy)
         return job
 
-    def _take_result(self, number: int, on_result: OnResult, *, lost: bool = False) -> None:
+    def _take_result(self, number: int, *, lost: bool = False) -> None:
         """Pass on the result of a task; one that is lost has none."""
         result = _result(self.folder, number)
         if lost or result.status != LOST:
@@ -289,7 +291,7 @@ class _Tasks:
             if self.attempts[number] > 1:
                 self._cancel(number)
             del self.jobs[number]
-            on_result(result)
+            self.on_result(result)
 
     def _cancel(self, number: int) -> None:
         runner.answer(_command(self.folder, "scancel", f"{self.jobs[number]}_{number}"))

@@ -6,14 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tfwright.wheel.binary import cpu, elf_image, fatbin, machine_code
 from tfwright.wheel.binary.cpu import Cpu
-from tfwright.wheel.binary.elf_image import (
-    KERNELS,
-    REGISTRY,
-    TENSORFLOW,
-    Content,
-    ElfImage,
-    Symbols,
-)
+from tfwright.wheel.binary.elf_image import TENSORFLOW, Content, ElfImage, Symbols
 
 MOST_VERSIONS = 10_000
 """Versions that a library may ask for; a chain of them may lead anywhere."""
@@ -54,11 +47,11 @@ class VersionRequirement:
 class LibraryPart:
     """What a library says of itself, for one machine."""
 
-    machine: str
-    """As ``uname -m`` says it."""
-    needed: tuple[str, ...]
+    machine: str = ""
+    """As ``uname -m`` says it; empty where it is not read."""
+    needed: tuple[str, ...] = ()
     """The libraries that the loader has to find; on macOS ``@rpath`` and its kin as they stand."""
-    search: tuple[str, ...]
+    search: tuple[str, ...] = ()
     """Where it looks for them first: the runpath, or else the rpath; what ``@rpath`` stands for."""
     architectures: tuple[str, ...] = ()
     """The GPU code in it: ``sm_70`` (SASS), ``compute_70`` (PTX), ``lto_70`` (LTO-IR)."""
@@ -148,8 +141,6 @@ def symbols(image: ElfImage) -> ElfTable:
     counted = Symbols(
         exports=len(given),
         tensorflow=tensorflow,
-        registers_ops=REGISTRY in texts,
-        registers_kernels=KERNELS in texts,
         strings=tuple(kind for kind in STRINGS if kind in found),
     )
     return ElfTable(counted, frozenset(given), tuple(wanted))

@@ -94,10 +94,6 @@ class Symbols:
     """How many it gives to others."""
     tensorflow: int = 0
     """How many of these are in TensorFlow's namespace: what operations of users' own need."""
-    registers_ops: bool = False
-    """Whether it registers operations, or has what registers them."""
-    registers_kernels: bool = False
-    """The same of kernels, without which operations cannot run."""
     strings: tuple[str, ...] = ()
     """The std::string of its interface: ``cxx11``, ``before cxx11``, both or none."""
     missing: tuple[str, ...] = ()

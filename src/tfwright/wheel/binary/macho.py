@@ -14,7 +14,6 @@ from typing import NamedTuple
 from tfwright.wheel.binary import cpu, elf, fatbin
 from tfwright.wheel.binary.elf import LibraryPart
 from tfwright.wheel.binary.elf_image import (
-    REGISTRY,
     TENSORFLOW,
     Content,
     NameTable,
@@ -100,8 +99,6 @@ class NlistRow(NamedTuple):
 class MachO(LibraryPart):
     """A macOS library, for one machine."""
 
-    install_name: str
-    """Where others that are linked with it look for it."""
     minimum: str
     """The oldest macOS that it says it runs on; empty where it says none."""
 
@@ -209,7 +206,6 @@ class Slice:
             minimum += f".{newest & 0xFF}" if newest & 0xFF else ""
         said = MachO(
             machine=self.machine,
-            install_name=next(iter(self._paths({ID})), ""),
             needed=self._paths(LOADS),
             search=self._paths({RPATH}),
             minimum=minimum,
@@ -225,9 +221,7 @@ class Slice:
             said,
             architectures=elf.ordered(gpu),
             gpu_bytes=gpu,
-            symbols=Symbols(
-                len(shared), sum(TENSORFLOW in name for name in shared), REGISTRY in names.texts
-            ),
+            symbols=Symbols(len(shared), sum(TENSORFLOW in name for name in shared)),
             cpu=cpu.read(code) if code else None,
         )
 

@@ -205,12 +205,11 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
     if (before.file_size, before.CRC) != (after.file_size, after.CRC):
         return False
     # Packed bytes are a quarter of the unpacked ones, and need no unpacking.
-    packings = [(member.compress_type, member.compress_size) for member in (before, after)]
-    if packings[0] == packings[1]:
-        first = files.pieces(archive.packed(one.wheel, before).read, before.compress_size)
-        second = files.pieces(archive.packed(two.wheel, after).read, before.compress_size)
-        if not tell_apart(first, second):
-            return True
+    packings = {(member.compress_type, member.compress_size) for member in (before, after)}
+    if len(packings) == 1 and not tell_apart(
+        archive.packed(one.wheel, before), archive.packed(two.wheel, after)
+    ):
+        return True
     with one.wheel.open(before) as opened, two.wheel.open(after) as other:
         size = before.file_size
         return not tell_apart(files.pieces(opened.read, size), files.pieces(other.read, size))

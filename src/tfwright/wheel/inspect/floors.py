@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tfwright.documents.recipe import VerifyTable
 from tfwright.wheel import archive, record
-from tfwright.wheel.binary import cpu, elf
+from tfwright.wheel.binary import cpu
 from tfwright.wheel.inspect import needs, tags
 from tfwright.wheel.inspect.inspection import WheelContents
 from tfwright.wheel.inspect.library import Library
@@ -55,12 +55,10 @@ def glibc_faults(libraries: Sequence[Library], floor: str) -> list[str]:
     Each with a symbol that only the newer glibc has.
     """
     # A library that needs no version of glibc at all runs with each.
-    found = [need for name, need in needs.of_each(libraries) if name == "GLIBC"]
     return [
         f"{need.library} needs glibc {need.version} ({need.symbol or 'its loader'}), "
         f"the floor is {floor}"
-        for need in sorted(found, key=lambda need: elf.numbers(need.version), reverse=True)
-        if elf.numbers(need.version) > elf.numbers(floor)
+        for need in needs.beyond(libraries, "GLIBC", floor)
     ]
 
 
@@ -91,19 +89,18 @@ def cpu_faults(libraries: Sequence[Library], floor: str) -> list[str]:
 
 def macos_faults(libraries: Sequence[Library], floor: str) -> list[str]:
     """Name the libraries that need a newer macOS than `floor`, or do not say which one."""
-    faults = []
-    for library in libraries:
-        for part in library.macho:
-            # Old linkers wrote no minimum, and a library that says nothing proves
-            # nothing.
-            if not part.minimum:
-                faults.append(
-                    f"{library.path} ({part.machine}) cannot be judged: "
-                    f"it does not say which macOS it needs; the floor is {floor}"
-                )
-            elif elf.numbers(part.minimum) > elf.numbers(floor):
-                faults.append(f"{library.path} needs macOS {part.minimum}, the floor is {floor}")
-    return faults
+    # Old linkers wrote no minimum, and a library that says nothing proves nothing.
+    silent = [
+        f"{library.path} ({part.machine}) cannot be judged: it does not say which macOS it needs; "
+        f"the floor is {floor}"
+        for library in libraries
+        for part in library.macho
+        if not part.minimum
+    ]
+    return silent + [
+        f"{need.library} needs macOS {need.version}, the floor is {floor}"
+        for need in needs.beyond(libraries, "macOS", floor)
+    ]
 
 
 def architecture_faults(libraries: Sequence[Library], wanted: Sequence[str]) -> list[str]:

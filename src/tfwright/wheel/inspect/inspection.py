@@ -14,7 +14,7 @@ from pathlib import Path
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.printable import first_few, first_of
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary import elf_image, macho
@@ -145,7 +145,7 @@ def insist(report: Inspection) -> None:
     raise WheelError(
         f"{report.file}: {report.faults[0]}",
         remedy="Build or download it again. Do not publish it: pip believes what a wheel says.",
-        evidence=Evidence(lines=first_few(lines, SHOWN)),
+        lines=first_few(lines, SHOWN),
     )
 
 

@@ -155,9 +155,7 @@ def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
         return replace(found, macho=macho.read(content)), None
     if magic[:2] == WINDOWS:
         gpu = fatbin.architectures(content)
-        part = LibraryPart(
-            machine="", needed=(), search=(), architectures=elf.ordered(gpu), gpu_bytes=gpu
-        )
+        part = LibraryPart(architectures=elf.ordered(gpu), gpu_bytes=gpu)
         return replace(found, windows=part), None
     raise ValueError("it is neither an ELF nor a Mach-O file")
 

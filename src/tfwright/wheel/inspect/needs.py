@@ -73,6 +73,16 @@ def of_each(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
             yield ("CPU", WheelNeed(found.level, library.path, use.function, use.decided))
 
 
+def beyond(libraries: Sequence[Library], name: str, version: str) -> list[WheelNeed]:
+    """Return what needs a newer system than a version, of ``GLIBC`` or ``macOS``; newest first."""
+    found = [
+        need
+        for own, need in of_each(libraries)
+        if own == name and elf.numbers(need.version) > elf.numbers(version)
+    ]
+    return sorted(found, key=lambda need: elf.numbers(need.version), reverse=True)
+
+
 def _age(name: str, need: WheelNeed) -> tuple[int, ...]:
     """Return what makes two needs of the same thing compare."""
     if name == "CPU":

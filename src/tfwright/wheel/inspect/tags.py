@@ -12,6 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.wheel import archive
 from tfwright.wheel.binary import elf
+from tfwright.wheel.inspect import needs
 from tfwright.wheel.inspect.library import Library
 
 MOST = 1_000
@@ -131,6 +132,11 @@ def glibc(platform: str) -> str:
     return LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
 
 
+def _macos(platform: str) -> str:
+    part = re.match(r"macosx_(\d+)_(\d+)_", platform)
+    return f"{part[1]}.{part[2]}" if part else ""
+
+
 def impossible(promised: frozenset[Tag]) -> Iterator[str]:
     """Say which tags no installer takes, whatever the machine."""
     for platform in sorted({tag.platform for tag in promised}):
@@ -167,25 +173,22 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
 
 def broken_promises(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
     """Say what is not as the name says, and keeps no pip and no newer system from the wheel."""
+    lines = _unequal(stated, named(path))
     platforms = sorted({tag.platform for tag in named(path)})
-    needed = [
-        (need.version, f"{library.path} ({need.symbol})")
-        for library in found
-        if library.elf and (need := library.elf.requires.get("GLIBC"))
-    ]
-    promises: dict[str, list[tuple[str, str]]] = {"glibc": [], "macOS": []}
-    for platform in platforms:
+    for what, name, promise in (("glibc", "GLIBC", glibc), ("macOS", "macOS", _macos)):
         # linux_x86_64 promises no glibc at all.
-        if version := glibc(platform):
-            promises["glibc"].append((version, platform))
-        if part := re.match(r"macosx_(\d+)_(\d+)_", platform):
-            promises["macOS"].append((f"{part[1]}.{part[2]}", platform))
-    macos = [(part.minimum, library.path) for library in found for part in library.macho]
-    return [
-        *_unequal(stated, named(path)),
-        *_excess("glibc", promises["glibc"], needed),
-        *_excess("macOS", promises["macOS"], macos),
-    ]
+        promises = [(version, platform) for platform in platforms if (version := promise(platform))]
+        # Of several platform tags the oldest counts: pip may choose the wheel for any of them.
+        oldest = min(promises, key=lambda pair: elf.numbers(pair[0]), default=None)
+        if oldest and (beyond := needs.beyond(found, name, oldest[0])):
+            newest, (version, platform) = beyond[0], oldest
+            library = f"{newest.library} ({newest.symbol})" if newest.symbol else newest.library
+            others = f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
+            lines.append(
+                f"{library} needs {what} {newest.version}, "
+                f"and the tag {platform} promises {version}{others}"
+            )
+    return lines
 
 
 def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]:
@@ -206,22 +209,3 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
     interpreters = {tag.interpreter for tag in promised}
     if interpreters.isdisjoint({f"cp{module[1]}", f"py{module[1][0]}"}):
         yield f"{library.path} is for CPython {module[1]}, and the tags are {shown(promised)}"
-
-
-def _excess(
-    what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tuple[str, str]]
-) -> Iterator[str]:
-    """Compare the oldest system that a tag promises with the newest that a library needs."""
-
-    def age(pair: tuple[str, str]) -> tuple[int, ...]:
-        return elf.numbers(pair[0])
-
-    if not promises or not needs:
-        return
-    # Of several platform tags the oldest counts: pip may choose the wheel for any of them.
-    version, platform = min(promises, key=age)
-    beyond = [need for need in needs if age(need) > elf.numbers(version)]
-    if beyond:
-        newest, library = max(beyond, key=age)
-        others = f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
-        yield f"{library} needs {what} {newest}, and the tag {platform} promises {version}{others}"

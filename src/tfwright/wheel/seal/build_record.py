@@ -19,7 +19,7 @@ from tfwright.documents import faults
 from tfwright.documents.names import Commit, InnerPath, Line, Sha256
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.tools import json_text
 from tfwright.wheel import archive
 
@@ -192,22 +192,13 @@ def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
     if place not in wheel.namelist():
         return None
     try:
-        # Before it is parsed: the wheel may be anybody's.
-        if wheel.getinfo(place).file_size > LARGEST:
-            raise _unreadable(wheel, f"it has more than {LARGEST:,} bytes", FORGED)
-        return BuildRecord.model_validate_json(wheel.read(place))
+        return BuildRecord.model_validate_json(archive.text(wheel, place, LARGEST))
     except ValidationError as fault:
-        raise _unreadable(wheel, faults.first_line(fault)) from fault
-
-
-_REMEDY = "Use the version of tfwright that made the wheel, or a newer one."
-FORGED = "Do not trust this wheel: no version of tfwright writes such a record."
-"""The remedies for a record that cannot be read."""
-
-
-def _unreadable(wheel: zipfile.ZipFile, why: str, remedy: str = _REMEDY) -> WheelError:
-    what = f"The build record {NAME} cannot be read: {why}"
-    return WheelError(what, remedy=remedy, evidence=Evidence(where=str(wheel.filename)))
+        raise WheelError(
+            f"The build record {NAME} cannot be read: {faults.first_line(fault)}",
+            remedy="Use the version of tfwright that made the wheel, or a newer one.",
+            where=wheel.filename,
+        ) from fault
 
 
 BILL_NAME = "sboms/tfwright.cdx.json"

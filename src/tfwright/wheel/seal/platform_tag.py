@@ -1,13 +1,13 @@
 """The platform in a wheel's tag: the manylinux policy that its libraries keep, by auditwheel."""
 
-import tempfile
 import zipfile
 from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
 
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.printable import first_few
+from tfwright.tools import files
 from tfwright.wheel import archive, rewriting
 
 SHOWN = 12
@@ -24,12 +24,12 @@ def insist(wheel: Path, wanted: str) -> None:
     from auditwheel.wheel_abi import analyze_wheel_abi
 
     try:
-        with tempfile.TemporaryDirectory() as scratch:
+        with files.scratch() as scratch:
             found = analyze_wheel_abi(
                 # auditwheel finds libc and machine in the libraries by itself.
                 None,
                 None,
-                _with_platlib(wheel, Path(scratch)),
+                _with_platlib(wheel, scratch),
                 frozenset(),
                 disable_isa_ext_check=False,
                 allow_graft=False,
@@ -65,7 +65,8 @@ def insist(wheel: Path, wanted: str) -> None:
         f"{wheel.name} does not run on every {wanted}; its libraries prove {kept.name}",
         remedy="Build in an image of an older system ([host] image), or correct "
         "[package] platform in the recipe.",
-        evidence=Evidence(where=str(wheel), lines=first_few(against, SHOWN)),
+        where=wheel,
+        lines=first_few(against, SHOWN),
     )
 
 

@@ -22,7 +22,7 @@ from typing import IO
 
 from tfwright import __version__
 from tfwright.documents import filesystem
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary.elf_image import Content
@@ -126,7 +126,8 @@ def seal(
             raise WheelError(
                 f"The wheel does not hold what its RECORD says: {found[0]}",
                 remedy="Correct by a patch what packs the wheel: pip could not use it either.",
-                evidence=Evidence(where=str(wheel.filename), lines=found),
+                where=wheel.filename,
+                lines=found,
             )
         for name, content in (additions or {}).items():
             packed[f"{folder}/{name}"] = spool.pack(f"{folder}/{name}", content, 0o644)
