@@ -394,7 +394,8 @@ def test_the_services_of_the_system_run_as_who_typed_sudo(
     assert all(folder.is_dir() for folder in wanted.folders)
 
 
-def test_units_of_the_system_need_root(host: Path, add_program: AddProgram) -> None:
+@pytest.mark.usefixtures("host")
+def test_units_of_the_system_need_root(add_program: AddProgram) -> None:
     add_program("systemctl", "exit 1")
     wanted = timer.planned("system", "02:00", remove=False)
     with pytest.raises(HostError) as caught:
