@@ -65,7 +65,7 @@ def pack(
             raise RecipeError(
                 f"--add names {count} files called {name}", remedy="Rename all but one of them."
             )
-    inputs = fetched(job)
+    inputs = lock_inputs.fetched(job, wait=True)
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with files.scratch(job.places.own, "bundle-") as scratch:
         found = [
@@ -84,15 +84,6 @@ def pack(
         manifest = manifest_of(job, inputs, tuple(members), absent)
         bundle.write(to, manifest, members, job.listener.progress)
     return manifest
-
-
-def fetched(job: RecipeJob) -> Inputs:
-    """Bring to this host what is not here yet of a recipe's inputs; return them.
-
-    Raises SupplyError for what cannot be obtained.
-    """
-    # The pipeline has one command for a recipe at a time.
-    return lock_inputs.fetched(job, wait=True)
 
 
 def manifest_of(
@@ -184,12 +175,12 @@ def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
     # The target Python may be that of an image, and then runs only there.
     with containers.around(job, "fetch"):
         for use, pins in wanted.items():
-            log, stores = job.log(f"bundle-{use}"), job.places.stores
-            offline = job.offline
             if not pins:
                 continue
-            python = inputs.python
-            for path in packages.supply(python, pins, stores, log, offline_only=offline):
+            log = job.log(f"bundle-{use}")
+            for path in packages.supply(
+                inputs.python, pins, job.places.stores, log, offline_only=job.offline
+            ):
                 # Old packages are on the index as sources only, so this cannot be an error.
                 if path.suffix != ".whl":
                     job.listener.note(

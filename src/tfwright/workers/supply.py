@@ -17,6 +17,7 @@ from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
+from tfwright.lock import inputs as lock_inputs
 from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.progress import SILENCE, Listener
 from tfwright.toolkit import providing as toolkit
@@ -116,7 +117,7 @@ def bring(recipe: str, job: RecipeJob, note: Callable[[str], None]) -> None:
     `note` receives a line, since they may take an hour. Raises what `fetch` raises.
     """
     note(f"{recipe}: bringing its inputs to this host")
-    bundles.fetched(replace(job, listener=SILENCE))
+    lock_inputs.fetched(replace(job, listener=SILENCE), wait=True)
 
 
 def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
@@ -124,7 +125,7 @@ def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
 
     Raises SupplyError for what cannot be obtained.
     """
-    inputs = bundles.fetched(job)
+    inputs = lock_inputs.fetched(job, wait=True)
     made = folder / "made"
     made.mkdir()
     recipe = made / RECIPE
