@@ -33,7 +33,7 @@ from tfwright.tools.python import packages
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle
-from tfwright.vault.bundle import MANIFEST, BundleMember, Content, Manifest
+from tfwright.vault.bundle import MANIFEST, BundleMember, Manifest
 from tfwright.vault.store import Store
 from tfwright.wheel.seal import build_record
 
@@ -130,13 +130,8 @@ def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
     made.mkdir()
     recipe = made / RECIPE
     files.write(recipe, build_record.recipe_content(job.recipe).model_dump_json())
-    found = {
-        content.member: content.source
-        for content in (
-            Content.of("recipe", recipe),
-            *bundles.contents(job, inputs, made, with_toolkit=with_toolkit),
-        )
-    }
+    contents = bundles.contents(job, inputs, made, with_toolkit=with_toolkit)
+    found = dict([bundle.member_of("recipe", recipe), *contents])
     manifest = bundles.manifest_of(job, inputs, tuple(found))
     bundle.lay_out(folder, manifest, found)
     return manifest
