@@ -19,6 +19,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.lock import inputs as lock_inputs
 from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.progress import SILENCE, Listener
@@ -582,7 +583,7 @@ def test_a_recipe_of_another_system_is_bundled_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     foreign = brought.model_copy(update={"programs": None})
-    monkeypatch.setattr(packing, "fetched", lambda _: foreign)
+    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: foreign)
     host = small_job.recipe.host.changed(system="Darwin")
     job = replace(small_job, recipe=small_job.recipe.changed(host=host))
     with fails(HostError, "Darwin") as caught:
