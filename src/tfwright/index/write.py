@@ -61,8 +61,6 @@ class IndexUpdate:
     """Wheels that were read, because they are new or changed."""
     written: int
     """Files that were written."""
-    removed: int
-    """Pages that were removed, because nothing is left on them."""
     refused: tuple[WheelError, ...] = ()
     """Why some wheels of the folder are not in the index."""
 
@@ -98,8 +96,8 @@ def refresh(
         written = batch.place()
         # The catalog follows the files: after a crash in between, the work is done again.
         scan.remember()
-    removed = _remove_stale(folder, pages)
-    return IndexUpdate(tuple(found), scan.read, written, removed, tuple(scan.refused))
+    _remove_stale(folder, pages)
+    return IndexUpdate(tuple(found), scan.read, written, tuple(scan.refused))
 
 
 def metadata_of(wheel: Path) -> Path:
@@ -269,8 +267,8 @@ def project_json(project: IndexedProject, packages: str) -> dict[str, object]:
     }
 
 
-def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> int:
-    """Remove the pages of projects and recipes that have no wheel left; return how many."""
+def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> None:
+    """Remove the pages of projects and recipes that have no wheel left."""
     wanted = {folder / place for place in pages}
     for place, projects in pages.items():
         wanted |= {folder / place / project.name for project in projects}
@@ -283,4 +281,3 @@ def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> in
         # What somebody put next to a page stays, and fails no night.
         if not any(page.iterdir()):
             page.rmdir()
-    return len(written - wanted)

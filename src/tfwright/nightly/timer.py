@@ -314,7 +314,6 @@ def systemd(schedule: Schedule, folder: Path) -> dict[Path, str]:
         "calendar": f"*-*-* {hour:02}:{minute:02}:00",
         "environment": [quoted(f"{name}={value}") for name, value in schedule.environment.items()],
         "user": schedule.user,
-        "system": bool(schedule.user),
     }
     names = (f"{NAME}.service", f"{NAME}.timer", f"{NAME}-watch.service", f"{NAME}-watch.timer")
     return {folder / name: render(f"{name}.j2", values) for name in names}
