@@ -9,7 +9,6 @@ from contextlib import suppress
 
 from pydantic import BaseModel
 
-from tfwright.documents import filesystem
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
 from tfwright.nightly.builds import BuildOrder, NightlyBuild, Rebuilt
@@ -122,6 +121,8 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
         text.tell(f"No timer of the kind {kind!r} is installed.")
         return 0
     # Everything is shown before the question: nothing is installed unseen.
+    for folder in wanted.folders:
+        print(f"create {folder} for {wanted.owner}")
     for path, content in wanted.files.items():
         print(f"{'remove' if remove else 'write'} {path}")
         # What goes away needs no second look.
@@ -132,7 +133,7 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
         print(textwrap.indent(printable_lines(wanted.crontab) or "(empty)", "    "))
     for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
-    if not remove and kind == "system" and filesystem.account_name() == "root":
+    if not remove and wanted.owner == "root":
         text.tell(
             "The services run as root, as you do now: for another account, change User= in both.",
             text.WARNING,
