@@ -146,9 +146,8 @@ def unbundle(path: Path, into: Path) -> None:
 def a_bundle() -> list[bytes]:
     """Return a sound bundle."""
     with written(b"content", "a.txt") as path:
-        content = bundle.Content.of("patch", path, "demo/0001-a.patch")
-        sources = {content.member: content.source}
-        bundle.write(path.parent / "a.tar", manifest((content.member,)), sources, SILENCE.progress)
+        sources = dict([bundle.member_of("patch", path, "demo/0001-a.patch")])
+        bundle.write(path.parent / "a.tar", manifest(tuple(sources)), sources, SILENCE.progress)
         return [(path.parent / "a.tar").read_bytes()]
 
 

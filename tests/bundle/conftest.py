@@ -7,8 +7,8 @@ import pytest
 from tests.making import make_file
 from tests.upstream import commit, run_git
 
-from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile
+from tfwright.lock import inputs as lock_inputs
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Copied, Inputs, Programs
 from tfwright.pipeline.stage import Artefact
@@ -83,5 +83,5 @@ def brought(small_job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         archives=(Artefact.of(tmp_path / "archive"),),
         clones=(Copied(remote=clone.remote, commit=cloned, repository=copy),),
     )
-    monkeypatch.setattr(bundle, "fetched", lambda _: made)
+    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: made)
     return made

@@ -19,6 +19,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.lock import inputs as lock_inputs
 from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.progress import SILENCE, Listener
@@ -28,7 +29,7 @@ from tfwright.tools.container import image
 from tfwright.tools.git import mirror
 from tfwright.tools.python import packages
 from tfwright.vault import bundle
-from tfwright.vault.bundle import Carried, Content, Kind, Manifest
+from tfwright.vault.bundle import Carried, Kind, Manifest
 from tfwright.vault.lock import Lock, LockedBazel, RulesPackage, Tensorflow
 
 Extra = tuple[Kind, str, bytes]
@@ -77,8 +78,8 @@ def made(
 ) -> Path:
     """Write a bundle of the demo recipe, its documents and an archive."""
     contents = [
-        Content.of("recipe", recipe or recipe_of(folder)),
-        *(Content.of("patch", PATCHES / name, name) for name in documents),
+        bundle.member_of("recipe", recipe or recipe_of(folder)),
+        *(bundle.member_of("patch", PATCHES / name, name) for name in documents),
     ]
     for kind, name, content in (
         ("archive", SHA256, ARCHIVE),
@@ -88,22 +89,17 @@ def made(
     ):
         path = make_file(folder / f"{kind}-{name.replace('/', '-')}", content)
         # The kind is a literal, which the loop forgets.
-        contents.append(Content.of(kind, path, name))  # type: ignore[arg-type]
+        contents.append(bundle.member_of(kind, path, name))  # type: ignore[arg-type]
     manifest = Manifest(
         tfwright="0.1.0",
         recipe="demo",
         platform="linux-x86_64",
         python="3.11",
         bazel=bazel,
-        members=tuple(content.member for content in contents),
+        members=tuple(dict(contents)),
         clones=clones,
     )
-    bundle.write(
-        folder / "made.tar",
-        manifest,
-        {content.member: content.source for content in contents},
-        SILENCE.progress,
-    )
+    bundle.write(folder / "made.tar", manifest, dict(contents), SILENCE.progress)
     return folder / "made.tar"
 
 
@@ -587,7 +583,7 @@ def test_a_recipe_of_another_system_is_bundled_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     foreign = brought.model_copy(update={"programs": None})
-    monkeypatch.setattr(packing, "fetched", lambda _: foreign)
+    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: foreign)
     host = small_job.recipe.host.changed(system="Darwin")
     job = replace(small_job, recipe=small_job.recipe.changed(host=host))
     with fails(HostError, "Darwin") as caught:

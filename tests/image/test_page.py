@@ -5,7 +5,6 @@ from pathlib import Path
 from tests.making import Read
 
 from tfwright.image import command
-from tfwright.image.images import BuiltImage
 from tfwright.terminal.answer import plain
 from tfwright.tools.container.image import ImageManifest, KeptImage
 
@@ -32,12 +31,12 @@ def test_a_vault_without_images_says_so(out: Read) -> None:
 
 
 def test_an_image_that_is_not_the_pinned_one_comes_with_the_line_to_write(err: Read) -> None:
-    command.show_built(BuiltImage(IMAGE, OTHER), "mine")
+    command.show_built(IMAGE, "mine", OTHER)
     shown = err()
     assert f"mine pins another image: {OTHER}" in shown
     assert f'digest = "{DIGEST}"' in shown
 
 
 def test_an_image_that_is_the_pinned_one_needs_no_change(err: Read) -> None:
-    command.show_built(BuiltImage(IMAGE, DIGEST), "mine")
+    command.show_built(IMAGE, "mine", DIGEST)
     assert err() == "mine pins this image.\n"

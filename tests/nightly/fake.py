@@ -65,7 +65,7 @@ class FakeBuilder:
         """Return the scripted fingerprint."""
         if target.name in self.unreachable:
             raise SupplyError("the server does not answer", remedy="Try again.")
-        return self.parts.setdefault(target.name, {"recipe": "1", "commit": "a" * 40})
+        return self.parts.setdefault(target.name, {"recipe": "1", "the commit": "a" * 40})
 
     def obstacle(self, target: Target) -> str:
         """Say what the host lacks."""
@@ -159,7 +159,7 @@ def changed_after_a_night(host: BuildHost, commit: str = "b" * 40) -> FakeBuilde
     night.run(host)
     builder = builder_of(host)
     builder.clock.next_night()
-    builder.parts["a"] = {"recipe": "2", "commit": commit}
+    builder.parts["a"] = {"recipe": "2", "the commit": commit}
     return builder
 
 

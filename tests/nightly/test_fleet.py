@@ -18,10 +18,10 @@ from tests.nightly.fake import FakeBuilder, a_build, builder_of, host_with
 from tests.workers.conftest import Programs
 from tests.workers.test_remote import LOCAL_SSH, a_host
 
-from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, SupplyError
+from tfwright.lock import inputs as lock_inputs
 from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
@@ -387,14 +387,14 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
 ) -> None:
     done: list[str] = []
 
-    def fetch(job: RecipeJob) -> None:
+    def fetch(job: RecipeJob, **_: object) -> None:
         done.append(f"{job.name} fetched")
 
     def rebuild(_: PipelineBuilder, target: Target, wheel: Path) -> str:
         done.append(f"{target.name} against {wheel.name}")
         return "2 differences"
 
-    monkeypatch.setattr(bundle, "fetched", fetch)
+    monkeypatch.setattr(lock_inputs, "fetched", fetch)
     monkeypatch.setattr(PipelineBuilder, "reproduce", rebuild)
     folder = ordered(order_again(tmp_path, "one"))
     fleets.carry_out(folder, SILENCE)
@@ -468,7 +468,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
             document = json.loads(written)
             seen.append(document["offline"])
 
-    monkeypatch.setattr(bundle, "fetched", lambda _: None)
+    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: None)
     monkeypatch.setattr(hand_out, "by_slurm", submit)
     for inputs in (False, True):
         fleet = slurm_fleet(tmp_path, inputs=inputs)
@@ -479,11 +479,11 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
 def test_a_target_whose_inputs_are_gone_is_blocked_before_slurm_is_asked(
     tmp_path: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fetch(_: RecipeJob) -> None:
+    def fetch(*_: object, **__: object) -> None:
         raise SupplyError("Eigen could not be found", remedy="Copy it.")
 
     programs(sbatch="touch $0.ran")
-    monkeypatch.setattr(bundle, "fetched", fetch)
+    monkeypatch.setattr(lock_inputs, "fetched", fetch)
     broken = blocked_by(slurm_fleet(tmp_path, inputs=True), order_of(tmp_path, {}))
     assert "Eigen could not be found" in broken.line
     assert not (tmp_path / "sbatch.ran").exists()

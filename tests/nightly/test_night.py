@@ -40,7 +40,7 @@ def pass_night(host: BuildHost, a: object = None, **options: object) -> NightOut
     """Run a night and let the day pass; with `a`, the recipe a has changed to that."""
     clock = builder_of(host).clock
     if a is not None:
-        builder_of(host).parts["a"] = {"recipe": str(a), "commit": "a" * 40}
+        builder_of(host).parts["a"] = {"recipe": str(a), "the commit": "a" * 40}
     outcome = night.run(host, **options)  # type: ignore[arg-type]  # a test's own words
     clock.next_night()
     return outcome
@@ -69,9 +69,9 @@ def test_the_first_night_builds_and_the_second_does_nothing(tmp_path: Path) -> N
 def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
-    builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    builder_of(host).parts["a"] = {"recipe": "2", "the commit": "a" * 40}
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    (due,) = night.plan(host).targets
+    (due,) = night.plan(host)
     assert (due.why, due.changed) == ("changed", ("recipe",))
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
 
@@ -79,7 +79,7 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
 def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     pass_night(host)
-    builder_of(host).parts["b"] = {"recipe": "2", "commit": "b" * 40}
+    builder_of(host).parts["b"] = {"recipe": "2", "the commit": "b" * 40}
     builder_of(host).broken["a"] = BROKEN
     assert pass_night(host, a="2").verdicts == {"a": "failed", "b": "good"}
     assert latest(host)["a"]["state"] == "newly failing"
@@ -219,8 +219,9 @@ def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
     builder_of(host).unreachable.add("a")
     builder_of(host).lacking["b"] = "no CUDA"
     found = night.plan(host)
-    assert [item.target.name for item in found.targets] == ["c"]
-    assert found.blocked == {"a": "the server does not answer", "b": "no CUDA"}
+    assert [item.target.name for item in found if item.due] == ["c"]
+    blocked = {item.target.name: item.detail for item in found if item.why == "blocked"}
+    assert blocked == {"a": "the server does not answer", "b": "no CUDA"}
 
 
 def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(tmp_path: Path) -> None:
@@ -434,7 +435,7 @@ def cut_off_after_a_failure(tmp_path: Path, *names: str) -> BuildHost:
     host = host_with(tmp_path, *names)
     builder_of(host).broken["a"] = BROKEN
     cut_off(host)
-    builder_of(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    builder_of(host).parts["a"] = {"recipe": "2", "the commit": "a" * 40}
     return host
 
 

@@ -7,7 +7,7 @@ from tests.nightly.fake import a_build
 from tfwright.documents.nightly import Target
 from tfwright.nightly import page
 from tfwright.nightly.builds import Breakage, Rebuilt
-from tfwright.nightly.night import NightOutcome, NightPlan
+from tfwright.nightly.night import NightOutcome
 from tfwright.nightly.plan import PlannedTarget
 
 
@@ -23,7 +23,7 @@ SAME = due("same", "unchanged", seconds=60.0)
 
 
 def test_a_plan_counts_only_what_fits_into_the_night(capsys: pytest.CaptureFixture[str]) -> None:
-    page.show_plan(NightPlan([CHANGED, LATE, SAME], {}))
+    page.show_plan([CHANGED, LATE, SAME])
     shown = capsys.readouterr().out
     rows = {line.split()[0]: line for line in shown.splitlines() if line}
     assert "build" in rows["changed"]
@@ -34,13 +34,13 @@ def test_a_plan_counts_only_what_fits_into_the_night(capsys: pytest.CaptureFixtu
 
 
 def test_the_guess_for_a_target_that_was_never_built_is_not_shown(out: Read) -> None:
-    page.show_plan(NightPlan([NEW], {}))
+    page.show_plan([NEW])
     (row,) = (line for line in out().splitlines() if line.startswith("new"))
     assert row.split()[-1] == "-"
 
 
 def test_a_target_that_cannot_be_built_here_is_in_the_plan_with_its_reason(out: Read) -> None:
-    plan = NightPlan([], {"mac": "this host is Linux\nnot Darwin"})
+    plan = [due("mac", "blocked", detail="this host is Linux\nnot Darwin", within_budget=False)]
     page.show_plan(plan)
     shown = out()
     assert "blocked" in shown
@@ -52,7 +52,7 @@ def test_a_target_that_cannot_be_built_here_is_in_the_plan_with_its_reason(out: 
 
 
 def test_a_plan_in_json_has_the_numbers() -> None:
-    (row,) = page.plan_data(NightPlan([LATE], {}))
+    (row,) = page.plan_data([LATE])
     assert row["recipe"] == "late"
     assert (row["due"], row["within_budget"]) == (True, False)
     assert row["seconds"] == 7200
@@ -61,7 +61,7 @@ def test_a_plan_in_json_has_the_numbers() -> None:
 @pytest.mark.parametrize("shown", ["plan", "outcome"])
 def test_a_file_without_recipes_is_named_instead_of_an_empty_table(shown: str, out: Read) -> None:
     if shown == "plan":
-        page.show_plan(NightPlan([], {}))
+        page.show_plan([])
     else:
         page.show_outcome(NightOutcome(), "index.html")
     assert out() == "nightly.toml lists no recipe.\n"

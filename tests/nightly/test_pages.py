@@ -18,7 +18,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage
 from tfwright.nightly.night import BuildHost
 from tfwright.nightly.pages import build as pages
-from tfwright.nightly.pages import charts, log
+from tfwright.nightly.pages import log
 from tfwright.nightly.pages import site as site_pages
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import TEMPLATES
@@ -127,6 +127,7 @@ def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
     assert "<pre>&lt;tried&gt;</pre>" in own
     # The markup in the subject is shown as text.
     assert "1 commit, newest “A commit &lt;b&gt;with&lt;/b&gt; markup”" in text
+    assert "the commit, " not in text
 
 
 @pytest.mark.parametrize("smoke", [False, True])
@@ -334,18 +335,6 @@ def test_a_page_draws_the_sweep(tmp_path: Path) -> None:
     text = pages.page(a_build(result="built", sweep=curves), tmp_path, None, tmp_path)
     Checked(text)
     assert '<g class="gpu"><path d="M60.0 ' in text
-
-
-def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    path = profile(tmp_path / "a.gz", {f"Compiling {number}": 1.0 for number in range(5000)})
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-200])
-    assert 0 < len(charts.read(path).actions) < 5000
-    middle = len(whole) // 2
-    path.write_bytes(whole[:middle] + b"\xff" * 99 + whole[middle + 99 :])
-    assert len(charts.read(path).actions) < 5000
-    (tmp_path / "plain.json").write_text('{"cat": "action processing", "name": 1}\nnot json\n[1,')
-    assert charts.read(tmp_path / "plain.json").actions == ()
 
 
 def test_a_hostile_profile_cannot_break_the_page(tmp_path: Path) -> None:

@@ -96,6 +96,10 @@ def test_a_secret_of_any_source_is_published_nowhere(
     site.yank(host.directory, wheel, f"it holds {TOKEN}")
     site.refresh(host.nightly)
     texts = published(host)
+    # As in a night, when a build begins.
+    with states.opened(host.directory) as state:
+        site.show_queue(host.nightly, state, builder.clock())
+    texts |= {f"queue: {path}": text for path, text in published(host).items()}
     texts |= {notice.subject: repr(notice) for notice in heard}
     assert newest
     texts["report"] = pages.markdown(newest, host.builds / newest.id)

@@ -379,3 +379,25 @@ def test_a_timer_that_needs_a_login_says_how_that_changes(
     (host / filesystem.account_name()).touch()
     assert page.schedule("user", "02:00", remove=False, yes=True) == 0
     assert "loginctl" not in err()
+
+
+def test_the_services_of_the_system_run_as_who_typed_sudo(
+    host: Path, monkeypatch: pytest.MonkeyPatch, add_program: AddProgram
+) -> None:
+    monkeypatch.setenv("SUDO_USER", filesystem.account_name())
+    add_program("systemctl", "exit 0")
+    wanted = timer.planned("system", "02:00", remove=False)
+    assert f"User={filesystem.account_name()}" in "".join(wanted.files.values())
+    # The cache lies in build_out.
+    assert wanted.folders == [host / "build_out", host / "nights"]
+    timer.install(replace(wanted, files={}))
+    assert all(folder.is_dir() for folder in wanted.folders)
+
+
+@pytest.mark.usefixtures("host")
+def test_units_of_the_system_need_root(add_program: AddProgram) -> None:
+    add_program("systemctl", "exit 1")
+    wanted = timer.planned("system", "02:00", remove=False)
+    with pytest.raises(HostError) as caught:
+        timer.install(wanted)
+    assert caught.value.remedy.startswith("Run it as root: sudo env HOME=")

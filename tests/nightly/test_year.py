@@ -81,7 +81,7 @@ class Year:
                 fate = self.dice.choice(["fine", "fine", "broken", "blocked", "full"])
             self.fates[name] = fate
             revision = str(self.revisions[name])
-            self.builder.parts[name] = {"recipe": revision, "commit": "a" * 40}
+            self.builder.parts[name] = {"recipe": revision, "the commit": "a" * 40}
         broken = Breakage(stage="compile", line="error: broken", log="compile.log", number=2)
         self.builder.broken = {name: broken for name in NAMES if self.fates[name] == "broken"}
         self.builder.unreachable = {name for name in NAMES if self.fates[name] == "blocked"}

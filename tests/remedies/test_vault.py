@@ -192,7 +192,7 @@ def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
     (command,) = commands(fault.remedy)
     assert command == "invoke toolkit --recipe small"
     assert list(toolkits.installer(wanting, accepted=False).provide([]))
-    assert [each.member.kind for each in content()] == ["toolkit"]
+    assert [member.kind for member, _ in content()] == ["toolkit"]
 
 
 # Bundles

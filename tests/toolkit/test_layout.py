@@ -114,7 +114,8 @@ def test_a_part_takes_the_place_of_the_one_before_and_leaves_the_others(tmp_path
     first = laid(tmp_path / "b", {"include/cudnn.h": "8.6", "lib64/libold.so.8": ""})
     tree.add(root, "cudnn", part_of(first), first)
     second = laid(tmp_path / "c", {"include/cudnn.h": "8.7"})
-    record = tree.add(root, "cudnn", part_of(second), second)
+    tree.add(root, "cudnn", part_of(second), second)
+    record = tree.read(root)
     assert (root / "include/cudnn.h").read_text() == "8.7"
     assert not (root / "lib64/libold.so.8").exists()
     assert (root / "bin/nvcc").exists()

@@ -39,11 +39,11 @@ def made(tmp_path: Path) -> Path:
 
 def make(folder: Path, name: str) -> Path:
     sources = [make_file(folder / file, content) for file, content in FILES.items()]
-    return write(folder / name, *(Content.of("tool", source) for source in sources))
+    return write(folder / name, *(bundle.member_of("tool", source) for source in sources))
 
 
 def write(path: Path, *contents: Content) -> Path:
-    sources = {content.member: content.source for content in contents}
+    sources = dict(contents)
     bundle.write(path, manifest(tuple(sources)), sources, SILENCE.progress)
     return path
 
@@ -108,7 +108,7 @@ def test_it_is_a_tar_that_any_tar_reads(made: Path) -> None:
 
 def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "one.whl").write_bytes(b"before")
-    content = Content.of("tool", tmp_path / "one.whl")
+    content = bundle.member_of("tool", tmp_path / "one.whl")
     (tmp_path / "one.whl").write_bytes(b"beyond")
     with fails(SupplyError, tmp_path / "one.whl"):
         write(tmp_path / "made.tar", content)
@@ -117,9 +117,9 @@ def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(tmp_path: Path)
 
 def test_a_name_longer_than_a_header_takes_is_carried_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
-    content = Content.of("patch", tmp_path / "file", "/".join(["folder"] * 40))
+    content = bundle.member_of("patch", tmp_path / "file", "/".join(["folder"] * 40))
     made = write(tmp_path / "made.tar", content)
-    assert unpack(made, tmp_path) == {content.member.name: b"x"}
+    assert unpack(made, tmp_path) == {content[0].name: b"x"}
 
 
 def test_a_bundle_cut_anywhere_is_refused_with_the_member_where_it_ends(

@@ -15,9 +15,9 @@ from tests.nightly.wheels import write_wheel
 from tests.workers.conftest import Programs
 from tests.workers.test_dispatch import DEFAULTS
 
-from tfwright.bundle import packing as bundle
 from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
 from tfwright.errors import HostError, SupplyError
+from tfwright.lock import inputs as lock_inputs
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
@@ -541,14 +541,14 @@ def test_nodes_build_offline_what_this_host_has_fetched(
     settings = HostFile(build_out=tmp_path / "out", slurm=table)
     fetched: list[str] = []
 
-    def fetch(job: RecipeJob) -> None:
+    def fetch(job: RecipeJob, **_: object) -> None:
         submitted = list(settings.build_out.glob("workers/slurm/*/?.json"))
         assert len(submitted) == len(set(fetched) - {"demo-cuda"})
         fetched.append(job.name)
         if job.name == "demo-cuda":
             raise SupplyError("Bazel could not be found", remedy="Copy it.")
 
-    monkeypatch.setattr(bundle, "fetched", fetch)
+    monkeypatch.setattr(lock_inputs, "fetched", fetch)
     # The first build runs while the inputs of the second one are fetched.
     ends = """\
 cd "$(dirname "$0")"/out/workers/slurm/tfwright-*

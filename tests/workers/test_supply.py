@@ -83,13 +83,13 @@ def offered(tmp_path: Path, recipe: Recipe) -> Path:
         ("toolkit", hashlib.sha256(CUDNN).hexdigest(), CUDNN),
     ]
     contents = [
-        Content.of("recipe", made / "recipe.json"),
-        Content.of("source", made / "source.bundle"),
-        Content.of("clone", made / cloned),
+        bundle.member_of("recipe", made / "recipe.json"),
+        bundle.member_of("source", made / "source.bundle"),
+        bundle.member_of("clone", made / cloned),
     ]
     for kind, name, content in names:
         (made / name).write_bytes(content)
-        contents.append(Content.of(kind, made / name, name))
+        contents.append(bundle.member_of(kind, made / name, name))
     return laid_out(room, recipe, contents, Carried(remote=REMOTE, commit=cloned))
 
 
@@ -101,10 +101,10 @@ def laid_out(room: Path, recipe: Recipe, contents: Sequence[Content], *clones: C
         platform=binary.here(),
         python="3.11",
         bazel=recipe.bazel.version,
-        members=tuple(content.member for content in contents),
+        members=tuple(dict(contents)),
         clones=clones,
     )
-    bundle.lay_out(room, manifest, {content.member: content.source for content in contents})
+    bundle.lay_out(room, manifest, dict(contents))
     return room
 
 
@@ -348,7 +348,7 @@ def test_a_worker_lacks_an_image_until_all_of_it_is_there(
     layer.write_bytes(b"a layer")
     content = build_record.recipe_content(recipe)
     document.write_text(content.model_dump_json(), "utf-8")
-    contents = [Content.of("recipe", document), Content.of("image", layer)]
+    contents = [bundle.member_of("recipe", document), bundle.member_of("image", layer)]
     room = laid_out(tmp_path / "room", recipe, contents)
     assert supply.lacking(room, worker) == (["image/layer"] if pinned else [])
     make_folder(image.place(worker.build_out / "vault", table.digest))

@@ -20,7 +20,6 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
 from tfwright.nightly.state import Culprit, State
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools.git.remote import Remote
 
 Step = TypeVar("Step")
 
@@ -176,15 +175,12 @@ def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
     return kept
 
 
-def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[CommitLine]:
+def _commits(good: Recipe, bad: Recipe, host: HostFile) -> Sequence[CommitLine]:
     """Return the commits after the good one up to the bad one, oldest first."""
     before, now = good.source.commit, bad.source.commit
     if before == now:
-        return []
-    store = host.build_out / "git"
-    store.mkdir(parents=True, exist_ok=True)
-    address = targets.origin_of(bad.source.url, host)
-    found = [CommitLine(**one._asdict()) for one in Remote(store, address).commits(before, now)]
+        return ()
+    found = targets.commits(bad.source.url, before, now, host)
     # After a rewritten branch no path leads from one to the other: the new tip is the only step.
     return found[::-1] or [CommitLine(commit=now, subject="and all before it")]
 

@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -131,40 +130,29 @@ def _host_file() -> HostFile:
 
 
 def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
-    """Build up to the stage that failed, then look for the symptom."""
+    """Build up to the stage that failed, or try the wheel as a night does."""
+    stage = ""
     try:
         made = engine.build(request)
-    except HostError:
-        # Not an answer about the recipe: the disk is full, or a program is missing.
-        raise
-    except TfwrightError as fault:
-        # A failure in another stage is another fault, and says nothing about this one.
-        same = fault.stage == symptom.stage
-        return TrialResult("bad" if same else "skip", fault.stage or "", _line(fault))
-    if Published in made and symptom.stage not in STAGES:
-        return _looked_at(request, made.of(Published).wheel.path, symptom)
-    return TrialResult("good")
-
-
-def _looked_at(request: RecipeJob, wheel: Path, symptom: Symptom) -> TrialResult:
-    """Do to a trial's wheel what a night does after the pipeline."""
-    try:
+        if symptom.stage in STAGES:
+            return TrialResult("good")
+        wheel, stage = made.of(Published).wheel.path, "inspect"
         inspection.insist(inspection.inspect(wheel))
-    except TfwrightError as fault:
-        answer: TrialAnswer = "bad" if symptom.stage == "inspect" else "skip"
-        return TrialResult(answer, "inspect", _line(fault))
-    if symptom.stage != "smoke":
-        return TrialResult("good")
-    try:
+        if symptom.stage != "smoke":
+            return TrialResult("good")
+        stage = "smoke"
         stores = request.places.stores if request.offline else ()
         wanted = smoking.Request.of(request.recipe, request.host_file, wheel, stores)
         report = smoking.smoke(wanted, lambda _: None)
     except HostError:
+        # Not an answer about the recipe: the disk is full, or a program is missing.
         raise
     except TfwrightError as fault:
-        # The wheel cannot be installed; a night calls this program "install".
-        answer = "bad" if "install" in symptom.programs else "skip"
-        return TrialResult(answer, "smoke", _line(fault))
+        stage = fault.stage or stage
+        # A failure in another stage is another fault, and says nothing about this one. A wheel that
+        # cannot be installed fails in smoke; a night calls this program "install".
+        same = "install" in symptom.programs if stage == "smoke" else stage == symptom.stage
+        return TrialResult("bad" if same else "skip", stage, _line(fault))
     for outcome in report.failures:
         if outcome.program in symptom.programs:
             return TrialResult("bad", "smoke", f"{outcome.program}: {outcome.reason}")

@@ -39,8 +39,7 @@ def build(
     again: str = "",
     fresh: bool = False,
     offline: bool = False,
-    # Text, so that a wrong number gets a message of
-    # ours and not a traceback of invoke's.
+    # Text, so that a wrong number gets a message of ours and not a traceback of invoke's.
     jobs: str = "",
     wait: bool = False,
     verified_by: str = "",

@@ -65,34 +65,24 @@ def pack(
             raise RecipeError(
                 f"--add names {count} files called {name}", remedy="Rename all but one of them."
             )
-    inputs = fetched(job)
+    inputs = lock_inputs.fetched(job, wait=True)
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with files.scratch(job.places.own, "bundle-") as scratch:
         found = [
             *_documents(job, document, scratch),
             *contents(job, inputs, scratch, with_toolkit=with_toolkit),
-            *(Content.of("tool", path) for path in own(job, scratch / "tool")),
-            *(Content.of("added", path) for path in added),
+            *(bundle.member_of("tool", path) for path in own(job, scratch / "tool")),
+            *(bundle.member_of("added", path) for path in added),
         ]
         # Sorted, so that the same inputs give the same bundle.
-        found.sort(key=lambda content: content.member.path)
         # What both the build and the test of the wheel need was brought twice.
-        members = {content.member: content.source for content in found}
+        members = dict(sorted(found, key=lambda content: content[0].path))
         # Packages of the toolkit are in it only when the user asked for them.
         with_toolkit = any(member.kind == "toolkit" for member in members)
         absent = () if with_toolkit else tuple(_absent(job))
         manifest = manifest_of(job, inputs, tuple(members), absent)
         bundle.write(to, manifest, members, job.listener.progress)
     return manifest
-
-
-def fetched(job: RecipeJob) -> Inputs:
-    """Bring to this host what is not here yet of a recipe's inputs; return them.
-
-    Raises SupplyError for what cannot be obtained.
-    """
-    # The pipeline has one command for a recipe at a time.
-    return lock_inputs.fetched(job, wait=True)
 
 
 def manifest_of(
@@ -122,12 +112,12 @@ def _documents(job: RecipeJob, document: Path, scratch: Path) -> Iterator[Conten
         # In one file: toolkits and archives of the checkout that it goes to may differ.
         document = scratch / document.name
         files.write(document, recipes.whole(recipes.find(job.argument)))
-    yield Content.of("recipe", document)
+    yield bundle.member_of("recipe", document)
     if job.locked:
-        yield Content.of("lock", job.locked)
+        yield bundle.member_of("lock", job.locked)
     # A set: recipes may name one file twice.
     for file in sorted(set(source.named_files)):
-        yield Content.of("patch", source.file(file), file)
+        yield bundle.member_of("patch", source.file(file), file)
 
 
 def contents(
@@ -147,20 +137,20 @@ def contents(
     if job.recipe.source.url not in demo.trees():
         source = scratch / bundle.SOURCE
         mirror.write_bundle(inputs.mirror, inputs.commit, source)
-        yield Content.of("source", source)
-    yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
+        yield bundle.member_of("source", source)
+    yield bundle.member_of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
     # Their digest is known from fetch, so gigabytes are not read a second time.
     for archive in inputs.archives:
-        yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
+        yield bundle.member_of("archive", archive.path, archive.sha256, archive.sha256)
     for copied in inputs.clones:
         packed = scratch / copied.commit
         mirror.write_bundle(copied.repository, copied.commit, packed, history=True)
-        yield Content.of("clone", packed)
+        yield bundle.member_of("clone", packed)
     for path in _packages(job, inputs):
-        yield Content.of("package", path)
+        yield bundle.member_of("package", path)
     if job.recipe.host.image:
         for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
-            yield Content.of("image", blob, blob.name, blob.name)
+            yield bundle.member_of("image", blob, blob.name, blob.name)
     if with_toolkit:
         yield from toolkit(job)
 
@@ -184,12 +174,12 @@ def _packages(job: RecipeJob, inputs: Inputs) -> Iterator[Path]:
     # The target Python may be that of an image, and then runs only there.
     with containers.around(job, "fetch"):
         for use, pins in wanted.items():
-            log, stores = job.log(f"bundle-{use}"), job.places.stores
-            offline = job.offline
             if not pins:
                 continue
-            python = inputs.python
-            for path in packages.supply(python, pins, stores, log, offline_only=offline):
+            log = job.log(f"bundle-{use}")
+            for path in packages.supply(
+                inputs.python, pins, job.places.stores, log, offline_only=job.offline
+            ):
                 # Old packages are on the index as sources only, so this cannot be an error.
                 if path.suffix != ".whl":
                     job.listener.note(
@@ -223,7 +213,7 @@ def toolkit(job: RecipeJob) -> Iterator[Content]:
                 remedy=f"Run 'invoke toolkit --recipe {job.recipe.argument}' first.",
             )
         for pin in pins.values():
-            yield Content.of("toolkit", store.path(pin), pin, pin)
+            yield bundle.member_of("toolkit", store.path(pin), pin, pin)
 
 
 def _absent(job: RecipeJob) -> Iterator[Absent]:

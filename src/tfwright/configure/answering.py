@@ -55,8 +55,7 @@ class Typist(Answerer):
     def reply(self, prompt: Prompt, text: str) -> str:
         """Return the answer; raise RecipeError if this very answer was given before."""
         line = prompt.typed(self.interview.answers[prompt.variable])
-        # ./configure asks again when it rejects an answer; the same answer would not
-        # satisfy it.
+        # ./configure asks again when it rejects an answer; the same answer would not satisfy it.
         if prompt.variable in self.asked:
             raise RecipeError(
                 f"./configure does not accept {line!r} for {prompt.variable}: it asks again",
@@ -71,8 +70,7 @@ class Watcher(Answerer):
 
     def reply(self, prompt: Prompt, text: str) -> str:
         """Raise RecipeError: the environment did not answer after all."""
-        # From 1.4 on a value that does not work, as a path that does not exist, becomes
-        # a question.
+        # From 1.4 on a value that does not work, as a path that does not exist, becomes a question.
         line = as_text(self.interview.answers[prompt.variable], "1", "0")
         raise RecipeError(
             f"./configure does not accept {prompt.variable}={line!r} "
@@ -125,8 +123,7 @@ def missing(prompts: list[Prompt], text: str = "") -> RecipeError:
     """Return the error for questions that the recipe does not answer, with the lines to add."""
     variables = [prompt.variable for prompt in prompts]
     remedy = f"Add to the recipe {stanzas.WHERE}, with your answers:\n{stanzas.answers(prompts)}"
-    # Paths differ from host to host, so a recipe with one would only work on its
-    # author's.
+    # Paths differ from host to host, so a recipe with one would only work on its author's.
     if _CUDA_PATHS & set(variables):
         remedy += '\nThe places of CUDA and cuDNN belong in the host file: cuda = "/usr/local/cuda"'
     return RecipeError(

@@ -43,8 +43,7 @@ def complete(
         return {**answers, **found}
     if answers.get("TF_NEED_TENSORRT") is True and recipe.host.tensorrt:
         answers.setdefault("TF_TENSORRT_VERSION", recipe.host.tensorrt)
-    # Clang compiles CUDA code by itself; gcc is only asked for as the host compiler of
-    # nvcc.
+    # Clang compiles CUDA code by itself; gcc is only asked for as the host compiler of nvcc.
     if host_file.compiler and answers.get("TF_CUDA_CLANG") is not True:
         answers["GCC_HOST_COMPILER_PATH"] = str(host_file.compiler)
     toolkit = host_file.cuda or answers.get("CUDA_TOOLKIT_PATH") or cuda

@@ -115,8 +115,7 @@ def _sorted(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     return tuple(sorted(settings, key=str))
 
 
-# Lines are compared as settings and not as text: Bazel does not care how a flag is
-# spelled.
+# Lines are compared as settings and not as text: Bazel does not care how a flag is spelled.
 def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]) -> str:
     """Return a bazelrc without some settings and with others added at its end.
 

@@ -124,8 +124,7 @@ class Prompt(Table):
 
 def from_recipe(table: PromptTable) -> Prompt:
     """Return a recipe's own question in the form of the catalogue's."""
-    # Recipes write plain text: a regular expression of a stranger could take for ever
-    # to match.
+    # Recipes write plain text: a regular expression of a stranger could take for ever to match.
     parts = [re.escape(part) for part in table.question.split("*")]
     return Prompt(
         variable=table.variable,

@@ -67,8 +67,7 @@ def of_tensorflow(
         )
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
-    # A program by other authors lacks the signs, which would then read as missing
-    # features.
+    # A program by other authors lacks the signs, which would then read as missing features.
     shown = scripts if scripts and traits.are_of_tensorflow(scripts) else {}
     # The recipe's own wording of a question takes the place of the catalogue's.
     catalogued = _known(version, system, shown.get(traits.SCRIPT))

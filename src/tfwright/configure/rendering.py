@@ -60,8 +60,7 @@ def settled(interview: Interview) -> dict[str, Answer]:
         # 1.7 to 1.13 cut versions: CUDA to two numbers, cuDNN to one.
         if isinstance(value, str) and value:
             answers[variable] = _settle(interview, variable, value)
-    # After the loop: where a library lies depends on its version, which may have been
-    # cut.
+    # After the loop: where a library lies depends on its version, which may have been cut.
     if "TENSORRT_INSTALL_PATH" in answers:
         answers["TENSORRT_INSTALL_PATH"] = _library_folder(interview, answers)
     if interview.dialect.traits["nccl_by_library"] and "NCCL_INSTALL_PATH" in answers:

@@ -82,8 +82,7 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
     """
     traits = dict[str, bool]()
     for trait in everything():
-        # The entries of a trait are read in order, so a narrow range comes after the
-        # wide one.
+        # The entries of a trait are read in order, so a narrow range comes after the wide one.
         traits.setdefault(trait.name, False)
         if trait.covers(version):
             traits[trait.name] = trait.holds

@@ -107,8 +107,7 @@ def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
         remedy = f'Remove {variable} from the answers, and add "{flag}" to compile.flags.'
         return AnswerFault(variable, what, remedy)
     names = [prompt.variable for prompt in interview.dialect.prompts]
-    # A typing error, as TF_NEED_CUDNN, is more likely than a variable of another
-    # program.
+    # A typing error, as TF_NEED_CUDNN, is more likely than a variable of another program.
     near = nearest(variable, names)
     guess = f"; did you mean {near}?" if near else ""
     what = f"no ./configure of {interview.dialect} reads it{guess}"
@@ -236,8 +235,7 @@ def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
         if not prefixed and not plain:
             return f"{capability!r} is not a compute capability", remedy
         major = int((prefixed and prefixed[2]) or (plain and plain[1]) or 0)
-        # configure.py prints a warning and asks again; the bash scripts before 1.4 take
-        # any.
+        # configure.py prints a warning and asks again; the bash scripts before 1.4 take any.
         if major < OLDEST_CAPABILITY and release >= Release(1, 4):
             what = f"TensorFlow does not accept {capability}, only 3.0 and higher"
             return what, f"Remove {capability} from the list."

@@ -85,8 +85,7 @@ class CudaRequirements(HostComparison):
         )
 
     def cudnn(self) -> Iterator[Finding]:
-        # TensorFlow does not build with CUDA alone; another
-        # repository may.
+        # TensorFlow does not build with CUDA alone; another repository may.
         own = self.recipe.source.interface == "own"
         without = own and not self.recipe.host.cudnn
         if without or not cuda.needed(self.recipe):
@@ -166,8 +165,7 @@ class CudaRequirements(HostComparison):
             yield _of_another_version(title, found, wanted, remedy)
 
     def host_compiler(self) -> Iterator[Finding]:
-        # With TF_CUDA_CLANG, clang compiles the device code
-        # itself, and nvcc has no host compiler.
+        # With TF_CUDA_CLANG, clang compiles the device code itself, and nvcc has no host compiler.
         if (
             not cuda.needed(self.recipe)
             or self.recipe.configure.answers.get("TF_CUDA_CLANG") is True
@@ -309,8 +307,7 @@ class CudaRequirements(HostComparison):
             )
 
     def gpus(self) -> Iterator[Finding]:
-        # A driver that does not report the capability gives
-        # no finding: the wheel may well run.
+        # A driver that does not report the capability gives no finding: the wheel may well run.
         built = self.in_force.capabilities if self.in_force else []
         for gpu in self.host.gpus if built else ():
             if gpu.capability and not cuda.runs_on(built, gpu.capability):

@@ -199,9 +199,10 @@ class Requirements(HostComparison):
 
     def bazel(self) -> Iterator[Finding]:
         version = self.recipe.bazel.version
-        copied = version in compatibility.bazel_copies()
+        if self.host_file.bazel(version) or self.host.has("npm"):
+            return
         # The release may have gone from its server; npm's package is the second source.
-        if copied and not self.host_file.bazel(version) and not self.host.has("npm"):
+        if version in compatibility.bazel_copies():
             yield Finding(
                 f"Bazel {version} has one source on this host, its release on GitHub",
                 "npm, whose registry is the second source",
@@ -267,8 +268,7 @@ class Requirements(HostComparison):
                     )
 
     def place(self) -> Iterator[Finding]:
-        # Refused at fetch, which would download gigabytes
-        # into a place where no build can run.
+        # Refused at fetch, which would download gigabytes into a place where no build can run.
         odd = re.search(r"\s|[^\x00-\x7f]", str(self.host_file.build_out))
         if odd:
             remedy = f"Set build_out to such a directory in {host_files.path()}."

@@ -118,8 +118,7 @@ def inner_path(text: str) -> str:
     Raises ValueError.
     """
     path = PurePosixPath(text)
-    # A leading "-" would be an option of git, a
-    # leading "~" a home directory of a shell.
+    # A leading "-" would be an option of git, a leading "~" a home directory of a shell.
     leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
     # Windows, and archives made there, take a backslash for a slash.
     if leaves or "\\" in text or not path.parts:

@@ -309,8 +309,7 @@ class FileSourceTable(Table):
         both_or_neither = bool(self.git) == bool(self.package)
         if both_or_neither or bool(self.package) != bool(self.member):
             raise ValueError("give either git, or package with member")
-        # The directory is part of the packed bytes, so ref
-        # makes no archive without prefix.
+        # The directory is part of the packed bytes, so ref makes no archive without prefix.
         incomplete = bool(self.ref) != bool(self.prefix)
         if incomplete or (self.ref and self.blob):
             raise ValueError("give git alone, git with ref and prefix, or git with blob")

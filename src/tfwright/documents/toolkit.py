@@ -90,8 +90,7 @@ class ToolkitTable(Table):
         """Return program and version of the packaged compiler: ``("gcc-11", "11.3.0")``."""
         if not (self.compiler and self.compiler.debian):
             return None
-        # Debian names the compiler's package after the
-        # program, and libraries otherwise.
+        # Debian names the compiler's package after the program, and libraries otherwise.
         for file in self.compiler.debian.files:
             if found := re.match(r"(gcc-\d+)_([\d.]+)", file):
                 return found[1], found[2]

@@ -75,8 +75,7 @@ class Cuda:
 
     def source(self, column: Literal["driver", "gcc", "capabilities", "cudnn"]) -> str:
         """Say where one of these is from."""
-        # NVIDIA moves its tables from page to page, so a
-        # source holds for a range of CUDAs.
+        # NVIDIA moves its tables from page to page, so a source holds for a range of CUDAs.
         for row in facts.read(TABLE)["source"]:
             if row["of"] == column and is_within(self.version, *row["cuda"]):
                 return str(row["source"])

@@ -114,8 +114,7 @@ def _library(
     patterns = [f"{folder}/{name}" for folder in INCLUDES for name in headers]
     for header in (path for prefix in prefixes for path in place.matching(prefix, patterns)):
         text = place.read(header)
-        # The old cudnn.h of a newer cuDNN only includes
-        # another header, and has no numbers.
+        # The old cudnn.h of a newer cuDNN only includes another header, and has no numbers.
         parts = [_first(rf"#define {macro}\s+(\d+)", text).value for macro in macros]
         if all(parts):
             return Seen(".".join(parts), text.by)

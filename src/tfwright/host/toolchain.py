@@ -74,16 +74,14 @@ def version_line(place: Place, program: str) -> Seen:
 
 def parse(line: str) -> Compiler | None:
     """Read the first line of a compiler's ``--version``; None for one of another family."""
-    # Apple's before LLVM's: both say "clang version",
-    # with numbers that mean other things.
+    # Apple's before LLVM's: both say "clang version", with numbers that mean other things.
     apple = re.match(r"Apple (?:LLVM|clang) version ([\d.]+).*\(clang-([\d.]+)\)", line)
     if apple:
         return Compiler("Apple clang", apple[1], apple[2])
     clang = re.search(r"\bclang version ([\d.]+)", line)
     if clang:
         return Compiler("clang", clang[1])
-    # After the bracket, which holds the distribution's own
-    # version: (Debian 12.2.0-14) 12.2.0.
+    # After the bracket, which holds the distribution's own version: (Debian 12.2.0-14) 12.2.0.
     gnu = re.search(r"\) (\d[\d.]*)", line)
     return Compiler("gcc", gnu[1]) if gnu else None
 

@@ -12,7 +12,6 @@ from tfwright.terminal.answer import Answer, Shown
 from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
-    from tfwright.image.images import BuiltImage
     from tfwright.tools.container.image import KeptImage
 
 
@@ -44,9 +43,10 @@ def image(
     vault, runtime = job.places.vault, job.host_file.container.runtime
     make = partial(building.build, vault=vault, log=job.log("image"), runtime=runtime)
     if build:
-        built = images.build(job.recipe, recipe, make)
-        show = partial(show_built, recipe=recipe)
-        return Answer(built, show, lambda built: {**image_data(built.kept), "pinned": built.pinned})
+        built, table = images.build(job.recipe, recipe, make), job.recipe.host.image
+        pinned = table.digest if table else ""
+        show = partial(show_built, recipe=recipe, pinned=pinned)
+        return Answer(built, show, lambda built: {**image_data(built), "pinned": pinned})
     if pull:
         found: tuple[KeptImage, ...] = (images.pull(job.recipe, vault),)
     elif add:
@@ -68,14 +68,14 @@ def show_images(images: "Sequence[KeptImage]") -> None:
     text.table(COLUMNS, rows, empty="The vault holds no container image.")
 
 
-def show_built(built: "BuiltImage", recipe: str) -> None:
+def show_built(built: "KeptImage", recipe: str, pinned: str) -> None:
     """Say which image was built, and whether the recipe already names it."""
-    show_images((built.kept,))
-    if built.as_pinned:
+    show_images((built,))
+    if built.digest == pinned:
         text.tell(f"{recipe} pins this image.", text.GOOD)
     else:
-        text.tell(f"{recipe} pins another image: {built.pinned}", text.WARNING)
-        text.tell(f'  do:     Write digest = "{built.kept.digest}" into its [host.image].')
+        text.tell(f"{recipe} pins another image: {pinned}", text.WARNING)
+        text.tell(f'  do:     Write digest = "{built.digest}" into its [host.image].')
 
 
 def image_data(image: "KeptImage") -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.documents import recipe as recipes
@@ -12,21 +11,7 @@ from tfwright.tools.container import image, registry
 from tfwright.tools.container.image import KeptImage
 
 
-@dataclass(frozen=True)
-class BuiltImage:
-    """An image that was built from a recipe's Containerfile."""
-
-    kept: KeptImage
-    pinned: str
-    """The digest in the recipe."""
-
-    @property
-    def as_pinned(self) -> bool:
-        """Whether the recipe names this very image."""
-        return self.kept.digest == self.pinned
-
-
-def build(recipe: Recipe, named: str, make: Callable[[Path], KeptImage]) -> BuiltImage:
+def build(recipe: Recipe, named: str, make: Callable[[Path], KeptImage]) -> KeptImage:
     """Build the image of a recipe, `named` as the user did, from the Containerfile next to it.
 
     Raises RecipeError if the recipe names none, and what `make` raises, which builds the file.
@@ -38,7 +23,7 @@ def build(recipe: Recipe, named: str, make: Callable[[Path], KeptImage]) -> Buil
             remedy='Add containerfile = "NAME" to [host.image]; docs/containers.md shows one. '
             "To build an image before a recipe pins it: invoke image --containerfile FILE",
         )
-    return BuiltImage(make(recipes.find(named).parent / pinned.containerfile), pinned.digest)
+    return make(recipes.find(named).parent / pinned.containerfile)
 
 
 def pull(recipe: Recipe, vault: Path) -> KeptImage:

@@ -52,6 +52,7 @@ def index(
         site.yank(host.directory, yank or unyank, reason if yank else None)
         # The yank is stored before the index is written: a kill in between loses nothing.
         site.refresh(host)
+        yield Answer({"wheel": yank or unyank, "yanked": bool(yank)}, page.show_yank)
     else:
         update = site.refresh(place.nightly) if place.nightly else index.refresh(place)
         yield Answer(update, partial(page.show_update, folder=place.folder))
@@ -63,5 +64,3 @@ def index(
                 # Whoever reads through a pipe waits for the address before it asks.
                 sys.stdout.flush()
                 forever()
-    if yank or unyank:
-        yield Answer({"wheel": yank or unyank, "yanked": bool(yank)}, page.show_yank)

@@ -73,8 +73,6 @@ class MatchedWheel:
 
 def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
     """Return the text of ``match.json`` for the wheels of an index, which lie in `folder`."""
-    same = MatchEntry.model_fields.keys() & IndexedWheel.__dataclass_fields__.keys()
-    same -= {"needs", "requires_python"}
     entries = []
     for wheel in wheels:
         if wheel.yanked is not None:
@@ -82,17 +80,15 @@ def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
         # The index has parsed the name before it listed the wheel. Splitting it is 20 times as fast
         # as parsing it again, and models of our own values need no validation.
         python, _, platform = wheel.filename.removesuffix(".whl").lower().split("-")[-3:]
-        entry = MatchEntry.model_construct(
-            **{name: getattr(wheel, name) for name in same},
-            url=f"{folder}{wheel.quoted}",
-            python=tuple(sorted(python.split("."))),
-            platform=tuple(sorted(platform.split("."))),
-            requires_python=(
-                wheel.requires_python if re.match(SPECIFIER, wheel.requires_python) else ""
-            ),
-            needs=dict(wheel.needs),
-        )
-        entries.append(entry)
+        stated = wheel.requires_python
+        own = {
+            "url": f"{folder}{wheel.quoted}",
+            "python": tuple(sorted(python.split("."))),
+            "platform": tuple(sorted(platform.split("."))),
+            "requires_python": stated if re.match(SPECIFIER, stated) else "",
+            "needs": dict(wheel.needs),
+        }
+        entries.append(MatchEntry.model_construct(**{**vars(wheel), **own}))
     return MatchDocument(wheels=tuple(entries)).model_dump_json().encode()
 
 

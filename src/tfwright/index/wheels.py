@@ -6,7 +6,6 @@ the catalog knows: which bytes an earlier file of the same name had, so that no 
 two contents.
 """
 
-import email.parser
 import hashlib
 import json
 import re
@@ -30,8 +29,6 @@ from tfwright.wheel import archive
 
 LONGEST_SHOWN = 200
 """Characters of a wheel's own text that a message quotes."""
-LARGEST_METADATA = 4 * 1024**2
-"""Bytes of a METADATA file that the index reads; TensorFlow's has about 4,000."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,250}\.whl")
 """A file name that a shell does not interpret; a URL quotes only ``+`` and ``!`` in it."""
 
@@ -120,17 +117,12 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
     """
     name = parse_name(path.name)
     with archive.opened(path) as wheel:
-        member = f"{archive.metadata_directory(wheel)}/METADATA"
-        try:
-            size = wheel.getinfo(member).file_size
-        except KeyError:
-            raise _unfit(path.name, "it has no METADATA file") from None
-        # The stated size is checked before anything is unpacked: a wheel may be hostile.
-        if size > LARGEST_METADATA:
-            raise _unfit(path.name, f"its METADATA has {size:,} bytes")
-        metadata = wheel.read(member)
-    # METADATA has the syntax of mail headers; its body is the description.
-    headers = email.parser.BytesParser().parsebytes(metadata, headersonly=True)
+        place = f"{archive.metadata_directory(wheel)}/METADATA"
+        # Their sizes are checked before anything is unpacked: a wheel may be hostile.
+        metadata = archive.text(wheel, place, archive.LARGEST_HEADERS)
+        headers = archive.headers(wheel, "METADATA")
+    if not metadata:
+        raise _unfit(path.name, "it has no METADATA file")
     version = headers.get("Version")
     try:
         about = ParsedName(

@@ -26,7 +26,6 @@ from tfwright.nightly import builds, targets, versions
 from tfwright.nightly.builds import (
     Breakage,
     BuildOrder,
-    CommitLine,
     FollowedCommit,
     KeptInputs,
     NightlyBuild,
@@ -41,7 +40,6 @@ from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
 from tfwright.tools import files, trees
 from tfwright.tools.cache import store
-from tfwright.tools.git.remote import Remote
 from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
@@ -138,10 +136,8 @@ class PipelineBuilder:
         changed += tuple(f"host: {name}" for name in of_host)
         found: dict[str, object] = {"changed": changed}
         if last.commit and last.commit != source.commit:
-            # The mirror that this host names, as for the build.
-            address = targets.origin_of(source.url, self.host_file)
-            commits = Remote(job.places.git, address).commits(last.commit, source.commit)
-            found["commits"] = tuple(CommitLine(**one._asdict()) for one in commits)
+            commits = targets.commits(source.url, last.commit, source.commit, self.host_file)
+            found["commits"] = commits
             if not commits:
                 # The page would list no commit, and a reader would miss the reason.
                 rewritten = "the history: no path leads from the last good commit to this one"

@@ -200,15 +200,6 @@ class NightlyBuild(_Frozen):
         failed = [line.program for line in self.smoke if line.status == "failed"]
         return f"smoke: {failed[0]}" if failed else ""
 
-    @property
-    def skipped(self) -> dict[str, list[SmokeLine]]:
-        """The smoke programs that were skipped, by the reason, which many of them may share."""
-        found: dict[str, list[SmokeLine]] = {}
-        for line in self.smoke:
-            if line.status == "skipped":
-                found.setdefault(line.detail, []).append(line)
-        return found
-
 
 class Rebuilt(_Frozen):
     """What a worker found when it built a wheel again."""

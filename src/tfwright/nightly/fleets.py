@@ -17,12 +17,12 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from tfwright.bundle import packing as bundle
 from tfwright.documents import host_file
 from tfwright.documents import nightly as nightly_document
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, RecipeError, ToolError
+from tfwright.lock import inputs
 from tfwright.nightly import builds, notices, targets
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild, Rebuilt
@@ -155,7 +155,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     last = folder / LAST / order.last_wheel
     if order.again:
         # Offline it is built from this machine's vault, which may have none of its inputs yet.
-        bundle.fetched(builder.job(target))
+        inputs.fetched(builder.job(target), wait=True)
         difference = builder.reproduce(target, last)
         found = Rebuilt(target=target.name, difference=difference)
         files.write(folder / REBUILT, found.model_dump_json())

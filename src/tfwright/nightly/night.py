@@ -177,20 +177,13 @@ class NightOutcome:
     """By target, the archives that no server has any more."""
     culprits: Mapping[str, str] = field(default_factory=dict)
     """By target, what a bisection of this night found."""
+    hidden: int = 0
+    deleted: int = 0
+    """Builds that retention hid and deleted in this night."""
 
 
-@dataclass(frozen=True)
-class NightPlan:
-    """What a night would do."""
-
-    targets: Sequence[PlannedTarget]
-    """In the order in which they are built."""
-    blocked: Mapping[str, str]
-    """By target, what keeps this host from building it."""
-
-
-def plan(host: BuildHost, *, only: str = "", now: bool = False) -> NightPlan:
-    """Say what a night would build, without changing anything."""
+def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[PlannedTarget]:
+    """Say what a night would build, in its order, without changing anything."""
     chosen = _chosen(host, only)
     # No lock: a plan only reads, and may be asked for while a night runs.
     with states.opened(host.directory, create=False) as state:
@@ -219,10 +212,10 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         left = host.nightly.hours * 3600 - spent if due else math.inf
         reproduced, difference = "", ""
         if host.nightly.reproduce:
-            reproduced, difference = night.reproduce(planned.targets, left)
+            reproduced, difference = night.reproduce(planned, left)
         lost = {}
         if host.nightly.links:
-            lost = night.check_links([item.target for item in planned.targets])
+            lost = night.check_links([item.target for item in planned])
         return night.close(
             NightOutcome(reproduced=reproduced, difference=difference, culprits=culprits, lost=lost)
         )
@@ -273,13 +266,13 @@ def _chosen(host: BuildHost, only: str) -> list[Target]:
 
 def _planned(
     host: BuildHost, state: State, chosen: Sequence[Target], *, asked: bool, look: bool = False
-) -> NightPlan:
-    """Return each target with why it is due, best first, and those whose inputs are unknown.
+) -> list[PlannedTarget]:
+    """Return each target with why it is due, best first; last those whose inputs are unknown.
 
-    With `look`, a target that this host cannot build is among the blocked ones.
+    With `look`, a target that this host cannot build is one of these.
     """
     past = plans.past_of(state, chosen)
-    found, blocked = [], {}
+    found = []
     for target in chosen:
         try:
             fingerprint = host.builder.fingerprint(target)
@@ -288,13 +281,13 @@ def _planned(
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
             obstacle = said(fault)
         if obstacle:
-            blocked[target.name] = obstacle
-        else:
-            found.append(item)
+            item = PlannedTarget(
+                target, {}, "blocked", seconds=0.0, within_budget=False, detail=obstacle
+            )
+        found.append(item)
     # Machines that build side by side fit more into a night.
     width = host.fleet.width if host.fleet else 1
-    ordered = plans.ordered(found, past)
-    return NightPlan(plans.fitting(ordered, host.nightly.hours * width), blocked)
+    return plans.fitting(plans.ordered(found, past), host.nightly.hours * width)
 
 
 class Night:
@@ -309,14 +302,14 @@ class Night:
         builds.clear(host.directory / builds.WORK, host.builds)
         moment = host.clock()
         last = state.last_night()
-        cut_off = last is not None and last.ended is None
+        cut_off = resumed = last if last and not last.ended else None
         # Resuming an old night would skip the targets that it had judged, for one night more.
         # A clock that was set back leaves the last night in the future.
-        if last and cut_off and abs(moment - last.started) > RESUMED_WITHIN:
-            state.end_night(last.number, last.started)
-            last = None
-        begun = last.started if last and cut_off else moment
-        self.number = last.number if last and cut_off else state.begin_night(moment)
+        if resumed and abs(moment - resumed.started) > RESUMED_WITHIN:
+            state.end_night(resumed.number, resumed.started)
+            resumed = None
+        begun = resumed.started if resumed else moment
+        self.number = resumed.number if resumed else state.begin_night(moment)
         for build in builds.all_below(host.builds, state.known_builds()):
             host.note(f"{build.target}: found the finished build {build.id} of a cut-off night")
             # What a person brought back is of an earlier night; so is all if the state was lost.
@@ -326,23 +319,23 @@ class Night:
             self._publish()
         self._sweep()
 
-    def settle_idle(self, planned: NightPlan, *, again: bool) -> list[PlannedTarget]:
+    def settle_idle(self, planned: Sequence[PlannedTarget], *, again: bool) -> list[PlannedTarget]:
         """Judge what is not built tonight; return the rest. `again` builds what was built."""
         verdicts = {name: night.verdict for name, night in self._tonight().items()}
-        for name, why in planned.blocked.items():
-            # Before it was cut off, this night may have built what cannot be judged now.
-            if verdicts.get(name) in UNSETTLED:
-                self.state.judge(self.number, "blocked", name, detail=why)
         due, unchanged = [], []
-        for item in planned.targets:
+        for item in planned:
             name = item.target.name
-            # A person may have corrected the recipe before they started the night again.
-            if not again and verdicts.get(name) not in UNSETTLED and item.why != "changed":
+            settled = verdicts.get(name) not in UNSETTLED
+            # A person may have corrected the recipe before they started the night again. What
+            # cannot be judged now, this night may have built before it was cut off.
+            if settled and item.why != "changed" and (item.why == "blocked" or not again):
                 continue
             if item.due:
                 due.append(item)
             elif item.why == "unchanged":
                 unchanged.append(name)
+            elif item.why == "blocked":
+                self.state.judge(self.number, "blocked", name, detail=item.detail)
             else:
                 # It still fails, also in the nights in which it waits with the next attempt.
                 self.state.judge(self.number, "failed", name, detail=item.detail)
@@ -600,8 +593,8 @@ class Night:
     def close(self, outcome: NightOutcome) -> NightOutcome:
         """End the night: retention, the site, the notices; return what it did."""
         nightly, state, moment = self.host.nightly, self.state, self.host.clock()
-        retention.hide(nightly, state, moment.date())
-        retention.expire(nightly, state, moment.date())
+        hidden = retention.hide(nightly, state, moment.date())
+        deleted = retention.expire(nightly, state, moment.date())
         book = notices.Book(nightly, state, moment, self.host.channels, self.host.note)
         # Before the pages, which show what is raised; what cannot be sent now waits.
         book.raise_all()
@@ -615,7 +608,7 @@ class Night:
         nights = self._tonight()
         verdicts = {name: night.verdict for name, night in nights.items()}
         details = {name: night.detail for name, night in nights.items() if night.detail}
-        return replace(outcome, verdicts=verdicts, details=details)
+        return replace(outcome, verdicts=verdicts, details=details, hidden=hidden, deleted=deleted)
 
     def _tonight(self) -> dict[str, NightVerdict]:
         """Return this night's verdicts so far."""

@@ -4,15 +4,16 @@ import json
 import re
 import shlex
 import textwrap
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pydantic import BaseModel
 
-from tfwright.documents import filesystem
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
 from tfwright.nightly.builds import BuildOrder, NightlyBuild, Rebuilt
-from tfwright.nightly.night import NightOutcome, NightPlan
+from tfwright.nightly.night import NightOutcome
+from tfwright.nightly.plan import PlannedTarget
 from tfwright.printable import printable_lines
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
@@ -41,46 +42,43 @@ STYLES: dict[str, Style] = {
 }
 
 
-def show_plan(night: NightPlan) -> None:
+def show_plan(planned: Sequence[PlannedTarget]) -> None:
     """Print what a night would build, in its order; what cannot be built here comes last."""
     # An empty table would not say where the recipes are named.
-    if not (night.targets or night.blocked):
+    if not planned:
         print("nightly.toml lists no recipe.")
         return
     rows: list[tuple[text.Part, ...]] = []
-    for item in night.targets:
+    for item in planned:
         changed = f": {', '.join(item.changed)}" if item.changed else ""
-        tonight = "no"
-        if item.due:
-            tonight = "build" if item.within_budget else "out of budget"
         # What was never built has only a guess.
         last = "-" if item.why == "never built" else f"{item.seconds / 60:.0f} min"
-        rows.append((item.target.name, tonight, item.why + changed, last))
-    for name, why in night.blocked.items():
-        rows.append((name, text.warning("blocked"), why.partition("\n")[0], "-"))
+        row: tuple[text.Part, ...] = ("no", item.why + changed, last)
+        if item.due:
+            row = ("build" if item.within_budget else "out of budget", *row[1:])
+        elif item.why == "blocked":
+            row = (text.warning("blocked"), item.detail.partition("\n")[0], "-")
+        rows.append((item.target.name, *row))
     text.table(PLANNED, rows)
-    due = [item.seconds for item in night.targets if item.due and item.within_budget]
+    due = [item.seconds for item in planned if item.due and item.within_budget]
     lasts = f", in about {text.as_duration(sum(due))}" if due else ""
     text.line()
     text.line(f"{len(due)} of {len(rows)} would be built{lasts}.")
 
 
-def plan_data(night: NightPlan) -> list[dict[str, object]]:
+def plan_data(planned: Sequence[PlannedTarget]) -> list[dict[str, object]]:
     """Return the same for machines; the seconds of what was never built are a guess."""
-    planned: list[dict[str, object]] = [
+    return [
         {
             "recipe": item.target.name,
             "due": item.due,
             "within_budget": item.within_budget,
-            "why": item.why,
+            "why": f"blocked: {item.detail}" if item.why == "blocked" else item.why,
             "changed": item.changed,
             "seconds": item.seconds,
         }
-        for item in night.targets
+        for item in planned
     ]
-    idle = {"due": False, "within_budget": False, "changed": (), "seconds": 0.0}
-    blocked = night.blocked.items()
-    return planned + [{"recipe": name, **idle, "why": f"blocked: {why}"} for name, why in blocked]
 
 
 def show_order(build: NightlyBuild | Rebuilt) -> None:
@@ -123,6 +121,8 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
         text.tell(f"No timer of the kind {kind!r} is installed.")
         return 0
     # Everything is shown before the question: nothing is installed unseen.
+    for folder in wanted.folders:
+        print(f"create {folder} for {wanted.owner}")
     for path, content in wanted.files.items():
         print(f"{'remove' if remove else 'write'} {path}")
         # What goes away needs no second look.
@@ -133,7 +133,7 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
         print(textwrap.indent(printable_lines(wanted.crontab) or "(empty)", "    "))
     for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
-    if not remove and kind == "system" and filesystem.account_name() == "root":
+    if not remove and wanted.owner == "root":
         text.tell(
             "The services run as root, as you do now: for another account, change User= in both.",
             text.WARNING,

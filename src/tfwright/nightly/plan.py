@@ -19,6 +19,7 @@ RANK = {
     "failed before": 2,
     "unchanged": 3,
     "the index refuses it": 3,
+    "blocked": 4,
 }
 """Why a target is or is not built: the lowest number comes first."""
 LONGEST_WAIT = 32
@@ -40,12 +41,12 @@ class PlannedTarget:
     last_good: str = ""
     """Identifier of the last good build."""
     detail: str = ""
-    """Why the last wheel is not in the index."""
+    """Why the last wheel is not in the index, or what keeps this host from building it."""
 
     @property
     def due(self) -> bool:
         """Whether a night has to build it."""
-        return self.why not in {"unchanged", "the index refuses it"}
+        return self.why not in {"unchanged", "the index refuses it", "blocked"}
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import files, trees
 
 
-def hide(nightly: NightlyFile, state: State, today: dt.date) -> None:
-    """Mark the builds that are too many or too large as hidden."""
+def hide(nightly: NightlyFile, state: State, today: dt.date) -> int:
+    """Mark the builds that are too many or too large as hidden; return how many were new."""
     kept = state.builds()
     home = nightly.site / "builds"
     sizes = {item.id: trees.size(home / item.id) for item in kept}
@@ -35,6 +35,7 @@ def hide(nightly: NightlyFile, state: State, today: dt.date) -> None:
         if item.id not in safe:
             surplus.add(item.id)
             total -= sizes[item.id]
+    count = 0
     for item in kept:
         wanted = item.id in surplus and item.id not in safe
         # Hidden while the clock was wrong, it would stay until that day comes.
@@ -42,6 +43,8 @@ def hide(nightly: NightlyFile, state: State, today: dt.date) -> None:
         if ahead or wanted != (item.hidden is not None):
             # A raised limit brings a hidden build back.
             state.mark_build(item.id, hidden=today if wanted else None, deleted=None)
+            count += wanted and not ahead
+    return count
 
 
 def expire(nightly: NightlyFile, state: State, today: dt.date, missing: int = 0) -> int:

@@ -44,7 +44,7 @@ def publish(
         site = nightly.site
         kept = state.builds()
         _place_wheels(site, kept)
-        withdrawn = {name: redacted(why) for name, why in yanked(nightly.directory).items()}
+        withdrawn = yanked(nightly.directory)
         statuses = {
             name: (table.status, redacted(table.reason)) for name, table in nightly.projects.items()
         }
@@ -132,7 +132,7 @@ def unless_refused(site: Path, build: NightlyBuild, work: Path) -> NightlyBuild:
 
 
 def yanked(directory: Path) -> dict[str, str]:
-    """Return the yanked wheels of a build host, each with its reason."""
+    """Return the yanked wheels of a build host, each with its reason as strangers may read it."""
     file = directory / YANKED
     try:
         found = json_text.parsed(files.content(file))
@@ -146,7 +146,7 @@ def yanked(directory: Path) -> dict[str, str]:
             f"{file} cannot be used: {why}",
             remedy="Correct the file, or delete it to take back every yank.",
         )
-    return {str(name): str(reason) for name, reason in found.items()}
+    return {str(name): redacted(str(reason)) for name, reason in found.items()}
 
 
 def yank(directory: Path, filename: str, reason: str | None) -> None:

@@ -4,7 +4,6 @@ The axes are applied, and a followed commit replaces the pinned one.
 """
 
 import functools
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +21,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.place import NOTHING
-from tfwright.nightly.builds import FollowedCommit
+from tfwright.nightly.builds import CommitLine, FollowedCommit
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import PIPELINE
@@ -84,11 +83,9 @@ def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
     name = next((known for known in CAPABILITIES if known in answers), CAPABILITIES[-1])
     composing.set_flag(content, name, str(answers.get(name, "")), capabilities)
     answers[name] = capabilities
-    found = []
-    for text in capabilities.split(","):
-        # A plain 7.5 makes machine code, as sm_75 does.
-        kind = "compute" if text.startswith("compute") else "sm"
-        found.append(f"{kind}_{re.sub(r'^sm_|^compute_|[.]', '', text)}")
+    names = capabilities.replace(".", "").split(",")
+    # A plain 7.5 makes machine code, as sm_75 does.
+    found = [name if "_" in name else f"sm_{name}" for name in names]
     # A recipe that insists on PTX means that of its newest capability, for GPUs to come.
     before = content["verify"]["architectures"] or ()
     ptx = [any(one.startswith("compute_") for one in names) for names in (before, found)]
@@ -101,9 +98,7 @@ def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     """Ask the server what a followed name stands for now; None for a pinned target."""
     if target.follow is None:
         return None
-    store = host_file.build_out / "git"
-    store.mkdir(parents=True, exist_ok=True)
-    server = Remote(store, origin_of(recipe.read(target.recipe).source.url, host_file))
+    server = _server(recipe.read(target.recipe).source.url, host_file)
     if branch := target.follow.branch:
         return FollowedCommit(server.head(branch), branch)
     # Without a branch there are tags: nightly.toml names one of the two.
@@ -111,9 +106,17 @@ def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
     return FollowedCommit(commit, tag)
 
 
-def origin_of(url: str, host_file: HostFile) -> str:
-    """Return the address that is asked for a repository: this host may name a mirror."""
-    return Origin.of(host_file.mirror_of(url) or url).address
+def commits(url: str, before: str, now: str, host_file: HostFile) -> tuple[CommitLine, ...]:
+    """Return the commits after `before` up to `now`, newest first; none without a path to there."""
+    found = _server(url, host_file).commits(before, now)
+    return tuple(CommitLine(**one._asdict()) for one in found)
+
+
+def _server(url: str, host_file: HostFile) -> Remote:
+    """Return who is asked for a repository: this host may name a mirror."""
+    store = host_file.build_out / "git"
+    store.mkdir(parents=True, exist_ok=True)
+    return Remote(store, Origin.of(host_file.mirror_of(url) or url).address)
 
 
 def job_of(

@@ -81,6 +81,10 @@ class Installation:
     """Programs to be run after the files are written, or before they are removed."""
     afterwards: Sequence[tuple[str, ...]] = ()
     """Programs to be run after the files are removed."""
+    owner: str = ""
+    """The account that the services of a system unit run as."""
+    folders: Sequence[Path] = ()
+    """Directories to be made for it: systemd lets it write to no others, and makes none."""
 
 
 def planned(kind: str, at: str, *, remove: bool) -> Installation:
@@ -99,14 +103,14 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     if host_file.path().exists():
         caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
     schedule = Schedule(
-        program=(sys.executable, "-m", "tfwright" if filesystem.INSTALLED else "invoke"),
+        program=_program(),
         checkout=ROOT,
-        writable=tuple(sorted({wanted.directory, host.build_out, host.cache_directory})),
+        writable=_apart({wanted.directory, host.build_out, host.cache_directory}),
         hours=wanted.hours,
         at=at,
         environment=caller,
-        # A unit of the system would otherwise build as root.
-        user=filesystem.account_name() if kind == "system" else "",
+        # A unit of the system would otherwise build as root, which sudo makes of this account.
+        user=os.environ.get("SUDO_USER", filesystem.account_name()) if kind == "system" else "",
     )
     note = noted(wanted.directory, schedule)
     found = _of_kind(kind, schedule, note, remove=remove)
@@ -116,6 +120,15 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     # The note alone is that of a timer of another kind.
     own = found.crontab is not None or there.keys() - note.keys()
     return replace(found, files=there if own else {})
+
+
+def _program() -> tuple[str, ...]:
+    return (sys.executable, "-m", "tfwright" if filesystem.INSTALLED else "invoke")
+
+
+def _apart(folders: set[Path]) -> tuple[Path, ...]:
+    """Return directories without those that lie in another one of them."""
+    return tuple(sorted(path for path in folders if folders.isdisjoint(path.parents)))
 
 
 def _of_kind(
@@ -151,7 +164,10 @@ def _of_kind(
         # Before the files go: systemd stops a timer only while it knows its unit.
         disable = (*own, "disable", "--now", *timers)
         return Installation(kind, written, commands=[disable], afterwards=[reload])
-    return Installation(kind, written, commands=[reload, (*own, "enable", "--now", *timers)])
+    enable = (*own, "enable", "--now", *timers)
+    missing = [path for path in schedule.writable if schedule.user and not path.exists()]
+    commands = [reload, enable]
+    return Installation(kind, written, commands=commands, owner=schedule.user, folders=missing)
 
 
 def _insist_on_own(wanted: Mapping[Path, str], schedule: Schedule) -> None:
@@ -173,11 +189,17 @@ def install(wanted: Installation) -> None:
     if wanted.kind in {"user", "system"} and not _succeeds(wanted.commands[0]):
         # The reload of what is there changes nothing.
         shown = shlex.join(wanted.commands[0])
+        remedy = "Log in on the host itself, not by su, so that your systemd runs; or use "
+        remedy += "--install cron."
+        if wanted.kind == "system":
+            home, program = shlex.quote(str(filesystem.home())), shlex.join(_program())
+            remedy = f"Run it as root: sudo env HOME={home} {program} nightly --install system"
         raise HostError(
-            f"systemd does not answer: '{shown}' failed. Nothing was written",
-            remedy="Log in on the host itself, not by su, so that your systemd runs; or use "
-            "--install cron.",
+            f"systemd does not answer: '{shown}' failed. Nothing was written", remedy=remedy
         )
+    for folder in wanted.folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.chown(folder, wanted.owner)
     for path, content in wanted.files.items():
         files.write(path, content)
     if wanted.crontab is not None:
@@ -292,7 +314,6 @@ def systemd(schedule: Schedule, folder: Path) -> dict[Path, str]:
         "calendar": f"*-*-* {hour:02}:{minute:02}:00",
         "environment": [quoted(f"{name}={value}") for name, value in schedule.environment.items()],
         "user": schedule.user,
-        "system": bool(schedule.user),
     }
     names = (f"{NAME}.service", f"{NAME}.timer", f"{NAME}-watch.service", f"{NAME}-watch.timer")
     return {folder / name: render(f"{name}.j2", values) for name in names}

@@ -13,21 +13,14 @@ from pydantic import TypeAdapter, ValidationError
 from tfwright.pipeline import stamps
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.stage import Stage
-from tfwright.tools import json_text
+from tfwright.tools.bazel import profile as profiles
 from tfwright.tools.bazel.client import Spent
+from tfwright.tools.bazel.profile import Action
 
 SLOWEST = 20
 """Actions that are named."""
 BLOCK = 512
 """Bytes; what st_blocks counts in."""
-
-
-@dataclass(frozen=True)
-class Action:
-    """An action of Bazel."""
-
-    name: str
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,7 @@ def profile(job: Job) -> Path:
 
 def note(job: Job, spent: Spent) -> None:
     """Keep what a run of Bazel took, with its slowest actions."""
-    run = Run(spent, _slowest(_actions(profile(job))))
+    run = Run(spent, _slowest(profiles.read(profile(job))))
     # A line for each run: a killed Bazel must not take the runs before it along.
     with _kept(job).open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(run)) + "\n")
@@ -128,23 +121,6 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
     for action in sorted(actions, key=lambda action: -action.seconds):
         longest.setdefault(action.name, action)
     return tuple(longest.values())[:SLOWEST]
-
-
-def _actions(path: Path) -> Iterator[Action]:
-    """Yield the actions in a profile of Bazel that have a name and a duration.
-
-    A killed Bazel leaves a profile without its end, which is read as far as it goes.
-    """
-    for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else ():
-        # A trace is a JSON array with one event on each line, and a comma behind it.
-        try:
-            event = json_text.parsed(line.strip().rstrip(","))
-        except ValueError:
-            continue
-        if isinstance(event, dict) and event.get("cat") == "action processing":
-            name, microseconds = event.get("name"), event.get("dur")
-            if isinstance(name, str) and isinstance(microseconds, int | float):
-                yield Action(name, microseconds / 1e6)
 
 
 def _walk(path: Path) -> Iterator[os.stat_result]:

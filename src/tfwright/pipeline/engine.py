@@ -375,8 +375,7 @@ def enter(job: RecipeJob, name: str) -> NoReturn:
         "PS1": f"({job.name} {name}) \\w $ ",
         **bazel_function(command),
     }
-    # The user's own start-up files would set PATH, and so
-    # another environment than the stage's.
+    # The user's own start-up files would set PATH, and so another environment than the stage's.
     shell = ("/bin/bash", "--norc", "--noprofile")
     entered = Command(shell, command.cwd, {**command.env, **terminal})
     if containers.encloses(job, name):

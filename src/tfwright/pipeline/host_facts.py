@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
     """Return what of a host takes part in a build with this interpreter."""
-    # Only what the recipe uses: a CUDA that appears on
-    # the host must not rebuild a CPU wheel.
+    # Only what the recipe uses: a CUDA that appears on the host must not rebuild a CPU wheel.
     toolkit, cudnn = cuda.present(recipe, host_file, host.place)
     programs = toolchain.named(recipe, host_file)
     named = (toolchain.version_line(host.place, program) for program in programs)
@@ -53,8 +52,7 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     for root in roots:
         tree.insist(root, recipe.argument)
     records = [tree.read(root) for root in roots]
-    # A toolkit that NVIDIA's installer put there has no
-    # record, and costs gigabytes to hash.
+    # A toolkit that NVIDIA's installer put there has no record, and costs gigabytes to hash.
     digests = [record.tree for record in records if record.parts]
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 

@@ -97,8 +97,7 @@ class Places:
     @property
     def home(self) -> Path:
         """The empty home directory of the programs that are run."""
-        # Programs would otherwise obey the user's
-        # .bazelrc, .gitconfig and pip settings.
+        # Programs would otherwise obey the user's .bazelrc, .gitconfig and pip settings.
         return self.own / "home"
 
     @property

@@ -120,8 +120,7 @@ def renew(job: Job, stage: Stage, stamp: Stamp, seen: Mapping[str, Seen]) -> Non
 
 def changed(stamp: Stamp, now: Mapping[str, str]) -> tuple[str, str] | None:
     """Return which of the things that a stamp depends on is another now, and how; None if none."""
-    # In the order of the parts now, so the recipe's
-    # own tables are named before results.
+    # In the order of the parts now, so the recipe's own tables are named before results.
     for name in {**now, **stamp.parts}:
         if name not in stamp.parts:
             return name, "is new"

@@ -60,8 +60,7 @@ class Repository:
         # Every build imports this module, and few ask for this.
         from tfwright.tools.git.clones import Clone
 
-        # A rule with a digest downloads an archive, even where it names a commit in
-        # addition.
+        # A rule with a digest downloads an archive, even where it names a commit in addition.
         pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
         return Clone(self.urls[0], self.commit) if pinned and self.urls else None
 

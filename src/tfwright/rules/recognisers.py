@@ -88,8 +88,7 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
         yield urls_of(urls), digest_of(integrity.get(path))
     for url, digest in _dictionary(known.get(REMOTE_PATCHES)).items():
         yield urls_of(url), digest_of(digest)
-    # A rule may name several files, such as jar_urls with jar_sha256 next to
-    # srcjar_urls.
+    # A rule may name several files, such as jar_urls with jar_sha256 next to srcjar_urls.
     plain = {
         name: value for name, value in known.items() if not name.startswith((BY_DIGEST, OVERLAID))
     }

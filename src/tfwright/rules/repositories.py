@@ -111,8 +111,7 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
     """
     found = Rules((), ())
     for path in sorted(texts):
-        # Each text is a WORKSPACE of its own: Bazel puts one before and one after the
-        # tree's.
+        # Each text is a WORKSPACE of its own: Bazel puts one before and one after the tree's.
         reading = _Reading(Program({path: texts[path]}), place=BAZELS_PLACE)
         with reading.bounded(path):
             reading.start(path)

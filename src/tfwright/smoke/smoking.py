@@ -179,11 +179,8 @@ def target(request: Request) -> tuple[Path, str]:
         versions = [request.python]
     for version in versions:
         # A path names one interpreter; a version is looked for on the PATH and in the host file.
-        path: Path | None
-        if os.sep in version:
-            path = filesystem.expanded(version).absolute()
-        else:
-            path = pythons.find(version, request.host_file)
+        named = filesystem.expanded(version).absolute() if os.sep in version else None
+        path = named or pythons.find(version, request.host_file)
         found = pythons.version_of(path) if path else ""
         if path and found:
             return path, found

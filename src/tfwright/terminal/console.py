@@ -44,8 +44,7 @@ class Terminal:
         """Show that a stage was skipped, because what it made before still holds."""
         tell(f"  {stage:<10} kept", text.DETAIL)
 
-    # One line when it is over: a line at the start
-    # would be torn by the notes in between.
+    # One line when it is over: a line at the start would be torn by the notes in between.
     def finished(self, stage: str, seconds: float) -> None:
         """Show how long a stage took and why it ran."""
         self._close()
@@ -94,8 +93,7 @@ class Terminal:
         # One stage counts bytes of a download first, and archives afterwards.
         if not isinstance(bar, tqdm) or bar.unit != progress.unit:
             self._close()
-            # Bazel's actions have the foot; downloads and
-            # counts a bar, with rate and time left.
+            # Bazel's actions have the foot; downloads and counts a bar, with rate and time left.
             self._shown = bar = tqdm(
                 desc=f"  {self._stage}",
                 leave=False,

@@ -90,8 +90,7 @@ class Waiting(_Drawn):
 def rows_of(stage: str, progress: Progress, available: int) -> list[tuple[Part, ...]]:
     """Return the lines of the foot, each at most `available` characters."""
     head = f"  {stage:<10} "
-    # Never as wide as the terminal: a full line would
-    # wrap, and the redraw would miss it.
+    # Never as wide as the terminal: a full line would wrap, and the redraw would miss it.
     available -= len(head) + 1
     rows: list[tuple[Part, ...]] = [
         (text.bold(head), text.shortened(", ".join(measures(progress)), available))

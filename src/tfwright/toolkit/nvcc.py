@@ -132,11 +132,10 @@ def as_pinned(content: Mapping[str, str]) -> dict[str, str]:
 
 def outdated(content: Mapping[str, str]) -> bool:
     """Say whether a script among recorded files is another than this tfwright writes."""
-    for path in _own(content):
-        now = hashlib.sha256(_SCRIPTS[path].encode()).hexdigest()
-        if content[path] != now:
-            return True
-    return False
+    return any(
+        content[path] != hashlib.sha256(_SCRIPTS[path].encode()).hexdigest()
+        for path in _own(content)
+    )
 
 
 def _own(content: Mapping[str, str]) -> set[str]:

@@ -80,8 +80,8 @@ def content(root: Path) -> dict[str, str]:
     return dict(sorted((path.relative_to(root).as_posix(), seen.content(path)) for path in found))
 
 
-def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitRecord:
-    """Put a part into a toolkit, in the place of the one that was there; return the new record.
+def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> None:
+    """Put a part into a toolkit, in the place of the one that was there.
 
     Raises SupplyError, and changes nothing, if another part has a different file of the same name.
     """
@@ -106,7 +106,6 @@ def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitR
     # The record is written last: without it the next run installs the part again.
     record = ToolkitRecord(parts={**others, name: part})
     files.write(root / RECORD, record.model_dump_json(indent=1) + "\n")
-    return record
 
 
 def insist(root: Path, recipe: str) -> None:

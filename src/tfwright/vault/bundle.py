@@ -191,25 +191,14 @@ class Manifest(Table):
         return sum(member.size for member in self.members)
 
 
-@dataclass(frozen=True)
-class Content:
-    """A member and the file that it is made from."""
+Content = tuple[BundleMember, Path]
+"""A member and the file that it is made from."""
 
-    member: BundleMember
-    source: Path
 
-    @classmethod
-    def of(cls, kind: Kind, source: Path, name: str = "", sha256: str = "") -> Self:
-        """Describe a file that is to become a member; it is hashed unless its digest is known."""
-        return cls(
-            BundleMember(
-                kind=kind,
-                name=name or source.name,
-                sha256=sha256 or files.sha256(source),
-                size=source.stat().st_size,
-            ),
-            source,
-        )
+def member_of(kind: Kind, source: Path, name: str = "", sha256: str = "") -> Content:
+    """Describe a file that is to become a member; it is hashed unless its digest is known."""
+    digest, size = sha256 or files.sha256(source), source.stat().st_size
+    return BundleMember(kind=kind, name=name or source.name, sha256=digest, size=size), source
 
 
 def remaking_remedy(recipe: str) -> str:

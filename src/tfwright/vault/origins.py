@@ -113,6 +113,13 @@ class Servers:
         del self._misses[server]
 
 
+def substitute_head(name: str) -> str:
+    """Return the line that begins the table of a substitute, for a person to copy."""
+    # JSON's texts are TOML's as well.
+    key = name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
+    return f"[fetch.substitutes.{key}]"
+
+
 @dataclass(frozen=True)
 class Missing:
     """A file that no source gave."""
@@ -126,10 +133,8 @@ class Missing:
         # A mirror without most files is another repository, or has no files at all.
         if found is None or len(found.absent) > MOST_ABSENT:
             return []
-        name = self.wanted.name.partition(",")[0]
-        key = name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
         return [
-            f"[fetch.substitutes.{key}]",
+            substitute_head(self.wanted.name.partition(",")[0]),
             f'reason = "The git mirrors at hand lack {len(found.absent)} of its files"',
             f'replaces = "{self.wanted.sha256}"',
             f'git = "{found.repository}"',

@@ -12,7 +12,7 @@ from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.model import Load, Repository, Rules
 from tfwright.tools.git.archive import Form, Pack
-from tfwright.vault.origins import WantedArchive
+from tfwright.vault.origins import WantedArchive, substitute_head
 
 BY_PATCH = "Replace this archive by a patch of the tree instead."
 """The remedy where a rule cannot be rewritten."""
@@ -53,7 +53,7 @@ def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -
         # The last url is the author's own.
         url = f" {rule.urls[-1]}" if rule.urls else ""
         # Ready to be copied into the recipe.
-        lines.append(f"[fetch.substitutes.{name}]  # {rule.file}:{rule.line}{url}")
+        lines.append(f"{substitute_head(name)}  # {rule.file}:{rule.line}{url}")
         lines.append(f'replaces = "{_stated(rule)}"')
     unstated = [name for name in wrong if tables[name].replaces is None]
     stated = f"does not state which archive it replaces: {', '.join(unstated)}"
@@ -125,10 +125,8 @@ def table_for(repository: Repository) -> list[str]:
     # JSON's texts are TOML's as well, whatever the tree wrote into a url.
     url = json.dumps(_stated(repository))
     reason = json.dumps(f"{repository.file} names no checksum")
-    name = repository.name
-    key = json.dumps(name) if "." in name or "+" in name else name
     return [
-        f"[fetch.substitutes.{key}]",
+        substitute_head(repository.name),
         f"reason = {reason}",
         f"replaces = {url}",
         f"urls = [{url}]",

@@ -17,6 +17,7 @@ from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, SupplyError, TfwrightError
+from tfwright.lock import inputs as lock_inputs
 from tfwright.pipeline.job import Places, RecipeJob
 from tfwright.progress import SILENCE, Listener
 from tfwright.toolkit import providing as toolkit
@@ -32,7 +33,7 @@ from tfwright.tools.python import packages
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild
 from tfwright.vault import bundle
-from tfwright.vault.bundle import MANIFEST, BundleMember, Content, Manifest
+from tfwright.vault.bundle import MANIFEST, BundleMember, Manifest
 from tfwright.vault.store import Store
 from tfwright.wheel.seal import build_record
 
@@ -116,7 +117,7 @@ def bring(recipe: str, job: RecipeJob, note: Callable[[str], None]) -> None:
     `note` receives a line, since they may take an hour. Raises what `fetch` raises.
     """
     note(f"{recipe}: bringing its inputs to this host")
-    bundles.fetched(replace(job, listener=SILENCE))
+    lock_inputs.fetched(replace(job, listener=SILENCE), wait=True)
 
 
 def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
@@ -124,18 +125,13 @@ def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
 
     Raises SupplyError for what cannot be obtained.
     """
-    inputs = bundles.fetched(job)
+    inputs = lock_inputs.fetched(job, wait=True)
     made = folder / "made"
     made.mkdir()
     recipe = made / RECIPE
     files.write(recipe, build_record.recipe_content(job.recipe).model_dump_json())
-    found = {
-        content.member: content.source
-        for content in (
-            Content.of("recipe", recipe),
-            *bundles.contents(job, inputs, made, with_toolkit=with_toolkit),
-        )
-    }
+    contents = bundles.contents(job, inputs, made, with_toolkit=with_toolkit)
+    found = dict([bundle.member_of("recipe", recipe), *contents])
     manifest = bundles.manifest_of(job, inputs, tuple(found))
     bundle.lay_out(folder, manifest, found)
     return manifest

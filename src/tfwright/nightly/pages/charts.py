@@ -1,15 +1,8 @@
-"""Drawings on pages, as numbers that the templates draw: nights, speeds, and Bazel's profile.
+"""Drawings on pages, as numbers that the templates draw: nights, speeds, and Bazel's profile."""
 
-The profile is Chrome's trace format: a JSON object with one event a line. A killed Bazel leaves it
-without an end, so it is read line by line.
-"""
-
-import gzip
 import math
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +11,7 @@ from tfwright.nightly import pages
 from tfwright.nightly.builds import Verdict
 from tfwright.nightly.state import KeptBuild, NightVerdict
 from tfwright.terminal import text
-from tfwright.tools import json_text
+from tfwright.tools.bazel.profile import Action, read
 
 NIGHTS = 60
 """Nights in a sparkline."""
@@ -40,9 +33,6 @@ SHORTEST = 0.05
 """Seconds from which on a difference between two builds is listed."""
 COLUMNS, HIGH = 240, 60
 """Steps in time of the drawing of actions at once, and its height."""
-LARGEST_LINE = 1024 * 1024
-LARGEST = 512 * 1024**2
-"""Bytes of a profile that are read, unpacked: it comes out of a build."""
 
 
 @dataclass(frozen=True)
@@ -121,25 +111,10 @@ def _top(columns: Sequence[Column]) -> float:
 
 
 @dataclass(frozen=True)
-class TimedAction:
-    """One action of Bazel."""
-
-    name: str
-    start: float
-    """Seconds since the profile began."""
-    seconds: float
-
-    @property
-    def end(self) -> float:
-        """Seconds since the profile began."""
-        return self.start + self.seconds
-
-
-@dataclass(frozen=True)
 class Timeline:
     """All actions of a build."""
 
-    actions: tuple[TimedAction, ...]
+    actions: tuple[Action, ...]
 
     @property
     def begin(self) -> float:
@@ -190,28 +165,6 @@ class TimeChange:
         return (self.now or 0.0) - (self.before or 0.0)
 
 
-def read(path: Path) -> Timeline:
-    """Read a profile, plain or packed with gzip; what cannot be read is left out."""
-    actions: list[TimedAction] = []
-    # A killed Bazel cuts its profile off in the middle of a block: what was read before it stays.
-    with suppress(OSError, EOFError, zlib.error):
-        with path.open("rb") as stream:
-            packed = stream.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else path.open("rb") as stream:
-            total = 0
-            while (line := stream.readline(LARGEST_LINE)) and total <= LARGEST:
-                total += len(line)
-                # An event of another kind, or damage.
-                with suppress(ValueError, LookupError, TypeError):
-                    event = json_text.parsed(line.strip().rstrip(b","))
-                    start, seconds = float(event["ts"]) / 1e6, float(event["dur"]) / 1e6
-                    sound = 0 <= start < 1e9 and 0 <= seconds < 1e9  # noqa: PLR2004 thirty years
-                    if event["cat"] == "action processing" and sound:
-                        name = str(event.get("name", ""))[:400]
-                        actions.append(TimedAction(name, start, seconds))
-    return Timeline(tuple(actions))
-
-
 @dataclass(frozen=True)
 class TimelineComparison:
     """Bazel's actions in a build, and how they differ from an earlier one's."""
@@ -244,8 +197,8 @@ class TimelineComparison:
 
 def compared(profile: Path, earlier: Path | None) -> TimelineComparison | None:
     """Return what one profile says, and its difference from an earlier one."""
-    now, before = read(profile), read(earlier) if earlier else None
+    now, before = (Timeline(tuple(read(path) if path else ())) for path in (profile, earlier))
     if not now.actions:
         return None
     # An earlier build without actions would show every action as new.
-    return TimelineComparison(now, before if before and before.actions else None)
+    return TimelineComparison(now, before if before.actions else None)

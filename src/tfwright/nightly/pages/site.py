@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import notices, pages, retention, timer
@@ -93,8 +94,8 @@ def write(  # noqa: PLR0913 one choice each, all with a default
     *,
     only_first: bool = False,
     ended: bool = False,
-) -> int:
-    """Write the pages, feed, badges and `latest.json`; return how many files changed.
+) -> None:
+    """Write the pages, feed, badges and `latest.json`.
 
     `yanked` holds the reason for each yanked wheel, by file name. With `only_first`, the pages that
     a build which begins does not change are left as they are. `ended` says that the last night ends
@@ -121,9 +122,9 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         if not only_first:
             _add_recipes(nightly, state, everything, pen)
             _add_nights(past, everything, pen)
-            pen.add("matrix.html", "matrix.html", rows=matrix(listed), pythons=pythons(listed))
-            pen.add("compare.html", "compare.html")
-            pen.add("feed.xml", "feed.xml", events=_events(nightly, state))
+            pen.add("matrix.html", rows=matrix(listed), pythons=pythons(listed))
+            pen.add("compare.html")
+            pen.add("feed.xml", events=_events(nightly, state))
         latest = {"format": 1, "made": stamp(now), "targets": [view.summary() for view in listed]}
         last = past[0] if past else None
         current = tonight(last, state.queued(), now) if last and not last.ended else None
@@ -133,15 +134,14 @@ def write(  # noqa: PLR0913 one choice each, all with a default
                 current = replace(current, ends={}, cut_off=True)
                 said, tone = f"The last night was cut off. {said}", "bad"
             latest["night"] = current.summary()
-        known = {"listed": listed, "last": last, "tonight": current}
-        pen.add("metrics.txt", "metrics.txt", past=past, **known)
+        known: dict[str, Any] = {"listed": listed, "last": last, "tonight": current}
+        pen.add("metrics.txt", past=past, **known)
         begun = stamp(last.started) if last else None
         health = {"status": HEALTH[tone], "output": said, "time": stamp(now), "night": begun}
         for name, document in (("health", health), ("latest", latest)):
             batch.add(site / f"{name}.json", (json.dumps(document, indent=1) + "\n").encode())
         # The first page comes last: whoever reads it finds what it links.
         pen.add(
-            "index.html",
             "index.html",
             groups=groups(listed),
             **known,
@@ -150,7 +150,7 @@ def write(  # noqa: PLR0913 one choice each, all with a default
             next=timer.next_start(nightly.directory, now),
             stale_nights=nightly.notices.stale_nights,
         )
-        count = batch.place()
+        batch.place()
     # Pages of targets that nothing names any more would go on to say how they once stood.
     names = {view.target.name for view in everything}
     numbers = {str(night.number) for night in past} | {"index"}
@@ -158,7 +158,6 @@ def write(  # noqa: PLR0913 one choice each, all with a default
         for path in site.glob(f"{folder}/*.*"):
             if path.stem not in wanted:
                 path.unlink()
-    return count
 
 
 @dataclass(frozen=True)
@@ -170,10 +169,10 @@ class Pen:
     common: Mapping[str, object]
     """What every page may name."""
 
-    def add(self, place: str, template: str, **values: object) -> None:
-        """Add a page; its template finds the top of the site as `root`."""
+    def add(self, place: str, template: str = "", **values: object) -> None:
+        """Add a page, by the template of its own name or another; it finds the site as `root`."""
         root = "../" * place.count("/")
-        text = renderer(f"nightly_{template}.j2")({**self.common, "root": root, **values})
+        text = renderer(f"nightly_{template or place}.j2")({**self.common, "root": root, **values})
         self.batch.add(self.site / place, ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).encode())
 
 

@@ -142,29 +142,6 @@ class TargetView:
             return f"builds/{self.failed.id}/#broken"
         return f"{RECIPES}/{self.target.name}.html"
 
-    @property
-    def changed(self) -> str:
-        """How what failed differs from the last good build, or that there is none.
-
-        Empty for a build of an earlier tfwright that was not compared with the last good one.
-        """
-        failed = self.failed
-        if failed is None:
-            return ""
-        if not failed.against:
-            if any(build.good for build in self.builds):
-                return ""
-            built = any(build.result == "built" for build in self.builds)
-            return "none yet" if built else "none; it was never built"
-        # The commits themselves say more than that the commit is another one.
-        parts = [part for part in failed.changed if part != "commit" or not failed.commits]
-        if failed.commits:
-            count = len(failed.commits)
-            plural = "" if count == 1 else "s"
-            newest = failed.commits[0].subject[:100]
-            parts.append(f"{count} commit{plural}, newest “{newest}”")
-        return ", ".join(parts) or "nothing that tfwright knows of"
-
     def summary(self) -> dict[str, object]:
         """Return its entry in ``latest.json``."""
         status, newest = self.status, self.newest

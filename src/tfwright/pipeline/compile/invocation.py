@@ -77,8 +77,7 @@ class Invocation:
             table=table,
             release=tree.release,
             binary=inputs.bazel.path,
-            # Asked of the binary itself: which flags a version
-            # has changed from release to release.
+            # Asked of the binary itself: which flags a version has changed from release to release.
             options=bazel_client.options(inputs.bazel.path, install_root(job)),
             python=inputs.python,
             epoch=tree.epoch,
@@ -244,8 +243,7 @@ class Invocation:
         # In Bazel's sandbox only /tmp can be written to by itself.
         if "sandbox_writable_path" in self.options.build:
             yield from (f"--sandbox_writable_path={path}" for path in _temporary().values())
-        # Only new Bazels can be forbidden to download; the
-        # proxy above serves the old ones.
+        # Only new Bazels can be forbidden to download; the proxy above serves the old ones.
         names = STRICT + NO_DOWNLOAD if self.job.offline else STRICT
         yield from (f"--{name}" for name in names if name in self.options.build)
 

@@ -247,8 +247,7 @@ def steps(
     stored = bazels.stored(pinned.version, pinned.sha256, job.places.stores)
     binary = stored.path if stored else Path(f"bazel-{pinned.version}")
     has_programs = fetched is not None and fetched.programs is not None
-    # Kept from the last build: a plan starts no Bazel, which would unpack itself
-    # first.
+    # Kept from the last build: a plan starts no Bazel, which would unpack itself first.
     known = bazel_client.known_options(binary)
     bazel = Invocation(
         job=job,

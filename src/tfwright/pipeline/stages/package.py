@@ -137,7 +137,6 @@ def _relink(table: PackageTable, path: Path, note: Callable[[str], None]) -> Non
         note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
     for name in table.libraries:
         prefix = f"{name} is now "
-        # Most likely a mistyped name, and the wheel still
-        # has the one that macOS cannot find.
+        # Most likely a mistyped name, and the wheel still has the one that macOS cannot find.
         if not any(change.startswith(prefix) for change in changes):
             note(f"package.libraries names {name}, which no library of the wheel asks for")

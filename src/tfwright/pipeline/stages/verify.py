@@ -115,8 +115,7 @@ def _read(
     )
     if table.size is not None:
         faults = []
-        # Indexes limit the size of a file; the recipe
-        # states the limit that matters to it.
+        # Indexes limit the size of a file; the recipe states the limit that matters to it.
         if wheel.size > table.size:
             faults = [f"{wheel.size:,} bytes, {table.size:,} are allowed"]
         yield _held(wheel.path, Reading("size", faults, f"{wheel.size:,} bytes"))

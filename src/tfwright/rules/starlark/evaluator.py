@@ -303,8 +303,7 @@ class Program:
 
     def _named(self, name: str, scope: Scope) -> object:
         """Return the value of a name, here or in the module."""
-        # Functions see the module as it is at its end, as in Python: they run after it
-        # was read.
+        # Functions see the module as it is at its end, as in Python: they run after it was read.
         for names in (scope.names, self.globals(scope.module).names):
             if name in names:
                 return self.force(names[name])

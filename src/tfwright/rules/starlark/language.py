@@ -278,8 +278,7 @@ def parse_python(text: str | bytes) -> ast.Module | None:
     """Return what a program means; None if it cannot be said, as of one for Python 2."""
     try:
         with warnings.catch_warnings():
-            # Old sources have invalid escapes, which the parser would print on the user's
-            # terminal.
+            # Old sources have invalid escapes, which the parser would print on the user's terminal.
             warnings.simplefilter("ignore")
             return ast.parse(text)
     # NUL bytes, and brackets that are nested too deeply.

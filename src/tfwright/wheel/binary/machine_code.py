@@ -83,24 +83,22 @@ def of_elf(image: ElfImage) -> Code | None:
         known = {function[0] for function in functions}
         functions += [row for row in _framed(frames, parts) if row[0] not in known]
     functions.sort()
-    return Code(image.content, tuple(spans(functions)), functions, choosers)
+    return Code(image.content, spans(functions), functions, choosers)
 
 
-def spans(functions: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+def spans(functions: list[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
     """Return the stretches of the file that sorted functions take, small gaps included.
 
     Segments with code hold read-only data too, in a TensorFlow with CUDA hundreds of megabytes.
     """
-    begin, end = 0, -1
+    found = list[tuple[int, int]]()
     for start, size, _ in functions:
-        if end >= 0 and start > end + GAP:
-            yield begin, end
-            begin, end = start, start + size
+        if found and start <= found[-1][1] + GAP:
+            begin, end = found.pop()
+            found.append((begin, max(end, start + size)))
         else:
-            begin = start if end < 0 else begin
-            end = max(end, start + size)
-    if end >= 0:
-        yield begin, end
+            found.append((start, start + size))
+    return tuple(found)
 
 
 def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, int]], int]:
