@@ -16,7 +16,6 @@ from tfwright.tools import files
 from tfwright.tools.git import program, transport
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
-from tfwright.tools.git.transport import SILENT
 
 DEPTH = 500
 """Commits before the newest one that are asked for: some days of TensorFlow."""
@@ -134,10 +133,10 @@ class Remote:
                 )
         except ToolError as fault:
             here = re.match(r"/|file://", self._address)
-            remedy = "Correct the path in [mirrors] of the host file." if here else SILENT
+            first = "Correct the path" if here else "Check the network"
             raise SupplyError(
                 f"git cannot list the commits of {self._address}: {program.reason(fault)}",
-                remedy=remedy,
+                remedy=f"{first}, or name a mirror in the host file: [mirrors].",
                 evidence=fault.evidence,
             ) from fault
         pairs = (line.split("\t", 1) for line in printed.splitlines() if "\t" in line)
