@@ -292,15 +292,16 @@ class Installer:
 def _in_place(kind: Kind, table: PartTable, root: Path) -> InstalledPart | None:
     """Return a part that is there already, as it was unpacked."""
     part = tree.read(root).parts.get(kind.name)
-    # What was changed meanwhile, or is of another tfwright, is unpacked again.
-    if part is None or nvcc.outdated(part.files) or tree.changed(root, part.files):
-        return None
     # By checksum: packages of the same version may have been repacked.
-    taken = (
+    if part is None or not any(
         part.sources == sources.by_file(pins) and table.takes(way, part.tree)
         for way, pins in table.ways()
-    )
-    return part if any(taken) else None
+    ):
+        return None
+    # What was changed meanwhile, or is of another tfwright, is unpacked again. Asked last, since
+    # files that were touched are read for it.
+    changed = nvcc.outdated(part.files) or tree.changed(root, part.files)
+    return None if changed else part
 
 
 def _arranged(kind: Kind, way: Way, packages: Collection[Path], scratch: Path) -> Path:

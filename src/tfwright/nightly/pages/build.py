@@ -18,6 +18,7 @@ from tfwright.tools import redaction
 from tfwright.tools.git import forge
 from tfwright.tools.redaction import redacted
 from tfwright.tools.render import render
+from tfwright.wheel.seal import statement
 
 PAGE = "index.html"
 MOST_LOGS = 2
@@ -72,6 +73,7 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "build": build,
         "words": pages,
         "forge": forge,
+        "statement": statement,
         "root": "../../",
         "plot": smoke.sweep(build.sweep),
         "timeline": charts.compared(folder / build.profile, earlier),
