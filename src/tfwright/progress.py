@@ -26,8 +26,7 @@ class Progress:
     doing: str = ""
     """What is under way now: a Bazel action, a file."""
     failures: int = 0
-    # Shown while a build compiles: memory is what most
-    # often ends a build of TensorFlow.
+    # Shown while a build compiles: memory is what most often ends a build of TensorFlow.
     held: int = 0
     """Bytes of memory that the work holds now; 0 while, or where, that is not known."""
     room: int = 0

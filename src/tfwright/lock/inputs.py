@@ -173,8 +173,7 @@ def _wanted(
         with containers.around(job, "compile"):
             bazel = Invocation.of(job, recipe.compile, inputs, tree, configured)
             return attempts.repositories(bazel), None
-    # Not raised: the rest of the lock is worth writing,
-    # and the caller reports the fault.
+    # Not raised: the rest of the lock is worth writing, and the caller reports the fault.
     except TfwrightError as fault:
         return None, fault
 

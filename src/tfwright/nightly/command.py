@@ -63,8 +63,7 @@ def nightly(
         watch=watch,
         dry_run=dry_run,
     )
-    # The timer itself runs `nightly` without options,
-    # so these two never meet a night.
+    # The timer itself runs `nightly` without options, so these two never meet a night.
     if install or uninstall:
         one_of(install=install, uninstall=uninstall, json=json)
         sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))

@@ -53,8 +53,7 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     base = recipe.read(target.recipe)
     if not (target.python or target.capabilities or followed):
         return base.changed(name=target.name)
-    # Changed as plain values and validated again, so an
-    # axis meets the recipe's own rules.
+    # Changed as plain values and validated again, so an axis meets the recipe's own rules.
     content = base.model_dump()
     content["name"] = target.name
     if target.python:

@@ -24,8 +24,7 @@ class Move(NamedTuple):
 
 
 DEBIAN = (
-    # nvcc and nvprof here are shell scripts that start the real programs by absolute
-    # paths.
+    # nvcc and nvprof here are shell scripts that start the real programs by absolute paths.
     Move(r"usr/bin/(nvcc|nvprof)", ""),
     # Links into /etc, and wrappers that choose one of Debian's compilers.
     Move(r"usr/lib/nvidia-cuda-toolkit/bin/(nvcc\.profile|gcc|g\+\+)", ""),

@@ -46,8 +46,7 @@ class FileBatch:
         for folder in dict.fromkeys(path.parent for _, path in self._staged):
             folder.mkdir(parents=True, exist_ok=True)
         for temporary, path in self._staged:
-            # Only now, when all bytes are on the disk: after a power cut each file is
-            # old or new.
+            # Only now, when all bytes are on the disk: after a power cut each file is old or new.
             temporary.replace(path)
         count = len(self._staged)
         self._staged.clear()

@@ -37,14 +37,12 @@ class MissingValueError(Exception):
 @lru_cache
 def renderer(template: str) -> Callable[[Mapping[str, object]], str]:
     """Return a template as a function, for pages that are made by the hundred."""
-    # Loaded here: most commands render nothing, and the import takes part of their
-    # start.
+    # Loaded here: most commands render nothing, and the import takes part of their start.
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
-        # Jinja writes nothing for an unknown name by default: a line of a bazelrc would
-        # be gone.
+        # Jinja writes nothing for an unknown name by default: a line of a bazelrc would be gone.
         undefined=jinja2.StrictUndefined,
         autoescape=jinja2.select_autoescape(
             ("html.j2", "xml.j2", "svg.j2"), default=False, default_for_string=False

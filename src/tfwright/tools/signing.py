@@ -30,8 +30,7 @@ def sign(payload: bytes, kind: str, key: Path) -> bytes:
     """
     from securesystemslib.dsse import Envelope
 
-    # DSSE signs the length and type of the payload with it, so that neither can be
-    # exchanged.
+    # DSSE signs the length and type of the payload with it, so that neither can be exchanged.
     envelope = Envelope(payload, kind, {})
     envelope.sign(signer(key))
     # One line: envelopes of several wheels make a JSON Lines file.
@@ -78,8 +77,7 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
 
     envelope = _envelope(file)
     try:
-        # A threshold of one: an envelope may hold signatures of other keys, which prove
-        # nothing.
+        # A threshold of one: an envelope may hold signatures of other keys, which prove nothing.
         envelope.verify([public], 1)
     except VerificationError as fault:
         what = f"{file.name} has no valid signature of the key {key}"

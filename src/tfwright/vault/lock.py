@@ -32,8 +32,7 @@ Pin = TypeVar("Pin", str, Clone)
 
 
 def _url(text: str) -> str:
-    # Locks come with bundles and repositories of strangers, and an address reaches
-    # Bazel and git.
+    # Locks come with bundles and repositories of strangers, and an address reaches Bazel and git.
     if (
         not re.fullmatch(f"{URL}|{registries.PATTERN}", text)
         or not text.isprintable()
@@ -287,8 +286,7 @@ def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered)
     Nested calls that were followed are to be joined to the rules before.
     """
     return Lock(
-        # The tree as well: the commit's id changes when history is rewritten, the
-        # content need not.
+        # The tree as well: the commit's id changes when history is rewritten, the content need not.
         tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
         bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
         archives=tuple(_archives(rules, gathered)),
@@ -308,8 +306,7 @@ def write(lock: Lock) -> str:
     # Every command reads locks and few write one: the import would cost all of them.
     import tomli_w
 
-    # exclude_defaults would leave out the format, by which later versions know what
-    # they read.
+    # exclude_defaults would leave out the format, by which later versions know what they read.
     return HEADER + tomli_w.dumps(lock.model_dump(exclude_defaults=True) | {"format": lock.format})
 
 
@@ -360,8 +357,7 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
     loaded = rules.loaded
     # By digest: WORKSPACE may make several repositories of one file.
     for sha256, users in _grouped(rules, lambda entry: entry.sha256):
-        # Package URLs, since the address depends on which registry or mirror the rules
-        # name.
+        # Package URLs, since the address depends on which registry or mirror the rules name.
         urls = (registries.named(url) for entry in users for url in entry.urls)
         yield LockedArchive(
             names=_names(users),
@@ -415,13 +411,11 @@ def _needed(
     # Bazel may know it by another name.
     if any(entry.rule == BY_VERSION for entry in users):
         return None
-    # Bazel reports the substitute's digest; the lock has the archive that the tree
-    # pins.
+    # Bazel reports the substitute's digest; the lock has the archive that the tree pins.
     pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}
     taken = {name: pinned.get(pin, pin) for name, pin in gathered.wanted.items()}
     made = [entry for entry in users if taken.get(entry.name) in {"", entry.sha256, entry.commit}]
-    # A download in a rule's own code may depend on the host, so an unused one proves
-    # nothing.
+    # A download in a rule's own code may depend on the host, so an unused one proves nothing.
     return None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
 
 

@@ -408,8 +408,7 @@ def _first(wanted: WantedArchive, origins: Origins, store: Store, attempts: list
     """
     for source in origins.sources(wanted):
         try:
-            # The store verifies the checksum, so a wrong file counts as a failed
-            # attempt.
+            # The store verifies the checksum, so a wrong file counts as a failed attempt.
             with store.admitting(wanted.sha256, source.where) as target:
                 origins.servers.fill(source, target)
         except SupplyError as fault:

@@ -98,8 +98,7 @@ def show_bundle(manifest: "Manifest") -> None:
     """Print what a bundle holds, what it lacks, and the checksum to compare on the other host."""
     # A bundle holds hundreds of archives; their kinds and sizes are what matters.
     text.table(MEMBERS, _by_kind((member.kind, member.size) for member in manifest.members))
-    # What licences keep out of a bundle, with the
-    # checksums to compare on the other host.
+    # What licences keep out of a bundle, with the checksums to compare on the other host.
     for absent in manifest.absent:
         text.line(text.warning(f"  without {absent.name}"))
         for path, sha256 in absent.files.items():

@@ -49,8 +49,7 @@ class Store:
         # also tells by this what tfwright admitted from what Bazel wrote by itself.
         with files.replacing(self.path(sha256), mode=0o444) as temporary:
             yield temporary
-            # On the temporary file: until the rename no build can see what was not
-            # verified.
+            # On the temporary file: until the rename no build can see what was not verified.
             found = files.sha256(temporary)
             if found != sha256:
                 raise SupplyError(

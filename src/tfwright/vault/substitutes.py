@@ -211,8 +211,7 @@ def rewritten(
     # From below, since an edit moves what is under it.
     for path, line, name in sorted(places, reverse=True):
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
-    # Read again by the same reader: an edit that Bazel would misread must not get into
-    # a build.
+    # Read again by the same reader: an edit that Bazel would misread must not get into a build.
     for rule in repositories.read({**texts, **changed}).repositories:
         if table := tables.get(rule.name):
             strips = table.strip_prefix in {None, rule.strip_prefix}
@@ -294,8 +293,7 @@ def _mirrors(tree: ast.Module) -> list[str]:
         if not isinstance(node, ast.List):
             continue
         urls = list(filter(None, map(_address, node.elts)))
-        # A mirror comes first, and its path repeats the url that it mirrors, without a
-        # scheme.
+        # A mirror comes first, and its path repeats the url that it mirrors, without a scheme.
         for other in urls[1:]:
             mirrored = other.partition("://")[2]
             if mirrored and urls[0].endswith(mirrored):

@@ -87,7 +87,6 @@ def entry(path: str, content: Content) -> RecordEntry:
 def render(entries: Iterable[RecordEntry]) -> str:
     """Return the text of a RECORD."""
     text = io.StringIO()
-    # The csv module ends lines with CR LF by default; the bytes of a wheel must not
-    # change.
+    # The csv module ends lines with CR LF by default; the bytes of a wheel must not change.
     csv.writer(text, lineterminator="\n").writerows(entries)
     return text.getvalue()

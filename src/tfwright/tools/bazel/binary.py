@@ -339,8 +339,7 @@ def workspaces(binary: Path) -> dict[str, str]:
         zipfile.ZipFile(binary) as outer,
         tempfile.TemporaryFile() as scratch,
     ):
-        # Copied out first: a zip within a zip cannot seek, and reading a zip starts
-        # at its end.
+        # Copied out first: a zip within a zip cannot seek, and reading a zip starts at its end.
         with outer.open(SERVER) as packed:
             shutil.copyfileobj(packed, scratch)
         with zipfile.ZipFile(scratch) as jar:

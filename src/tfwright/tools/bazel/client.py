@@ -174,13 +174,11 @@ class Client:
 
     def _command(self, *arguments: str) -> Command:
         """Return a run in the network of the caller."""
-        # All runs have the same startup options, or the server would restart in
-        # between.
+        # All runs have the same startup options, or the server would restart in between.
         startup = (
             f"--output_user_root={self.install_root}",
             f"--output_base={self.output_base}",
-            # After SIGKILL of tfwright nothing else ends the server, which holds
-            # gigabytes.
+            # After SIGKILL of tfwright nothing else ends the server, which holds gigabytes.
             f"--max_idle_secs={IDLE_SECONDS}",
             # Bazel before 0.18 has one switch for the rc files that it finds by itself,
             # later ones have three.
@@ -250,8 +248,7 @@ class Client:
         try:
             while self._runs(server) and time.monotonic() < deadline:
                 command = self._command("shutdown")
-                # Client and server talk over loopback, which each network namespace has for
-                # itself.
+                # Client and server talk over loopback, which each network namespace has for itself.
                 if open_container() is None:
                     command = isolation.in_network_of(server, command)
                 with suppress(OSError), leashed(command) as client:
@@ -262,8 +259,7 @@ class Client:
                 patience *= 2
         finally:
             if self._runs(server):
-                # Only the actions that run now are lost: the next build runs them
-                # again.
+                # Only the actions that run now are lost: the next build runs them again.
                 os.kill(server, signal.SIGKILL)
 
     def _await_end(
@@ -277,8 +273,7 @@ class Client:
     def _server(self) -> int | None:
         """Return the process id of the running server."""
         try:
-            # The file is left behind where a server was killed: `_runs` looks whether
-            # it lives.
+            # The file is left behind where a server was killed: `_runs` looks whether it lives.
             pid = int((self.output_base / "server/server.pid.txt").read_text("ascii"))
         except (OSError, ValueError):
             return None

@@ -90,8 +90,7 @@ class Container:
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process of this container."""
-        # /proc lists the processes of all containers; the namespace tells ours from
-        # others.
+        # /proc lists the processes of all containers; the namespace tells ours from others.
         own = _namespace(self.first)
         for status in Path("/proc").glob("[0-9]*/status"):
             process = int(status.parent.name)

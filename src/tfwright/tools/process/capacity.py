@@ -80,8 +80,7 @@ class _Kind:
     events: str
 
 
-# Version 2 first: a hybrid host mounts both, and then limits memory in one of them
-# only.
+# Version 2 first: a hybrid host mounts both, and then limits memory in one of them only.
 _KINDS = (
     _Kind(
         "sys/fs/cgroup",
@@ -107,8 +106,7 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
     for kind, folder in _folders(root):
         limit = _read(folder / kind.limit).strip()
         if limit.isdigit():  # "max" is none
-            # The kernel counts the page cache as used, but drops it before it refuses
-            # memory.
+            # The kernel counts the page cache as used, but drops it before it refuses memory.
             charged = _number(folder / kind.used) or 0
             cached = _number(folder / "memory.stat", kind.cache) or 0
             yield int(limit), charged - cached

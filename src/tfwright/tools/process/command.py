@@ -55,14 +55,12 @@ def clean_environment(
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "PATH": ":".join([*map(str, programs), *SYSTEM_PATH]),
-        # Bytecode holds the time of its source file: it must not come into a tree or a
-        # wheel.
+        # Bytecode holds the time of its source file: it must not come into a tree or a wheel.
         "PYTHONDONTWRITEBYTECODE": "1",
         # configure.py before 2.5 takes the default of a question from an unsorted set.
         "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
-        # bdist_wheel and zip tools stamp their members with it instead of with the
-        # clock.
+        # bdist_wheel and zip tools stamp their members with it instead of with the clock.
         "SOURCE_DATE_EPOCH": str(epoch),
         # A zip archive holds local times.
         "TZ": "UTC",
@@ -118,8 +116,7 @@ def entered(inside: RunningContainer) -> Iterator[None]:
 def placed(command: Command, *, terminal: bool = False) -> Command:
     """Return the command to start on the host so that `command` runs where programs run now."""
     inside = open_container()
-    # git and the vault stay on the host: an image need not have them, nor see their
-    # files.
+    # git and the vault stay on the host: an image need not have them, nor see their files.
     if inside is None or command.here:
         return command
     return inside.command(command, terminal=terminal)

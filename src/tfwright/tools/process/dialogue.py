@@ -98,8 +98,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
         deadline = time.monotonic() + GRACE_SECONDS
         while child.isalive() and time.monotonic() < deadline:
             time.sleep(SETTLE_SECONDS)
-        # The status is the caller's to judge: configure.py exits with 0 where it found no
-        # Bazel.
+        # The status is the caller's to judge: configure.py exits with 0 where it found no Bazel.
         status = -child.signalstatus if child.signalstatus else child.exitstatus or 0
     return Spoken("".join(texts), status)
 

@@ -45,8 +45,7 @@ def main(arguments: list[str]) -> None:
 
 def leave() -> None:
     """Go into a new network."""
-    # A user without that right may still do it in a user namespace, and keeps the same
-    # user id.
+    # A user without that right may still do it in a user namespace, and keeps the same user id.
     try:
         call("unshare", NEW_NETWORK)
     except PermissionError:

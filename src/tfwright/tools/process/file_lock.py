@@ -75,8 +75,7 @@ def is_held(path: Path) -> bool:
 def _describe(stream: IO[bytes], doing: str) -> None:
     """Write down who holds the lock, for the message to whoever has to wait."""
     os.ftruncate(stream.fileno(), 0)
-    # A path under build_out may be on a network disk: without the host, a process id
-    # says little.
+    # A path under build_out may be on a network disk: without the host, a process id says little.
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -111,8 +110,7 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
         except BlockingIOError:
             # Nothing if the holder has not come to describe itself yet.
             holder = json_text.record(path)
-            # The holder is dead, but its Bazel still has the lock: it ends within the
-            # grace.
+            # The holder is dead, but its Bazel still has the lock: it ends within the grace.
             lives = False
             with suppress(KeyError, TypeError, ValueError, OverflowError):
                 lives = is_running(int(holder["pid"]))

@@ -94,8 +94,7 @@ def fixed_addresses() -> Iterator[None]:
     Raises OSError where the system does not allow it.
     """
     before = _personality(_ASK)
-    # Children inherit it, and it takes effect at exec: this process keeps its
-    # addresses.
+    # Children inherit it, and it takes effect at exec: this process keeps its addresses.
     _personality(before | _NO_RANDOMISATION)
     try:
         yield

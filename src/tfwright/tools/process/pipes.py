@@ -64,8 +64,7 @@ def feed(
     argv: Sequence[str], text: str, seconds: float = FEED_SECONDS, cwd: Path = Path("/")
 ) -> None:
     """Run a program with `text` as its input; raise ToolError if it fails or takes too long."""
-    # The user's own hook: it gets the home directory, but none of the caller's
-    # variables.
+    # The user's own hook: it gets the home directory, but none of the caller's variables.
     command = Command(tuple(argv), cwd, clean_environment(filesystem.home()))
     pipe = subprocess.PIPE
     try:

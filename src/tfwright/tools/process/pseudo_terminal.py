@@ -77,8 +77,7 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
             remedy=remedy,
             evidence=Evidence(command=command.argv),
         ) from fault
-    # pexpect waits 50 ms before each answer, for programs that switch echo off by
-    # themselves.
+    # pexpect waits 50 ms before each answer, for programs that switch echo off by themselves.
     child.delaybeforesend = None
     return child
 
@@ -149,8 +148,7 @@ def waits_for_input(session: int) -> bool | None:
         except OSError:
             continue
         call = _system_call(process)
-        # A line editor polls the terminal, but so does a program that waits for its
-        # server.
+        # A line editor polls the terminal, but so does a program that waits for its server.
         if call is None or call[0] in poll:
             answer = None
         elif call[0] == read and _is_terminal(process, call[1]) and _sleeps(process):

@@ -169,8 +169,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
     """End a program and its children: politely first, for certain after a grace of seconds."""
     for number in (signal.SIGINT, signal.SIGKILL):
         try:
-            # As Ctrl-C does, first: Bazel's client cancels its actions, gcc removes
-            # half outputs.
+            # As Ctrl-C does, first: Bazel's client cancels its actions, gcc removes half outputs.
             os.killpg(process.pid, number)
             process.wait(GRACE_SECONDS)
         except ProcessLookupError:
@@ -186,8 +185,7 @@ def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolErr
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
     program = Path(command.argv[0]).name
     complains = any("no space left on device" in line.lower() for line in lines)
-    # Not every program says why it could not write: a full disk made python3.11 exit
-    # with 120.
+    # Not every program says why it could not write: a full disk made python3.11 exit with 120.
     if complains or disk.is_full(command.cwd) or disk.is_full(log.parent):
         return FullDiskError(f"{program} could not write", evidence)
     ending = f"exited with status {status}"

@@ -73,8 +73,7 @@ def run(
             with gauge.repeated(watch.look, EVERY):
                 lines_read = read_lines(watch.shortened(lines))
                 process.wait()
-        # The watcher looks four times a second: more than the limit may have come in
-        # between.
+        # The watcher looks four times a second: more than the limit may have come in between.
         output.seek(0)
         printed = output.read(allowance.output)
     return Supervised(process.returncode, printed, watch.excess), lines_read

@@ -71,8 +71,7 @@ def proxies() -> Mapping[str, str]:
 
 def pip(python: Path, *arguments: str, cwd: Path) -> Command:
     """Return a run of the pip of an interpreter, as this host's configuration has it."""
-    # The version check asks the index each time, and its advice would be the last line
-    # of a log.
+    # The version check asks the index each time, and its advice would be the last line of a log.
     argv = (str(python), "-m", "pip", "--disable-pip-version-check", *arguments)
     return Command(argv, cwd, of("pip", (python.parent,)))
 
@@ -84,6 +83,5 @@ def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
     # npm does not read the other programs' variable for a company's certificate; it adds this one.
     if trusted := os.environ.get("NODE_EXTRA_CA_CERTS") or os.environ.get("SSL_CERT_FILE"):
         own["NODE_EXTRA_CA_CERTS"] = trusted
-    # The real home: the clients' own configuration is there, often with the index's
-    # address.
+    # The real home: the clients' own configuration is there, often with the index's address.
     return clean_environment(filesystem.home(), programs, extra={**proxies(), **own})

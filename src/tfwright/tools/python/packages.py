@@ -73,8 +73,7 @@ def supply(
     with tempfile.TemporaryDirectory() as folder:
         wanted = listed(Path(folder, "pins.txt"), pins)
         try:
-            # First without an index: pip then makes no request for what is kept
-            # already.
+            # First without an index: pip then makes no request for what is kept already.
             found = bring(python, (*offline(stores), *wanted), Path(folder, "here"), log)
         except SupplyError:
             if offline_only:
@@ -123,8 +122,7 @@ def write_page(vault: Path) -> None:
     """Write the page again; done after every change."""
     links = []
     for path in kept(vault):
-        # The digest in the link is checked by pip itself, so that a damaged file is
-        # refused.
+        # The digest in the link is checked by pip itself, so that a damaged file is refused.
         digest = path.parent.name
         url = f"{digest}/{quote(path.name)}#sha256={digest}"
         links.append(f'<a href="{url}">{html.escape(path.name)}</a><br>')

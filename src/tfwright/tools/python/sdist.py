@@ -56,8 +56,7 @@ class Sdist:
         """Read an address of a source package in the index or a mirror; None for any other."""
         from packaging.version import Version
 
-        # The path says enough: a mirror has another host, and often a prefix of its
-        # own.
+        # The path says enough: a mirror has another host, and often a prefix of its own.
         found = _URL.fullmatch(url)
         try:
             return cls(found["name"], str(Version(found["version"]))) if found else None

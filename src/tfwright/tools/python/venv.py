@@ -258,9 +258,8 @@ def changed_files(venv: Path) -> Iterator[str]:
             with record.open(encoding="utf-8", errors="replace", newline="") as stream:
                 rows = [row for row in csv.reader(stream) if len(row) > 1]
             for path, checksum, *_ in rows:
-                # Scripts stand in RECORD as ../../../bin/name.
-                # RECORD has no checksum for itself, and none for scripts that pip made. Bytecode
-                # is Python's.
+                # Scripts stand in RECORD as ../../../bin/name. RECORD has no checksum for itself,
+                # and none for scripts that pip made. Bytecode is Python's.
                 known = () if not checksum or path.endswith(".pyc") else (checksum,)
                 recorded[(site / path).resolve()].update(known)
         for file, checksums in recorded.items():

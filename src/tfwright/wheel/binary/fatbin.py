@@ -36,8 +36,7 @@ def architectures(content: Content, start: int = 0, end: int | None = None) -> d
     that the code takes in the file, compressed where nvcc compressed it. Raises ValueError for a
     fat binary that does not hold what its own sizes say.
     """
-    # Counted over the whole file: many small containers keep a reader as busy as a
-    # large one.
+    # Counted over the whole file: many small containers keep a reader as busy as a large one.
     found, parts = dict[str, int](), 0
     end = len(content) if end is None else end
     for first, last in _containers(content, start, end):
@@ -60,8 +59,7 @@ def _containers(content: Content, start: int, end: int) -> Iterator[tuple[int, i
         _, version, header, length = _CONTAINER.unpack_from(content, start)
         first = start + header
         if version != _VERSION or header != _CONTAINER.size:
-            # A program that compares with the magic has these bytes too: CUDA's own
-            # runtime.
+            # A program that compares with the magic has these bytes too: CUDA's own runtime.
             start += 1
             continue
         if first + length > end:

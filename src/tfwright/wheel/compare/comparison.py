@@ -112,8 +112,7 @@ def compare(first: Path, second: Path) -> Comparison:
             )
             for side, wheel in zip(sides, (one, two), strict=True)
         )
-    # Two zlibs give one content other bytes, and nothing that the archive says differs
-    # then.
+    # Two zlibs give one content other bytes, and nothing that the archive says differs then.
     again = Difference(
         "compression", "", "only the archives differ: the same files, packed into other bytes"
     )
@@ -131,8 +130,7 @@ def _opened(wheel: zipfile.ZipFile) -> Opened:
     members = Members()
     for member in archive.files(wheel):
         place = _place(member.filename, folder)
-        # "x.data/purelib/a.py" and "a.py" are one place for pip; keep both to be
-        # compared.
+        # "x.data/purelib/a.py" and "a.py" are one place for pip; keep both to be compared.
         members[member.filename if place in members else place] = member
     return Opened(wheel, members, folder)
 

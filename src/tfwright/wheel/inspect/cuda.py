@@ -106,8 +106,7 @@ def in_reach(libraries: Sequence[Library]) -> tuple[str, ...]:
 
 def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -> str:
     """Say in words how a library will find another one."""
-    # libcuda.so.1 must be the driver's own: one from the wheel would not fit the kernel
-    # module.
+    # libcuda.so.1 must be the driver's own: one from the wheel would not fit the kernel module.
     if DRIVER.match(name):
         return "with NVIDIA's driver"
     if name.removeprefix("@rpath/") in own:

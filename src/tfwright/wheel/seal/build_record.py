@@ -143,8 +143,7 @@ class BuildRecord(Table):
 
 def recipe_content(recipe: Recipe) -> RecipeContent:
     """Return a recipe as the record holds it."""
-    # Without defaults: a new setting of a later tfwright must not change the record of
-    # old recipes.
+    # Without defaults: a new setting of a later tfwright must not change the record of old recipes.
     content = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"name", "verified"})
     digest = hashlib.sha256(canonical(content)).hexdigest()
     return RecipeContent(name=recipe.name, sha256=digest, content=content)
@@ -178,8 +177,7 @@ def write(record: BuildRecord) -> bytes:
 
 def canonical(content: object, indent: int | None = None) -> bytes:
     """Return JSON whose keys are sorted, in UTF-8, with a line break at its end."""
-    # Sorted: the order in which a recipe's tables were written must not show in the
-    # bytes.
+    # Sorted: the order in which a recipe's tables were written must not show in the bytes.
     return (json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent) + "\n").encode()
 
 
