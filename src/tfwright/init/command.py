@@ -13,12 +13,14 @@ from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
 
 HOST = """\
-# The settings of this host; every key is optional. All of them are described in docs/host.md
+# The settings of this host; every key is optional. All of them are described in
+# docs/host.md
 # build_out = "/scratch/tfwright"  # for builds and wheels; by default build_out/ in this directory
-# jobs = 8                         # actions that Bazel runs at once drop = "/home/me/Downloads"
-# # files that you downloaded by hand; found by checksum
+# jobs = 8                         # actions that Bazel runs at once
+# drop = "/home/me/Downloads"      # files that you downloaded by hand; found by checksum
 #
-# [mirrors]  # git repositories "https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"
+# [mirrors]  # git repositories
+# "https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"
 #
 # [pythons]  # target Pythons that tfwright does not find itself
 # "3.6" = "/opt/python3.6/bin/python3.6"
