@@ -1,0 +1,24 @@
+"""What `tfwright init` writes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents import host_file
+from tfwright.documents.filesystem import HOST_FILE
+from tfwright.init import command
+
+
+def test_each_setting_that_the_host_file_proposes_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command.make(str(tmp_path))
+    file = tmp_path / HOST_FILE
+    proposed = file.read_text("utf-8")
+    file.write_text(re.sub(r'(?m)^# (?=\w+ = |"|\[)', "", proposed), "utf-8")
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
+    settings = host_file.read()
+    assert settings.model_fields_set == {"build_out", "jobs", "drop", "mirrors", "pythons"}
+    assert settings.jobs == 8
+    assert [*settings.pythons] == ["3.6"]
