@@ -289,7 +289,7 @@ def test_the_host_files_own_binary_comes_before_the_network(
         (None, "that file does not exist"),
         ("#!/bin/sh\n", "a script or a launcher"),
         (fake("0.25.0"), "is 0.25.0, not 0.26.1"),
-        (fake().replace(b"echo", b"fail"), "and does not run"),
+        (fake().replace(b"echo", b"fail"), "and does not run: .*: .*fail.* not found"),
     ],
 )
 def test_a_host_file_that_names_something_else_is_corrected_not_passed_over(

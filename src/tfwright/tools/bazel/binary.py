@@ -301,11 +301,14 @@ def _insist(wanted: _Wanted, path: Path, scratch: Path) -> None:
         clean_environment(scratch),
         here=True,
     )
+    log = scratch / "log"
     try:
-        printed = runner.run(command, scratch / "log", remedy="Name another binary.")
+        printed = runner.run(command, log, remedy="Name another binary.")
         label = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
     except TfwrightError as fault:
-        raise _NotThereError(f"is at {path} and does not run: {fault.what}") from fault
+        # Bazel itself says what is wrong: a library, Java, an option in the system's bazelrc.
+        why = ": ".join((fault.what, *runner.last_lines(log, 1)))
+        raise _NotThereError(f"is at {path} and does not run: {why}") from fault
     if not label or label[1] != wanted.version:
         version = label[1] if label else "of no version"
         raise _NotThereError(f"is at {path} and is {version}, not {wanted.version}")
