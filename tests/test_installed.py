@@ -76,6 +76,14 @@ def test_the_host_file_of_init_names_a_page_that_exists(run: Run, tmp_path: Path
     assert "[pythons]" in Path(page).read_text("utf-8")
 
 
+def test_a_night_is_described_next_to_the_host_file(run: Run, tmp_path: Path) -> None:
+    run("init")
+    remedy = json.loads(run("nightly", "--json").stdout)["remedy"]
+    assert Path(find_text(r"\S+build-host\.md", remedy)[0]).is_file()
+    (tmp_path / "nightly.toml").write_text('directory = "site"\n', "utf-8")
+    assert "nightly.toml:1: directory" in run("nightly").stderr
+
+
 def test_it_has_the_recipes_of_the_package_and_those_of_its_directory(
     run: Run, tmp_path: Path
 ) -> None:

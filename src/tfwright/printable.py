@@ -17,7 +17,7 @@ CUT = "…"
 _started: tuple[str, re.Pattern[str], str] | None = None
 """The program that was started in place of `invoke`, how messages begin a command of ours, and
 where the pages of docs/ are."""
-_PAGE = re.compile(r"\bdocs/(?=[\w-]+\.md)")
+_PAGE = re.compile(r"(?<![\w/])docs/(?=[\w-]+\.md)")
 _UNSAFE = re.compile(r"[^\x20-\x7e]")
 """Candidates only: most text is ASCII, and `str.isprintable` on each letter of a long log is
 slow."""

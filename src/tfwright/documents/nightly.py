@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from tfwright.documents import filesystem
+from tfwright.documents import host_file
 from tfwright.documents.host_file import HostPath, PlainPath
 from tfwright.documents.names import Flag, Line, Name, PythonVersion
 from tfwright.documents.recipe import Capabilities
@@ -293,7 +293,7 @@ def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
 def path() -> Path:
     """Return where the file is: $TFWRIGHT_NIGHTLY_FILE, else next to the host file."""
     named = os.environ.get("TFWRIGHT_NIGHTLY_FILE")
-    return Path(named) if named else filesystem.settings("nightly.toml")
+    return Path(named) if named else host_file.path().with_name("nightly.toml")
 
 
 def read(file: Path | None = None) -> NightlyFile:

@@ -8,10 +8,10 @@ from tfwright.pipeline.compile.attempts import Pace
 from tfwright.progress import Progress
 
 
-def judged(seen: Sequence[tuple[float, int, int | None]]) -> Progress:
+def judged(seen: Sequence[tuple[float, int, int | None]], usual: int = 500) -> Progress:
     """Return what is shown last of a run with (seconds, actions done, actions known) so far."""
     clock = (moment for moment, *_ in seen)
-    pace = Pace(clock.__next__)
+    pace = Pace(usual, clock.__next__)
     return [pace.judged(Progress(done=done, total=total)) for _, done, total in seen][-1]
 
 
@@ -59,3 +59,15 @@ def test_a_total_that_grows_with_the_work_is_not_shown() -> None:
 def test_a_total_that_has_stopped_growing_is_shown_again() -> None:
     growing = [(30 * n, 50 * n, 50 * n + 53) for n in range(9)]
     assert judged([*growing, *((270 + 30 * n, 450, 453) for n in range(4))]).total == 453
+
+
+def test_a_total_that_is_a_part_of_the_last_builds_is_not_shown() -> None:
+    library = [(30.0 * n, 20 * n, 580) for n in range(20)]
+    assert judged(library, usual=10_390).total is None
+    assert judged(library, usual=600).remaining == pytest.approx(300)
+
+
+def test_the_first_build_says_how_long_once_its_total_has_stood_for_as_long() -> None:
+    library = [(30.0 * n, 20 * n, 580) for n in range(20)]
+    assert judged(library[:12], usual=0).remaining is None
+    assert judged(library, usual=0).remaining == pytest.approx(300)

@@ -49,6 +49,8 @@ class Experience(BaseModel):
     """GiB that one action took at most: how much that is depends on the recipe."""
     jobs: int | None = Field(default=None, gt=0)
     """How many actions at once the memory is known to hold; None while it never ran out."""
+    actions: int = Field(default=0, ge=0)
+    """How many actions the largest build took; 0 before one ended."""
     memory: float = Field(default=0, ge=0)
     """GiB that the host had then."""
 
@@ -94,9 +96,12 @@ def actions_at_once(job: Job, table: CompileTable) -> int:
 class Pace:
     """Tells how far a run has come, and how long it still takes, from what it did lately."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with nothing seen."""
-        self._clock = clock
+    def __init__(self, usual: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin with nothing seen.
+
+        `usual` is how many actions an earlier build took, 0 for the first one.
+        """
+        self._usual, self._clock = usual, clock
         self._seen: deque[tuple[float, int, int]] = deque()
 
     def judged(self, progress: Progress) -> Progress:
@@ -116,11 +121,16 @@ class Pace:
         if not lately:
             return progress
         _, done, total = lately[-1]
-        if 2 * (progress.total - total) > progress.done - done:
+        grows = 2 * (progress.total - total) > progress.done - done
+        # While it works off the sources of one library, the total stands still.
+        if grows or 2 * progress.total < self._usual:
             return replace(progress, total=None)
         since = (self._seen[0], next(seen for seen in self._seen if now - seen[0] <= LATELY))
         paces = [(now - then) / (progress.done - b) for then, b, _ in since if progress.done > b]
         remaining = (progress.total - progress.done) * max(paces) if paces else None
+        stood = now - next(then for then, _, total in self._seen if total == progress.total)
+        if remaining and not self._usual and stood < min(remaining, WINDOW):
+            return progress
         return replace(progress, remaining=remaining)
 
 
@@ -141,7 +151,7 @@ def build(bazel: Invocation) -> BazelRun:
     pauses, before = list(PAUSES), None
     while True:
         command = bazel.build(jobs)
-        report = partial(_report, job.listener, Pace())
+        report = partial(_report, job.listener, Pace(Experience.of(job).actions))
         outcome = bazel.client.run(command, log, report, partial(cost.note, job))
         _learn(bazel, outcome, jobs)
         if outcome.status == 0:
@@ -189,6 +199,8 @@ def _learn(bazel: Invocation, outcome: BazelRun, jobs: int) -> None:
             f"{table.peak:g}; later builds take that into account"
         )
     learn_peak(job, peak)
+    if outcome.status == 0 and outcome.actions > Experience.of(job).actions:
+        _remember(job, actions=outcome.actions)
     # A run that failed has its own remedy; one that succeeded was only slower than need be.
     if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:
         learn_jobs(job, jobs - 1)
