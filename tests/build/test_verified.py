@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.remedies.following import CommandLine
 
 from tfwright.build import verified
 from tfwright.documents import recipe as recipes
@@ -17,7 +18,7 @@ from tfwright.lint import recipes as lint
 def copied(tmp_path: Path) -> Path:
     """Return a copy of the demo's recipe, verified just now."""
     path = Path(shutil.copy(recipes.find("demo"), tmp_path / "mine.toml"))
-    verified.write(path, parts_of(path), until="publish", by="Ada")
+    verified.write(path, parts_of(path), until="publish", where="Debian 12", by="Ada")
     return path
 
 
@@ -95,8 +96,18 @@ def test_what_was_edited_during_the_build_is_not_verified(copied: Path) -> None:
     recipe = recipes.read(str(copied))
     before = verified.parts(recipe, None)
     make_file(copied.with_suffix(".lock"), "")
-    verified.write(copied, before, until="publish", by="Ada")
+    verified.write(copied, before, until="publish", where="Debian 12", by="Ada")
     assert verified.stale(recipes.read(str(copied))) == "lock changed"
+
+
+def test_what_another_bazel_built_says_so_and_holds(shell: CommandLine, copied: Path) -> None:
+    other = f'[bazels."0.26.1"]\npath = "{copied}"\nversion = "4.2.3"\n'
+    shell.host_file.write_text(shell.host_file.read_text("utf-8") + other, "utf-8")
+    shell.succeeds(f"invoke build --recipe {copied} --until check --verified-by Ada")
+    recipe = recipes.read(str(copied))
+    assert recipe.verified
+    assert recipe.verified.host.endswith("; Bazel 4.2.3 in place of 0.26.1")
+    assert verified.stale(recipe) == ""
 
 
 def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:

@@ -85,12 +85,16 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
         verified.insist_on_name(by)
         # Before the build: what is edited while it runs is not what it builds.
         lock = recipes.editable(recipe).with_suffix(".lock")
-        built = verified.parts(job.recipe, lock)
+        # And as it is written: the job has this host's Bazel in place of the pinned one.
+        built = verified.parts(recipes.read(recipe), lock)
     page.announce(job)
     result = engine.build(job).last
     if by:
         # After the build: a recipe must not claim what was not seen.
-        verified.write(recipes.find(recipe), built, until=until, by=by)
+        where = verified.host()
+        if job.pinned_bazel:
+            where += f"; Bazel {job.recipe.bazel.version} in place of {job.pinned_bazel}"
+        verified.write(recipes.find(recipe), built, until=until, where=where, by=by)
     return Answer(result, partial(page.conclude, job), partial(page.built_data, job))
 
 

@@ -59,14 +59,15 @@ def insist_on_name(by: str) -> None:
         )
 
 
-def write(path: Path, built: Mapping[str, str], *, until: str, by: str) -> None:
+def write(path: Path, built: Mapping[str, str], *, until: str, where: str, by: str) -> None:
     """Write the [verified] table of a recipe that was just built up to a stage.
 
-    `built` are its `parts` from before the build: what was edited meanwhile was not built.
+    `built` are its `parts` from before the build: what was edited meanwhile was not built. `where`
+    names the machine, and what it had in place of what the recipe pins.
     """
     today = dt.datetime.now(dt.UTC).date()
-    values: dict[str, object] = {"until": until, "on": today, "host": host(), "by": by}
-    values["digests"] = {**built, "run": _run(until, today, host(), by)}
+    values: dict[str, object] = {"until": until, "on": today, "host": where, "by": by}
+    values["digests"] = {**built, "run": _run(until, today, where, by)}
     toml_editing.put_table(path, "verified", values)
 
 
