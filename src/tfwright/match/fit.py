@@ -23,8 +23,10 @@ from tfwright.wheel.inspect.inspection import Inspection, built_on_tensorflow, c
 
 LAST_MINOR = 20
 """Pythons 3 that are looked for stop before this one."""
-AND_CUDA = "2.14"
+AND_CUDA = "2.15.1"
 """From this release on pip brings CUDA's libraries, where it is asked for tensorflow[and-cuda]."""
+AND_TENSORRT = "2.14"
+"""This line asks for a TensorRT as well, of which the index has no file for Python 3.11."""
 SHOWN = 3
 """Libraries that are named; the others are counted."""
 NO_CODE = "no GPU code"
@@ -84,10 +86,11 @@ class WheelFacts:
         """The GPU code: ``sm_80`` is machine code, ``compute_80`` PTX, which drivers compile."""
         return [name for name in self.needs.get("gpu", "").split(",") if name]
 
-    @property
-    def brings_cuda(self) -> bool:
-        """Whether pip installs CUDA's libraries with it, where it is asked to."""
-        return self._official and not is_older(self.version, AND_CUDA)
+    def brings_cuda(self, python: str) -> bool:
+        """Say whether pip installs CUDA's libraries with it for a Python, where it is asked to."""
+        with_tensorrt = is_of_line(self.version, AND_TENSORRT)
+        found = with_tensorrt and "3.11" not in {python, *self.modules}
+        return self._official and (found or not is_older(self.version, AND_CUDA))
 
     @property
     def _official(self) -> bool:
@@ -320,7 +323,7 @@ class Judge:
         paths = {"Windows": "PATH", "Darwin": "DYLD_LIBRARY_PATH"}
         path = paths.get(self.wanted.system, "LD_LIBRARY_PATH")
         remedy = f"Install {both}, and name their folders in {path}."
-        if self.wheel.brings_cuda:
+        if self.wheel.brings_cuda(self.wanted.python):
             name = f"{self.wheel.project}[and-cuda]=={self.wheel.version}"
             remedy = f"pip install '{name}' brings them."
         return Judgement("CUDA", f"{both} installed", None, remedy)

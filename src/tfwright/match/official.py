@@ -31,11 +31,16 @@ class OfficialMatch:
     extra: str = ""
     fits: bool | None = False
     """None where it may fit: something that it needs is not known."""
+    quote: str = "'"
+    """What the system's shell takes around a requirement."""
 
     @property
     def install(self) -> str:
-        """The command that installs it."""
-        return f"pip install '{self.wheel.project}{self.extra}=={self.wheel.version}'"
+        """The command that installs it, with packages that it works with."""
+        named = f"{self.wheel.project}{self.extra}=={self.wheel.version}"
+        bounds = () if self.differs else compatibility.package_bounds(self.wheel.version)
+        quoted = (f"{self.quote}{requirement}{self.quote}" for requirement in (named, *bounds))
+        return " ".join(("pip install", *quoted))
 
 
 def matches(wanted: Wish) -> list[OfficialMatch]:
@@ -45,6 +50,8 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
     release's wheel without GPU code comes first, since it is smaller.
     """
     wants_gpu = bool(wanted.gpu or wanted.cuda)
+    # cmd takes a ' for a letter, and what follows a < for a file.
+    quote = '"' if wanted.system == "Windows" else "'"
     asked = Release.parse(wanted.release) if wanted.release else None
     found = list[tuple[tuple[int, ...], OfficialMatch]]()
     for row in wheels.official():
@@ -53,7 +60,9 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         facts = _facts(wheel, wanted)
         judged = list(Judge(facts, wanted).judgements())
         missed = [one for one in judged if one.holds is False]
-        extra = "[and-cuda]" if wants_gpu and not missed and facts.brings_cuda else ""
+        extra = (
+            "[and-cuda]" if wants_gpu and not missed and facts.brings_cuda(wanted.python) else ""
+        )
         unknown = [one.says for one in judged if one.what in _MAY_LACK and one.holds is None]
         if wheel.version in wheel.unread:
             unknown.append(f"not read itself: judged by another release of {wheel.line}")
@@ -63,7 +72,9 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         fits = False if missed else None if unknown or not proved(wanted) else True
         differs = tuple(one.says for one in missed)
         lacks = frozenset(one.what for one in missed)
-        match = OfficialMatch(wheel, differs, lacks, () if missed else tuple(notes), extra, fits)
+        match = OfficialMatch(
+            wheel, differs, lacks, () if missed else tuple(notes), extra, fits, quote
+        )
         # Of those that do not fit, one without GPU code is far from someone with a GPU.
         code = wheel.gpu and not any(said.startswith("no GPU") for said in differs)
         unlike = bool(code) != wants_gpu

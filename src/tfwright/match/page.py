@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tfwright.wheel.inspect.inspection import Inspection
 
 NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
+COMMAND = 50
+"""The longest command that has something behind it on its line."""
 NEAREST = 3
 """Wheels and recipes that are shown although they do not fit, or next to the newest that fits."""
 
@@ -167,14 +169,18 @@ def _show_official(answer: MatchAnswer) -> None:
         text.heading("These official wheels may fit", text.WARNING)
     else:
         text.heading("No official wheel fits; the nearest, and how they differ")
-    indent = 4 + max(len(found.install) for found in shown)
+    # What is behind a long command stands below it.
+    longest = max(len(found.install) for found in shown)
+    indent = 6 if longest > COMMAND else 4 + longest
     for found in shown:
-        text.paragraph(f"  {found.install}", "; ".join(found.differs or found.notes), indent=indent)
+        below = "\n" if longest > COMMAND else ""
+        said = below + "; ".join(found.differs or found.notes)
+        text.paragraph(f"  {found.install}", said.rstrip("\n"), indent=indent)
     if fitting and not proved(wanted):
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
         text.paragraph("  ", f"NVIDIA has wheels for Jetsons: {gpus.JETPACK}", indent=2)
-    if wanted.gpu and wanted.system == "Windows":
+    if wanted.system == "Windows" and (wanted.gpu or not fitting):
         said = "Wheels for Windows have GPU code up to 2.10; in WSL 2 those for Linux run."
         text.paragraph("  ", said, indent=2)
     text.paragraph("  ", f"The package index was read on {wheels.read()}.", indent=2)

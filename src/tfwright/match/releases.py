@@ -72,9 +72,14 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
         yield "tfwright builds on Linux and macOS, and not on Windows"
     if wanted.machine.lower() not in {"", *X86, *ARM}:
         # https://github.com/bazelbuild/bazel/releases
-        yield f"Bazel is released for x86-64 and 64-bit ARM only, and not for {wanted.machine}"
+        said = f"Bazel is released for x86-64 and 64-bit ARM only, and not for {wanted.machine}"
+        board = "; where the processor has 64 bits, as in a Raspberry Pi 3, use a 64-bit system"
+        yield said + (board if wanted.machine.startswith("armv") else "")
     if wanted.glibc == "none":
-        yield "TensorFlow is built for systems with glibc, and not with musl"
+        yield (
+            "TensorFlow is built for systems with glibc, and not with musl; use such a system, "
+            "as an image of Debian in a container"
+        )
     python = compatibility.python(release)
     if wanted.python and not (python and python.holds(wanted.python)):
         yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"
