@@ -21,7 +21,10 @@ def cause_of(line: str) -> str:
         ("--noincompatible_prohibit_aapt1", "1.2.0 to 4.2.3 have --"),
         ("--enable_bzlmod", "7.7.1 have --"),
         ("--noincompatible_do_not_split_linking_cmdline", "0.25.1 to 7.7.1 have --"),
-        ("--action_env=PATH", "0.17.2 to 7.7.1 have --action_env"),
+        (
+            "--action_env=PATH",
+            "Every Bazel from 0.17.2 to 7.7.1 has --action_env: it stands with a command",
+        ),
         ("--data_dir", "none takes --data_dir"),
     ],
 )
@@ -35,7 +38,7 @@ def test_an_option_says_which_bazel_is_at_work(option: str, part: str) -> None:
     [
         ("maven_jar", "0.17.2 to 1.2.0 have `maven_jar`"),
         ("CcInfo", "0.20.0 to 7.7.1 have `CcInfo`; a flag"),
-        ("cc_library", "0.17.2 to 7.7.1 have"),
+        ("cc_library", "Every Bazel from 0.17.2 to 7.7.1 has `cc_library`: this one is newer"),
     ],
 )
 def test_a_name_of_the_build_language_is_dated(name: str, part: str) -> None:

@@ -36,7 +36,6 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
     another machine says nothing of this host.
     """
     given = dict(parameters or {})
-    given.pop("below", "")
     file = given.pop("given", "")
     shown = (f"the log shows that {file} gives it",) if file else ()
     system = given.pop("system", "unknown")
@@ -55,11 +54,12 @@ def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None)
     for value in given.values():
         # ./configure joins the files that it looked for by "or"; "//a/b" is a label of Bazel's.
         for part in value.split(" or "):
-            path = part.lstrip("'\"` ").rstrip("'\"`,. ")
-            if path.startswith("/") and not path.startswith("//"):
+            path = part.partition(":")[0].lstrip("'\"` ").rstrip("'\"`,. ")
+            # A path with a blank in it is mostly a message.
+            if path.startswith("/") and not path.startswith("//") and " " not in path:
                 # A directory that this user may not read proves nothing.
                 with suppress(OSError):
-                    seen.append(_path(Path(path.split(":", 1)[0])))
+                    seen.append(_path(Path(path)))
     return tuple(text for text in dict.fromkeys((*seen, *shown)) if text)
 
 

@@ -166,7 +166,7 @@ class Family(Table):
     @property
     def parameters(self) -> frozenset[str]:
         """The names that a sentence may use; the last three are of the log, not of the line."""
-        groups = [*self.regex.groupindex, "system", "speaker", "below"]
+        groups = [*self.regex.groupindex, "system", "speaker", "conflict"]
         for around in (self.detail_regex, self.above_regex):
             groups += around.groupindex if around else ()
         return frozenset(group.rstrip("0123456789") for group in groups)

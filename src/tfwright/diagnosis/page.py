@@ -174,9 +174,7 @@ def _match_data(match: "Match") -> dict[str, object]:
         "cause": match.cause,
         "remedy": match.remedy,
         "advice": match.advice,
-        "parameters": {
-            name: value for name, value in match.parameters.items() if value and name != "below"
-        },
+        "parameters": {name: value for name, value in match.parameters.items() if value},
         "sources": entry.links,
         "line": match.line,
         "text": match.text,

@@ -25,6 +25,8 @@ ABOVE_LINES = 12
 """Lines above the root that may do so: the innermost frames of a traceback."""
 SPEAKER_LINES = 30
 """Lines above the root, and below it, that may show whose output it is."""
+CONFLICT_LINES = 30
+"""Lines below a complaint in which pip lists what asks for which versions."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
 AFTER = 9
@@ -229,14 +231,13 @@ class _Surroundings:
         entry = family or complaint.family
         found = complaint.readings[0].parameters if parameters is None else parameters
         known = self.known
+        below = [each.text for each in self.lines[complaint.at + 1 : complaint.at + CONFLICT_LINES]]
         values = {
             **found,
             "system": known.system or "unknown",
             "elsewhere": known.elsewhere,
             "speaker": self.speaker(complaint.at),
-            "below": "\n".join(
-                line.text for line in self.lines[complaint.at + 1 : complaint.at + SPEAKER_LINES]
-            ),
+            "conflict": tables.conflicting("\n".join(below)),
         }
         return Match(
             entry=entry,

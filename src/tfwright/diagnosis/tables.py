@@ -162,7 +162,6 @@ _COMPUTED: Mapping[str, Callable[[str], str]] = {
     "bazel_attribute": bazel_names.attribute,
     "symbol_namespace": lambda symbol: look_up("namespace", namespace(symbol)),
     "nearest_version": nearest_version,
-    "conflicting": conflicting,
     "meant_package": meant_package,
     "cuda_for": cuda_for,
 }
