@@ -150,6 +150,10 @@ def _described(text: str, place: Location, model: Model, finding: "ErrorDetails"
     ):
         return DocumentFault(line, f"{key} is empty", f"Let '{invoke('pin')}' write it.")
     what, remedy = _of_value(finding, _source_line(text, line), place)
+    if finding["type"] == "model_type" and (wanted := _table(model, place)):
+        fields = wanted.model_fields
+        needed = [name for name, field in fields.items() if field.is_required()]
+        remedy = f"Write a table [{key}] with {', '.join(needed or fields)}."
     # A rule about several keys names the one to change, and pydantic only their table.
     named = re.match(r"([a-z_]+(?:\.[a-z_]+)+): ", what)
     if named:

@@ -58,7 +58,7 @@ def image(
     return Answer(found, show_images, lambda found: map(image_data, found))
 
 
-COLUMNS = (Column("digest, for [host] image of a recipe"), Column("MiB", rank=1, right=True))
+COLUMNS = (Column("digest, for [host.image] of a recipe"), Column("MiB", rank=1, right=True))
 
 
 def show_images(images: "Sequence[KeptImage]") -> None:
