@@ -252,6 +252,15 @@ def test_a_wheel_without_gpu_code_runs_on_the_cpu_of_a_machine_with_a_gpu(out: R
     assert not other.on_the_cpu
 
 
+@pytest.mark.parametrize(("platform", "runs"), [("win_amd64", None), ("any", True)])
+def test_a_wheel_for_a_platform_that_has_no_library_stands_for_another_one(
+    platform: str, *, runs: bool | None
+) -> None:
+    empty = replace(wheel(), libraries=(), summary=None, tags=(f"cp310-cp310-{platform}",))
+    wanted = wish.Wish(system="Windows", machine="AMD64", python="3.10")
+    assert fit.verdict(empty, wanted, None, HostFile()).runs is runs
+
+
 @pytest.mark.parametrize("named", ["<2.17,>=2.16", ""])
 def test_a_wheel_of_operations_needs_the_tensorflow_that_its_metadata_names(named: str) -> None:
     ops = library("ops/a.so")

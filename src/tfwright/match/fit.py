@@ -358,6 +358,9 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
         remedy = "Take another wheel, or ask who made it."
         found.append(Judgement("wheel", "; ".join(faults), remedy=remedy))
     found += [Judgement("libraries", said) for said in copies(report.libraries)]
+    if not report.libraries and report.tags and not any(it.endswith("-any") for it in report.tags):
+        said = "it has none: it only lets pip install the wheel that its metadata requires"
+        found.append(Judgement("libraries", said, None, "Inspect that wheel instead."))
     found += _outside(report, host)
     if built_on_tensorflow(report.libraries):
         named = report.requires_tensorflow
