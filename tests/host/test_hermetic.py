@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from tfwright.documents import recipe as recipes
@@ -16,6 +18,7 @@ def recipe(
     *flags: str,
     architectures: tuple[str, ...] = (),
     cudnn: str | None = None,
+    branch: str = "r2.20",
     **answers: str | bool,
 ) -> Recipe:
     return Recipe.model_validate(
@@ -24,7 +27,7 @@ def recipe(
             "summary": "A recipe for tests",
             "source": {
                 "url": "https://example.org/tensorflow.git",
-                "branch": "r2.20",
+                "branch": branch,
                 "commit": "0" * 40,
             },
             "host": {"system": "Linux", "python": "3.12", "cuda": "12.8", "cudnn": cudnn},
@@ -117,6 +120,24 @@ def test_a_clang_that_does_not_know_the_gpu_is_refused(clang: str, *, refused: b
     )
     assert (f"clang {clang} compiles" in text) is refused
     assert ("clang 20 or later" in text) is refused
+
+
+@pytest.mark.parametrize(
+    ("local", "refused"), [((), "clang 18, which Bazel downloads"), (("--config=clang_local",), "")]
+)
+def test_the_clang_that_bazel_downloads_compiles_whatever_path_is_answered(
+    local: tuple[str, ...], refused: str
+) -> None:
+    # Upstream's own configuration for releases, which expands to cuda_clang.
+    flags = ("--config=release_gpu_linux", "--config=cuda_wheel", *local)
+    gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=12.0"
+    answers: dict[str, Any] = {
+        "HERMETIC_CUDA_VERSION": "12.8.1",
+        "CLANG_CUDA_COMPILER_PATH": "/usr/lib/llvm-20/bin/clang",
+    }
+    assert said(recipe(*flags, gpus, branch="r2.21", **answers)).startswith(refused)
+    answers["HERMETIC_CUDA_COMPUTE_CAPABILITIES"] = "12.0"
+    assert "overrides the answered GPUs" in said(recipe(*flags, branch="r2.21", **answers))
 
 
 def test_a_wheel_with_cuda_libraries_and_a_floor_that_is_not_compiled_are_found() -> None:

@@ -251,10 +251,11 @@ class CudaRequirements(HostComparison):
             exists = self.host.place.exists
             lacking = [name for name in folders if root and not exists(Path(root) / name)]
             if lacking:
+                link = f", or link them: ln -s lib64 {root}/lib" if exists(Path(root)) else ""
                 yield Finding(
-                    f"{root} has no {', '.join(lacking)}",
+                    f"{root} has no {', '.join(lacking)}" if link else f"{root} does not exist",
                     f"{', '.join(folders)} in {variable}, as NVIDIA's archives have them",
-                    f"Name a directory that has them, or link them: ln -s lib64 {root}/lib",
+                    f"Name a directory that has them{link}",
                     blocks="compile",
                     why="the rules of the tree link these directories",
                 )

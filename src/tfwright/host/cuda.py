@@ -14,6 +14,12 @@ from tfwright.host.place import Place
 
 HERMETIC_SINCE = Release(2, 18)
 """From here on Bazel downloads CUDA; https://www.tensorflow.org/install/source says how."""
+LOCAL_CLANG = frozenset({"--config=clang_local", "--config=release_arm64_linux"})
+"""Flags that take the host's compiler where Bazel would download one."""
+BY_CLANG = frozenset(
+    f"--config={name}" for name in ("cuda_clang", "cuda_clang_official", "release_gpu_linux")
+)
+"""Flags with which clang compiles the kernels: the others of .bazelrc expand to the first."""
 
 
 def wanted(recipe: Recipe) -> bool:
@@ -61,7 +67,7 @@ class CudaInForce:
     downloaded: bool = False
     """Whether Bazel downloads it, and not the host has it."""
     clang: str = ""
-    """The clang that compiles device code, if its path tells the version; empty with nvcc."""
+    """The clang that compiles device code, if its version is known; empty with nvcc."""
     by_default: bool = False
     """Whether the tree chose the version, because the recipe leaves it open."""
 
@@ -69,6 +75,14 @@ class CudaInForce:
     def capabilities(self) -> list[str]:
         """The compute capabilities that it makes machine code for, as ``12.0``."""
         return list(dict.fromkeys(of_machine_code(self.architectures)))
+
+
+def downloading_clang(recipe: Recipe) -> compatibility.Hermetic | None:
+    """Return what is known of the tree, if its Bazel downloads a clang and the recipe lets it."""
+    tree = compatibility.hermetic(recipe.source.release)
+    # .bazelrc itself sets clang_local for macOS.
+    local = LOCAL_CLANG & {*recipe.compile.flags} or recipe.host.system == "Darwin"
+    return tree if tree and tree.clang_downloaded and not local else None
 
 
 def in_force(recipe: Recipe) -> CudaInForce | None:
@@ -84,13 +98,15 @@ def in_force(recipe: Recipe) -> CudaInForce | None:
             recipe.host.cudnn or stated.of("TF_CUDNN_VERSION"),
             tuple(architectures(stated.of("TF_CUDA_COMPUTE_CAPABILITIES"))),
         )
-    clang = answers.get("TF_CUDA_CLANG") is True or "--config=cuda_clang" in flags
+    clang = answers.get("TF_CUDA_CLANG") is True or not BY_CLANG.isdisjoint(flags)
     gpus = stated.flag("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
     if not gpus and clang:
         # This configuration of the tree states them again, after those of ./configure.
         gpus = ",".join(tree.clang_architectures)
     gpus = gpus or stated.answer("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "3.5,7.0"
     named = re.search(r"(?:llvm|clang)-(\d+)", stated.of("CLANG_CUDA_COMPILER_PATH"))
+    own = downloading_clang(recipe)
+    used = own.clang if own else named[1] if named else ""
     version = stated.of("HERMETIC_CUDA_VERSION")
     # Rules ask a local cuDNN for its version, and the recipe for that of a local CUDA.
     local_cudnn = stated.of("LOCAL_CUDNN_PATH") and recipe.host.cudnn
@@ -99,7 +115,7 @@ def in_force(recipe: Recipe) -> CudaInForce | None:
         local_cudnn or stated.of("HERMETIC_CUDNN_VERSION") or tree.cudnn,
         tuple(architectures(gpus)),
         downloaded=True,
-        clang=named[1] if named and clang else "",
+        clang=used if clang else "",
         by_default=not version,
     )
 

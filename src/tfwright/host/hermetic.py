@@ -22,8 +22,6 @@ LOCAL_FOLDERS = {
     "LOCAL_NCCL_PATH": ("include", "lib"),
 }
 """The directories that the rules of a tree link; Bazel takes one that is missing for empty."""
-LOCAL_CLANG = frozenset({"--config=clang_local", "--config=release_arm64_linux"})
-"""Flags that take the host's compiler where Bazel would download one."""
 WHEEL = ":wheel"
 WITHOUT_CUDA = ("--config=cuda_wheel", "override_include_cuda_libs=true")
 """One of these keeps CUDA's libraries out of the wheel, which its rule in the tree insists on."""
@@ -39,17 +37,9 @@ class Contradiction:
     remedy: str
 
 
-def downloading_clang(recipe: Recipe) -> compatibility.Hermetic | None:
-    """Return what is known of the tree, if its Bazel downloads a clang and the recipe lets it."""
-    tree = compatibility.hermetic(recipe.source.release)
-    # .bazelrc itself sets clang_local for macOS.
-    local = LOCAL_CLANG & {*recipe.compile.flags} or recipe.host.system == "Darwin"
-    return tree if tree and tree.clang_downloaded and not local else None
-
-
 def sysroot(recipe: Recipe) -> str:
     """Return the glibc that Bazel's own compiler links against; empty if the host's links."""
-    tree = downloading_clang(recipe) if recipe.source.interface != "own" else None
+    tree = cuda.downloading_clang(recipe) if recipe.source.interface != "own" else None
     return tree.sysroot if tree and recipe.host.machine in {"any", *tree.clang_downloaded} else ""
 
 
@@ -113,11 +103,15 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
         beyond = [name for name, gpu in gpus.items() if is_newer(gpu, newest)]
         if beyond:
             least = compatibility.clang_for(gpus[beyond[0]])
+            # Whatever path is answered, it is not used then.
+            own = cuda.downloading_clang(recipe)
+            which = f"{found.clang}, which Bazel downloads," if own else found.clang
+            local = f'Add "--config=clang_local" for the host\'s clang, {least}' if own else ""
             yield Contradiction(
                 ("configure", "answers", "CLANG_CUDA_COMPILER_PATH"),
-                f"clang {found.clang} compiles for GPUs to {newest}, and not {', '.join(beyond)}",
-                f"Name clang {least} or later, or let nvcc compile: TF_CUDA_CLANG = false and "
-                '"--config=cuda_nvcc".',
+                f"clang {which} compiles for GPUs to {newest}, and not {', '.join(beyond)}",
+                f"{local or f'Name clang {least}'} or later, or let nvcc compile: TF_CUDA_CLANG = "
+                'false and "--config=cuda_nvcc".',
             )
     if tree:
         yield from _of_configuration(recipe, found)

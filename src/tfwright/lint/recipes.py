@@ -477,7 +477,7 @@ def names_the_python_of_bazel(subject: Subject) -> Iterator[LintFinding]:
 def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
     """Find a build by the clang that Bazel downloads, for what it is not for."""
     recipe = subject.recipe
-    tree = hermetic.downloading_clang(recipe)
+    tree = cuda.downloading_clang(recipe)
     if tree is None:
         return
     if recipe.host.machine not in {"any", *tree.clang_downloaded}:
