@@ -130,3 +130,8 @@ def test_words_that_no_table_knows_leave_something_to_say_and_to_do() -> None:
         if not all(tables.fill(text, unknown) for text in (family.cause, family.remedy) if text):
             empty.append(family.id)
     assert empty == []
+
+
+@pytest.mark.parametrize("family", everything(), ids=name)
+def test_a_cause_that_lists_reasons_is_not_called_certain(family: Family) -> None:
+    assert not (family.certain and "Usual reasons" in family.cause)
