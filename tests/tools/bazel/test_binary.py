@@ -251,7 +251,6 @@ def test_what_npm_brings_may_be_damaged_or_hostile_or_nothing(
     assert not list(tmp_path.rglob("escaped"))
 
 
-@pytest.mark.usefixtures("anywhere")
 def test_a_bazel_on_path_is_taken_only_at_exactly_this_version(
     obtain: Obtain, elsewhere: Path
 ) -> None:

@@ -295,11 +295,12 @@ def _insist(wanted: _Wanted, path: Path, scratch: Path) -> None:
         # Bazel is a program with a zip at its end. Wrappers and launchers are not, and
         # run what they choose.
         raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
+    # A copy in the store, which a container sees: its libraries may be newer than the host's.
+    program = shutil.copy2(path, scratch / "program")
     command = Command(
-        (str(path), f"--output_user_root={scratch / 'user'}", "--batch", "version"),
+        (program, f"--output_user_root={scratch / 'user'}", "--batch", "version"),
         scratch,
         clean_environment(scratch),
-        here=True,
     )
     log = scratch / "log"
     try:
