@@ -296,7 +296,7 @@ def _insist(wanted: _Wanted, path: Path, scratch: Path) -> None:
         # run what they choose.
         raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
     # A copy in the store, which a container sees: its libraries may be newer than the host's.
-    program = shutil.copy2(path, scratch / "program")
+    program = str(shutil.copy2(path, scratch / "program"))
     command = Command(
         (program, f"--output_user_root={scratch / 'user'}", "--batch", "version"),
         scratch,
