@@ -114,7 +114,7 @@ def _words(name: str) -> tuple[tuple[str, ...], bool]:
     text = re.sub(r"\b(laptop|mobile|notebook|embedded)\b", " ", text)
     text = _SAID_TWICE.sub(" ", re.sub(r"(?<=\d)-", " ", text))
     # RTX3090 and GTX1080Ti are written by people.
-    text = re.sub(r"\b(rtx|gtx|gt|mx|titan)(?=\d)", r"\1 ", text)
+    text = re.sub(r"\b(rtx|gtx|gt|mx|titan)(?=a?\d)", r"\1 ", text)
     text = re.sub(r"(?<=\d)(ti|super)\b", r" \1", text)
     return tuple(text.replace("-", " ").split()), laptop
 
