@@ -21,7 +21,10 @@ KNOWN = {
     "7.2": "Jetson AGX Xavier",
     "7.5": "T4, Tesla T4, GRID T4-8Q, RTX 6000, Quadro RTX 6000",
     "8.0": "NVIDIA A100-SXM4-40GB, A100-SXM4-80GB, A100-SXM4-40GB MIG 1g.5gb",
-    "8.6": "NVIDIA A10-24Q, RTX 3090, rtx3090, 3090, NVIDIA GeForce RTX 3080 Laptop GPU, RTXA6000-48Q",
+    "8.6": (
+        "NVIDIA A10-24Q, RTX 3090, rtx3090, 3090, NVIDIA GeForce RTX 3080 Laptop GPU, RTX A6000, "
+        "RTXA6000-48Q"
+    ),
     "8.7": "Jetson Orin",
     "8.9": "NVIDIA GeForce RTX 4070 SUPER, L4, RTX 6000 Ada",
     "9.0": "H100, NVIDIA H100 80GB HBM3",

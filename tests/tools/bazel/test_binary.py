@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.failing import fails
@@ -16,6 +17,7 @@ from tests.making import Serve, make_file, make_folder, make_tar
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.tools.bazel import binary as bazel
 from tfwright.tools.bazel.binary import Binary
+from tfwright.tools.process.command import RunningContainer, entered
 
 PLATFORM = bazel.here()
 VERSION = "0.26.1"
@@ -260,6 +262,18 @@ def test_a_bazel_on_path_is_taken_only_at_exactly_this_version(
     assert caught.value.evidence.lines[0].endswith("and is 0.26.0, not 0.26.1")
     program(elsewhere / "bazel", fake())
     assert obtain(offline=True).origin == "PATH"
+
+
+def test_beside_an_open_container_a_bazel_is_asked_there_from_the_store(
+    obtain: Obtain, elsewhere: Path
+) -> None:
+    container = Mock(spec=RunningContainer)
+    container.command.side_effect = lambda command, **_: command
+    program(elsewhere / "bazel", fake())
+    with entered(container):
+        assert obtain(offline=True).origin == "PATH"
+    ((asked,), _) = container.command.call_args
+    assert Path(asked.argv[0]).is_relative_to(obtain.store)
 
 
 def test_a_launcher_on_path_is_not_bazel_and_is_not_even_run(
