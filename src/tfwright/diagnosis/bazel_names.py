@@ -29,16 +29,13 @@ _ELSEWHERE = (
 )
 _MISSING = {
     "option": "it stands with a command that does not take it, or this one is older or newer",
-    "symbol": _ELSEWHERE,
     "rule": (
         "this one is newer (8 and later load such rules from rule sets), or was built without it, "
         "as Debian's bazel-bootstrap without the rules for Android; or a .bzl file calls it "
         "without `native.`"
     ),
-    "member": _ELSEWHERE,
-    "attribute": _ELSEWHERE,
 }
-"""Why a Bazel may lack what every version has that was asked."""
+"""Why a Bazel may lack what every version has that was asked; `_ELSEWHERE` for other names."""
 
 Spans = tuple[tuple[str, str], ...]
 """First and last versions; more than one pair for a name that went and came back."""
@@ -128,7 +125,7 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     if not ranges:
         return ""
     if ranges == _bounds():
-        return f"Every Bazel from {ranges} has {shown}: {_MISSING[kind]}."
+        return f"Every Bazel from {ranges} has {shown}: {_MISSING.get(kind, _ELSEWHERE)}."
     # An option that a Bazel has is one that it takes. Other names can be switched off by a flag.
     flag = "" if kind == "option" else "; a flag (--incompatible_…) can switch it off"
     return f"Of Bazel {_bounds()}, {ranges} have {shown}{flag}."

@@ -231,14 +231,16 @@ class _Surroundings:
         entry = family or complaint.family
         found = complaint.readings[0].parameters if parameters is None else parameters
         known = self.known
-        below = [each.text for each in self.lines[complaint.at + 1 : complaint.at + CONFLICT_LINES]]
         values = {
             **found,
             "system": known.system or "unknown",
             "elsewhere": known.elsewhere,
             "speaker": self.speaker(complaint.at),
-            "conflict": tables.conflicting("\n".join(below)),
         }
+        # Versions are compared in pairs, which takes time: only for a sentence that says it.
+        if "{conflict}" in entry.cause:
+            below = self.lines[complaint.at + 1 : complaint.at + CONFLICT_LINES]
+            values["conflict"] = tables.conflicting("\n".join(each.text for each in below))
         return Match(
             entry=entry,
             line=line.number,

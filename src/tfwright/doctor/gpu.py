@@ -251,9 +251,12 @@ class CudaRequirements(HostComparison):
             exists = self.host.place.exists
             lacking = [name for name in folders if root and not exists(Path(root) / name)]
             if lacking:
-                link = f", or link them: ln -s lib64 {root}/lib" if exists(Path(root)) else ""
+                what, link = f"{root} does not exist", ""
+                if exists(Path(root)):
+                    what = f"{root} has no {', '.join(lacking)}"
+                    link = f", or link them: ln -s lib64 {root}/lib"
                 yield Finding(
-                    f"{root} has no {', '.join(lacking)}" if link else f"{root} does not exist",
+                    what,
                     f"{', '.join(folders)} in {variable}, as NVIDIA's archives have them",
                     f"Name a directory that has them{link}",
                     blocks="compile",

@@ -169,13 +169,12 @@ def _show_official(answer: MatchAnswer) -> None:
         text.heading("These official wheels may fit", text.WARNING)
     else:
         text.heading("No official wheel fits; the nearest, and how they differ")
-    # What is behind a long command stands below it.
     longest = max(len(found.install) for found in shown)
-    indent = 6 if longest > COMMAND else 4 + longest
+    # What is behind a long command stands below it.
+    before, indent = ("\n", 6) if longest > COMMAND else ("", 4 + longest)
     for found in shown:
-        below = "\n" if longest > COMMAND else ""
-        said = below + "; ".join(found.differs or found.notes)
-        text.paragraph(f"  {found.install}", said.rstrip("\n"), indent=indent)
+        said = "; ".join(found.differs or found.notes)
+        text.paragraph(f"  {found.install}", said and before + said, indent=indent)
     if fitting and not proved(wanted):
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
