@@ -222,8 +222,10 @@ class Search:
         return found
 
     def _announced(self, found: Complaint) -> Complaint:
-        """Return the line below, where `found` announces it by a colon."""
-        if found.family.rank != "weak" or not self._text(found).rstrip().endswith(":"):
+        """Return the line below, where `found` announces it, or it names itself as the cause."""
+        announces = self._text(found).rstrip().endswith(":")
+        announces |= self._below(found.at).startswith("caused by: ")
+        if found.family.rank != "weak" or not announces:
             return found
         return next((each for each in self.real if each.at == found.at + 1), found)
 
