@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
@@ -266,11 +267,15 @@ class CudaRequirements(HostComparison):
     def driver(self) -> Iterator[Finding]:
         if not cuda.wanted(self.recipe):
             return
+        has = self.host.driver
+        if not has.by.startswith("nvidia-smi ") and (fault := nvidia.driver_fault(self.host.place)):
+            yield self._driver_at_fault(fault)
+            return
         # The table has the drivers for Linux only.
         row = self.row if self.host.system == "Linux" else None
         gpu = next((gpu.capability for gpu in self.host.gpus), "")
         needed = compatibility.drivers(row, gpu, self.recipe.host.driver or "")
-        has, why = self.host.driver, needed.source
+        why = needed.source
         said = needed.misfit(has.value)
         if (has and not said) or not why:
             return
@@ -281,6 +286,21 @@ class CudaRequirements(HostComparison):
             found, wanted = f"{self.host.gpus[0]}", f"a GPU of today's drivers: the wheel {said}"
         yield Finding(
             found, wanted, self._get_driver(needed), why=f"{why}, against {has.by}" if has else why
+        )
+
+    def _driver_at_fault(self, fault: Seen) -> Finding:
+        """Judge what nvidia-smi says of a driver that is installed and does not work."""
+        # Few hosts come here, and the table of known failures is large.
+        from tfwright.diagnosis import reader
+
+        # nvidia-smi ends with an empty line and adds advice after the first sentence.
+        said = fault.value.splitlines()[0]
+        found = reader.read(BytesIO(said.encode())).matches
+        return Finding(
+            f"nvidia-smi fails: {said}",
+            "a driver that answers, to run the wheel; it is built without one",
+            found[0].remedy if found else f"Run '{fault.by}': it must print the driver's version.",
+            why=found[0].cause if found else fault.by,
         )
 
     def _get_driver(self, needed: compatibility.Drivers) -> str:

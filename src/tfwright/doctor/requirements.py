@@ -29,6 +29,8 @@ SCRATCH = 2 * GIB
 """For the temporary files of a build of TensorFlow: those of a link are as large as a library."""
 SMALL_SCRATCH = GIB // 16
 """Without which no compiler runs."""
+JAVA = 4
+"""GiB of address space that Java reserves for its own: classes, code, the stacks of threads."""
 SMALL_ROOM = 1 * GIB
 """For a source tree that tfwright brings itself."""
 OUTPUT_BASE = "https://bazel.build/remote/output-directories"
@@ -191,8 +193,11 @@ class Requirements(HostComparison):
                 if packaged is not None and version and version[1] not in packaged:
                     remedy = (
                         f"{self.host.release} has no clang-{version[1]}: get it from "
-                        f"https://apt.llvm.org, or name one that it has: {', '.join(packaged)}"
+                        "https://apt.llvm.org"
                     )
+                    # An older one may lack what the recipe's release wants of its compiler.
+                    if newer := [other for other in packaged if is_newer(other, version[1])]:
+                        remedy += f", or name one that it has: {', '.join(newer)}"
                 yield Finding(
                     f"no {path}", "the clang that the recipe names", remedy, blocks="compile"
                 )
@@ -221,15 +226,22 @@ class Requirements(HostComparison):
                 f"{wanted // GIB} GiB",
                 "Free some space, or set build_out in the host file to a larger disk.",
             )
-        if disk.kind in machine.NETWORK:
-            remedy = f"{move} a local disk."
-            yield Finding(
-                f"{self.host_file.build_out} is on {disk.kind}",
-                "a local disk for Bazel's output base",
-                remedy,
-                blocks="compile",
-                why=OUTPUT_BASE,
-            )
+        for kinds, needed, blocks, why in (
+            (machine.NETWORK, "a local disk for Bazel's output base", "compile", OUTPUT_BASE),
+            (machine.WITHOUT_LINKS, "a disk with symbolic links", "fetch", ""),
+        ):
+            if disk.kind in kinds:
+                found = f"{self.host_file.build_out} is on {disk.kind}"
+                remedy = f"{move} {needed.partition(' for ')[0]}."
+                yield Finding(found, needed, remedy, blocks=blocks, why=why)
+        for option, other in (("ro", "rw"), ("noexec", "exec")):
+            if option in disk.options:
+                yield Finding(
+                    f"{disk.mount}, the disk of build_out, is mounted {option}",
+                    "a disk that takes files and runs the programs among them",
+                    f"{move} another disk, or: mount -o remount,{other} {disk.mount}",
+                    blocks="fetch",
+                )
         # There a build takes its memory twice: for its files, and for its compilers.
         if disk.kind == "tmpfs":
             remedy = f"{move} a disk, unless there is memory for both."
@@ -376,6 +388,18 @@ class Requirements(HostComparison):
                 remedy,
                 why=f"compile.peak, against {self.host.memory.by}",
             )
+        if limit := machine.address_space(self.host.place):
+            # Java reserves a quarter of the memory for its objects, and some more for itself.
+            reserved = capacity.total(self.host.place.root) / 4 / GIB + JAVA
+            has = int(limit.value) / GIB
+            if has < reserved:
+                yield Finding(
+                    f"{has:.1f} GiB of address space for each process",
+                    f"{reserved:.0f} GiB, which Bazel's Java reserves and does not use",
+                    "ulimit -v unlimited   # if this is refused, the job's limits say so",
+                    blocks="configure",
+                    why=limit.by,
+                )
 
     def processor(self) -> Iterator[Finding]:
         flags = str(self.recipe.configure.answers.get("CC_OPT_FLAGS", ""))

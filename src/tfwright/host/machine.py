@@ -12,6 +12,8 @@ EXTENSIONS = ("sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "avx512f")
 NETWORK = ("nfs", "nfs4", "cifs", "smbfs", "afpfs", "9p", "fuse.sshfs")
 """File systems on which Bazel's output base does not work;
 https://bazel.build/remote/output-directories says why."""
+WITHOUT_LINKS = ("vfat", "msdos", "exfat", "drvfs")
+"""File systems that keep no symbolic links, of which Bazel's output base and a venv consist."""
 
 
 class Disk(NamedTuple):
@@ -22,6 +24,8 @@ class Disk(NamedTuple):
     mount: str
     kind: str
     """Its file system, as the kernel names it; empty if that is not known."""
+    options: tuple[str, ...]
+    """How Linux mounted it: ``rw``, ``noexec``."""
     by: str
 
     def __str__(self) -> str:
@@ -87,18 +91,29 @@ def disk(place: Place, path: Path) -> Disk:
     said = place.ask("df", "-Pk", there)
     fields = said.value.splitlines()[-1].split() if said else []
     if len(fields) < len(("device", "blocks", "used", "free", "capacity", "mount")):
-        return Disk(0, there, "", said.by)
+        return Disk(0, there, "", (), said.by)
     # A mount point may hold blanks; it is the last column.
     mount = " ".join(fields[5:])
-    return Disk(int(fields[3]) * 1024, mount, _kind(place, mount), said.by)
+    return Disk(int(fields[3]) * 1024, mount, *_mounted(place, mount), said.by)
 
 
-def _kind(place: Place, mount: str) -> str:
-    """Return the file system that is mounted at a place: the last one, where several are."""
+def _mounted(place: Place, mount: str) -> tuple[str, tuple[str, ...]]:
+    """Return the file system that is mounted at a place, the last one where several are, and how.
+
+    Empty where it is not known; how it is mounted is known on Linux only.
+    """
     # macOS has no /proc; its mount prints the kind in brackets.
     mounts = place.read("/proc/mounts").value
     if mounts:
-        found = re.findall(rf"^\S+ {re.escape(mount)} (\S+)", mounts, re.MULTILINE)
+        found = re.findall(rf"^\S+ {re.escape(mount)} (\S+) ?(\S*)", mounts, re.MULTILINE)
     else:
-        found = re.findall(rf" on {re.escape(mount)} \((\w+)", place.ask("mount").value)
-    return found[-1] if found else ""
+        found = re.findall(rf" on {re.escape(mount)} \((\w+)()", place.ask("mount").value)
+    kind, options = found[-1] if found else ("", "")
+    return kind, tuple(options.split(","))
+
+
+def address_space(place: Place) -> Seen:
+    """Return the bytes of address space that a process may have; nothing without a limit."""
+    limits = place.read("/proc/self/limits")
+    found = re.search(r"^Max address space +(\d+)", limits.value, re.MULTILINE)
+    return Seen(found[1], limits.by) if found else NOTHING

@@ -12,6 +12,9 @@ from tfwright.tools import json_text
 
 FRAMEWORK = "/Library/Frameworks/CUDA.framework/Versions/A/Resources/Info.plist"
 """Where NVIDIA's CUDA driver for macOS keeps its version."""
+DRIVER_QUESTION = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+VERSION = r"\A([\d.]+)\s*$"
+"""What it answers with: a line for each GPU, all of them the same."""
 INCLUDES = ("include", "include/*-linux-gnu", "targets/*/include")
 """Where a library's headers are below its prefix: as NVIDIA packs it, pip's packages too; as Debian
 does; in CUDA's own cross layout."""
@@ -65,7 +68,7 @@ def cuda(place: Place, toolkit: Path) -> list[Seen]:
 
 
 def _first(pattern: str, text: Seen) -> Seen:
-    found = re.search(pattern, text.value)
+    found = re.search(pattern, text.value, re.MULTILINE)
     return Seen(found[1], text.by) if found else NOTHING
 
 
@@ -123,12 +126,17 @@ def _library(
 
 def driver(place: Place) -> Seen:
     """Return the version of the loaded driver; nothing without one."""
-    asked = place.ask("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-    if asked:
-        return Seen(asked.value.partition("\n")[0].strip(), asked.by)
+    if asked := _first(VERSION, place.ask(*DRIVER_QUESTION)):
+        return asked
     # nvidia-smi may be missing where the driver is loaded, as in a container.
     loaded = place.read("/proc/driver/nvidia/version")
     return _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded) or _mac_driver(place)
+
+
+def driver_fault(place: Place) -> Seen:
+    """Return what nvidia-smi says where it is installed and does not answer."""
+    said = place.ask(*DRIVER_QUESTION, failed=True)
+    return NOTHING if _first(VERSION, said) else said
 
 
 def _mac_driver(place: Place) -> Seen:

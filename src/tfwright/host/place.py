@@ -110,8 +110,8 @@ class Place:
         place = shutil.which(program, path=search)
         return Path(place) if place else None
 
-    def ask(self, program: str, *arguments: str) -> Seen:
-        """Return what a short program prints; nothing if it is missing or fails.
+    def ask(self, program: str, *arguments: str, failed: bool = False) -> Seen:
+        """Return what a short program prints; nothing if it is missing or, unless `failed`, fails.
 
         `program` is a name on the system's PATH, or an absolute path.
         """
@@ -124,7 +124,7 @@ class Place:
         env = clean_environment(self.root, extra={"PATH": search})
         argv = (str(path), *arguments)
         command = Command(argv, self.root, env, here=program in ON_HOST)
-        return Seen(runner.answer(command), shlex.join((program, *arguments)))
+        return Seen(runner.answer(command, failed=failed), shlex.join((program, *arguments)))
 
     def there(self, path: str | Path) -> Path:
         """Return the nearest directory, upwards from a path, that exists."""

@@ -1,5 +1,6 @@
 """What is here: read off a host when it is first asked for, whatever the recipe."""
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -52,9 +53,12 @@ class Host:
         return self._uname.value.partition(" ")[2]
 
     @cached_property
-    def wsl(self) -> bool:
-        """Whether the system runs in WSL, Windows' own virtual machine."""
-        return "microsoft" in self.place.read("/proc/version").value.lower()
+    def wsl(self) -> str:
+        """``wsl`` or, for its first version, ``wsl1``, if Windows runs the system; else empty."""
+        # WSL 1 is no virtual machine: it translates the calls of a Linux 4.4.
+        kernel = self.place.read("/proc/version").value
+        first = re.search(r"\b4\.4\.\d+-\d+-Microsoft\b", kernel)
+        return "wsl1" if first else "wsl" if "microsoft" in kernel.lower() else ""
 
     # By the system's PATH, which builds have; a venv's programs are not there.
     def has(self, program: str) -> bool:
@@ -63,8 +67,7 @@ class Host:
 
     def remedy(self, trouble: str, **fields: str) -> str:
         """Return what to do about a trouble, with the commands of this system."""
-        ways = ("wsl",) if self.wsl else ()
-        text = remedy_of(trouble, (*ways, self.installer), **fields)
+        text = remedy_of(trouble, (self.wsl, self.wsl[:3], self.installer), **fields)
         # root in a container has no sudo, and needs none.
         return text if self.has("sudo") else text.replace("sudo ", "")
 

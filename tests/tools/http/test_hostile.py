@@ -248,6 +248,7 @@ def test_a_redirect_that_leaves_the_web_is_named(hosts: Hosts, store: Store, add
     ("proxy", "why"),
     [
         ("socks5://127.0.0.1:9", "its proxy is a SOCKS proxy; name one for HTTP"),
+        ("http://127.0.0.1:9", "its proxy cannot be reached"),
         ("http://u:Canary-1@127.0.0.1:99999", "http://u:…@127.0.0.1:99999"),
         ("http://u:Canary-1#x@127.0.0.1:9", "'u:…' is not a valid host"),
     ],

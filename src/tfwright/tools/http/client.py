@@ -88,7 +88,7 @@ class RequestError(Exception):
         if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
             return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
         if "407" in why:
-            said = "the proxy wants a user name and a password in its address (407)"
+            said = "the proxy wants another user name and password in its address (407)"
             return cls(FaultKind.REFUSED, said)
         unreachable = (
             lower.NewConnectionError,
@@ -103,7 +103,9 @@ class RequestError(Exception):
             )
             kind = FaultKind.NO_SUCH_HOST if unknown else FaultKind.UNREACHABLE
             late = isinstance(fault, requests.Timeout)
-            said = "the host did not answer in time" if late else "the host cannot be reached"
+            proxied = any(isinstance(cause, requests.exceptions.ProxyError) for cause in chain)
+            host = "its proxy" if proxied else "the host"
+            said = f"{host} did not answer in time" if late else f"{host} cannot be reached"
             return cls(kind, f"{said}: {why}")
         # Every exception of requests is an OSError. InvalidURL and its like are ValueErrors too.
         if isinstance(fault, lower.HTTPError | OSError) and not isinstance(fault, ValueError):

@@ -213,8 +213,11 @@ def show(command: Command) -> int:
     ).returncode
 
 
-def answer(command: Command) -> str:
-    """Return what a short program prints; empty if it cannot be run, fails or hangs."""
+def answer(command: Command, *, failed: bool = False) -> str:
+    """Return what a short program prints; empty if it cannot be run, fails or hangs.
+
+    With `failed`, also what one that fails prints, together with its errors.
+    """
     command = isolation.placed(command)
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
@@ -222,9 +225,10 @@ def answer(command: Command) -> str:
             cwd=command.cwd,
             env=dict(command.env),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if failed else subprocess.DEVNULL,
             timeout=ANSWER_SECONDS,
-            check=True,
+            check=not failed,
         )
     except OSError as fault:
         # A program that is there must not be reported as missing.
