@@ -19,7 +19,7 @@ KNOWN = {
     "6.1": "GTX1080Ti, GTX 1080 Ti, 1080 Ti, GT 1030, NVIDIA TITAN X (Pascal), Tesla P4, Quadro P4000",
     "7.0": "Tesla V100-PCIE-16GB",
     "7.2": "Jetson AGX Xavier",
-    "7.5": "T4, Tesla T4, GRID T4-8Q, RTX 6000, Quadro RTX 6000",
+    "7.5": "T4, Tesla T4, GRID T4-8Q, TU104GL [Tesla T4] (rev a1), GRID RTX6000P-24Q, RTX 6000, Quadro RTX 6000",
     "8.0": "NVIDIA A100-SXM4-40GB, A100-SXM4-80GB, A100-SXM4-40GB MIG 1g.5gb",
     "8.6": (
         "NVIDIA A10-24Q, RTX 3090, rtx3090, 3090, NVIDIA GeForce RTX 3080 Laptop GPU, RTX A6000, "

@@ -14,8 +14,8 @@ JETPACK = "https://docs.nvidia.com/deeplearning/frameworks/install-tf-jetson-pla
 _LINES = {"geforce", "quadro", "tesla", "nvidia", "jetson", "rtx", "gtx", "gt"}
 """Words that people leave out in front of a number."""
 _SAID_TWICE = re.compile(
-    r"\b(\d+ ?x|x\d|mig( \dg\.\d+gb)?|nvidia|gpu|graphics|generation|with|design|max-?q|\d+ ?gb|"
-    r"sxm\d?|pcie|hbm\d\w?|nvl|"
+    r"\b(\d+ ?x|x\d|mig( \dg\.\d+gb)?|nvidia|gpu|graphics|generation|with|design|max-?q|"
+    r"\d+ ?gb(-\w{1,2})?|sxm\d?|pcie|hbm\d\w?|nvl|"
     r"dgxs|fhhl|rev\.? \w|oem|gddr\d\w?|lite hash rate|refresh|(workstation|server|mac) edition)\b"
 )
 """What tells cards of one name apart whose chip is the same."""
@@ -107,9 +107,16 @@ def published() -> str:
 
 def _words(name: str) -> tuple[tuple[str, ...], bool]:
     """Return the words of a name that count, and whether it says that it is a laptop's card."""
-    text = re.sub(r"[()/_]|\(r\)|\(tm\)", " ", name.lower())
-    # The part of a card that a virtual machine has, as in GRID T4-8Q: https://docs.nvidia.com/vgpu
-    text = re.sub(r"^(?:nvidia )?(?:grid )?(.*\w)-\d+[abcq]$", r"\1", text.strip())
+    # lspci writes the chip first: AD102 [GeForce RTX 4090] (rev a1).
+    text = re.sub(r".*\[(.+)\].*", r"\1", name.lower())
+    text = re.sub(r"[()/_]|\(r\)|\(tm\)", " ", text)
+    # The part of a card that a virtual machine has, as in GRID T4-8Q; letters tell the boards of
+    # some cards apart, as in V100DX-32Q: https://docs.nvidia.com/vgpu
+    text = re.sub(
+        r"^(?:nvidia )?(?:grid )?(.*?\w)(?:(?<=\d00)[cdlmx]{1,2}|(?<=000)p)?-\d+[abcq]$",
+        r"\1",
+        text.strip(),
+    )
     laptop = bool(re.search(r"\b(laptop|mobile|notebook)\b", text))
     text = re.sub(r"\b(laptop|mobile|notebook|embedded)\b", " ", text)
     text = _SAID_TWICE.sub(" ", re.sub(r"(?<=\d)-", " ", text))
