@@ -4,14 +4,30 @@ import json
 import tarfile
 from pathlib import Path
 
-from tests.making import Read
+import pytest
+from tests.making import Read, make_file
 from tests.remedies.following import CommandLine
+
+from tfwright.documents import host_file
+from tfwright.documents import recipe as recipes
+from tfwright.errors import RecipeError
 
 
 def test_an_empty_vault_says_what_fills_it(shell: CommandLine, out: Read) -> None:
     shell.succeeds("invoke vault")
     printed = out()
     assert printed == "The vault is empty: 'invoke fetch' fills it.\n"
+
+
+def test_a_recipe_that_does_not_load_hides_the_vault_from_nobody(
+    shell: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, out: Read
+) -> None:
+    (tmp_path / "broken.toml").write_text("summary = 3\n")
+    monkeypatch.setattr(recipes, "RECIPES", tmp_path)
+    make_file(host_file.read().build_out / "vault/bazel/aa/bazel", "not whole")
+    shell.succeeds("invoke vault")
+    assert "invoke lint --recipe broken" in out()
+    assert shell.status("invoke vault --gc") == RecipeError.exit_status
 
 
 def test_a_vault_without_leftovers_has_nothing_to_remove(shell: CommandLine, out: Read) -> None:

@@ -12,6 +12,7 @@ from tests.making import make_file
 from tests.toolkit.parts import part_of
 from tests.upstream import commit, run_git
 
+from tfwright.documents import recipe as recipes
 from tfwright.errors import SupplyError
 from tfwright.toolkit import tree
 from tfwright.toolkit.tree import ToolkitRecord
@@ -25,7 +26,7 @@ from tfwright.vault.store import Store
 
 @pytest.fixture
 def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(usage, "known_recipes", list)
+    monkeypatch.setattr(recipes, "names", list)
     return tmp_path / "build_out"
 
 

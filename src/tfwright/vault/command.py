@@ -56,4 +56,4 @@ def vault(
             build_out, usage.known_recipes(), lambda unused: kept.extend(page.entries_data(unused))
         )
         return Answer(kept, page.show_garbage)
-    return Answer(usage.look(build_out, usage.known_recipes()), page.show_vault, page.vault_data)
+    return Answer(usage.overview(build_out), page.show_vault, page.vault_data)

@@ -141,7 +141,12 @@ def show_vault(inventory: "Inventory") -> None:
             "'invoke lock' finds out"
         )
     text.line()
-    show_garbage(entries_data(inventory.garbage))
+    for name in inventory.broken:
+        text.line(
+            f"What {name} needs is unknown, since it does not load: 'invoke lint --recipe {name}'"
+        )
+    if not inventory.broken:
+        show_garbage(entries_data(inventory.garbage))
 
 
 def vault_data(inventory: "Inventory") -> list[dict[str, Any]]:

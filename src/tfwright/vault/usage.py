@@ -98,6 +98,8 @@ class Inventory:
 
     entries: tuple[VaultEntry, ...]
     needs: tuple[Needs, ...]
+    broken: tuple[str, ...] = ()
+    """The recipes that do not load: what they need is not known."""
 
     def users(self, entry: VaultEntry) -> list[str]:
         """Return the recipes that need an entry."""
@@ -116,6 +118,8 @@ class Inventory:
     @property
     def garbage(self) -> list[VaultEntry]:
         """What no recipe needs."""
+        if self.broken:
+            return []
         return [entry for entry in self._idle if entry.kind != ARCHIVE or not self.unknown]
 
     @property
@@ -131,6 +135,13 @@ def known_recipes(names: Sequence[str] = ()) -> list[tuple[Recipe, Path]]:
     """Return the recipes of this checkout, and `names`, each with its file."""
     every = dict.fromkeys((*recipes.names(), *names))
     return [(recipes.read(name), recipes.find(name)) for name in every]
+
+
+def overview(build_out: Path) -> Inventory:
+    """Look through the vault of `build_out` as `look` does, also with recipes that do not load."""
+    loaded = [(recipe, recipes.find(recipe.name)) for recipe in recipes.that_load()]
+    broken = sorted({*recipes.names()} - {recipe.name for recipe, _ in loaded})
+    return replace(look(build_out, loaded), broken=tuple(broken))
 
 
 def look(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tfwright.documents import recipe as recipes
 from tfwright.errors import SupplyError, TfwrightError, invoke
 from tfwright.tools import files
 from tfwright.tools.bazel import client
@@ -19,8 +20,7 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
     `others` are damages that other subjects found. Raises SupplyError naming what is damaged; with
     `repair` what can be fetched again was removed.
     """
-    known = usage.known_recipes()
-    inventory = usage.look(build_out, known)
+    inventory = usage.overview(build_out)
     # Leftovers have nothing to verify; `invoke vault --gc` removes them.
     entries = [entry for entry in inventory.entries if entry.file or entry.kind == VENV]
     found = [*damages(build_out, entries), *others]
@@ -32,7 +32,7 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
     what = "1 of the kept inputs is" if count == 1 else f"{count} of the kept inputs are"
     paths = {damage.path for damage in found}
     users = {user for entry in entries if entry.path in paths for user in inventory.users(entry)}
-    for recipe, _ in known:
+    for recipe in recipes.that_load():
         if mirrors.place(build_out / "git", recipe.source.url) in paths:
             users.add(recipe.name)
     # Say which commands restore the inputs, which `users` need.
