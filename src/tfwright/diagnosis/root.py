@@ -223,11 +223,14 @@ class Search:
 
     def _announced(self, found: Complaint) -> Complaint:
         """Return the line below, where `found` announces it, or it names itself as the cause."""
-        announces = self._text(found).rstrip().endswith(":")
-        announces |= self._below(found.at).startswith("caused by: ")
+        text = self._text(found).rstrip()
+        announces = text.endswith(":") or self._below(found.at).startswith("caused by: ")
         if found.family.rank != "weak" or not announces:
             return found
-        return next((each for each in self.real if each.at == found.at + 1), found)
+        # Keras names the op, and where the program made it, before it says what failed.
+        reach = REACH if text.endswith("Graph execution error:") else 1
+        below = range(found.at + 1, found.at + 1 + reach)
+        return next((each for each in self.real if each.at in below), found)
 
     def _innermost(self, found: Complaint) -> Complaint:
         """Return what `found` was caused by, where it is an exception of Java that says less."""
