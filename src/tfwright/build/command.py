@@ -69,7 +69,7 @@ def build(
 
 
 def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
-    from tfwright.build import page, verified
+    from tfwright.build import page
     from tfwright.documents import recipe as recipes
     from tfwright.pipeline import engine
 
@@ -82,6 +82,8 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
     job = job_of(recipe, jobs=engine.jobs_asked(options["jobs"]), **asked)
     built: dict[str, str] = {}
     if by:
+        from tfwright.build import verified
+
         verified.insist_on_name(by)
         # Before the build: what is edited while it runs is not what it builds.
         lock = recipes.editable(recipe).with_suffix(".lock")

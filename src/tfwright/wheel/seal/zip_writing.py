@@ -7,9 +7,10 @@ where a number needs them.
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from tfwright.wheel.binary.elf_image import Content
+if TYPE_CHECKING:
+    from tfwright.wheel.binary.elf_image import Content
 
 Moment = tuple[int, int, int, int, int, int]
 """Year, month, day, hour, minute, second."""
@@ -59,7 +60,7 @@ class ZipWriter:
         self._at = 0
         self._directory: list[bytes] = []
 
-    def add(self, member: ZipMember, content: Iterable[Content]) -> None:
+    def add(self, member: ZipMember, content: "Iterable[Content]") -> None:
         """Write a member, given its compressed bytes."""
         self._directory.append(self._header(member, self._at))
         self._put(self._header(member, None))
@@ -115,6 +116,6 @@ class ZipWriter:
             count, size, start = FULL_16, FULL_32, FULL_32
         self._put(struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, count, count, size, start, 0))
 
-    def _put(self, content: Content) -> None:
+    def _put(self, content: "Content") -> None:
         self._stream.write(content)
         self._at += len(content)
