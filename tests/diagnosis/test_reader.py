@@ -1,3 +1,4 @@
+import codecs
 import gzip
 from pathlib import Path
 
@@ -121,8 +122,18 @@ def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> Non
     assert all(line.isprintable() for line in found.first.lines)
 
 
-def test_a_packed_log_is_read(tmp_path: Path) -> None:
-    path = make_file(tmp_path / "compile.log.gz", gzip.compress(BAZEL.encode()))
+@pytest.mark.parametrize(
+    "content",
+    [
+        gzip.compress(BAZEL.encode()),
+        BAZEL.replace("\n", "\r\n").encode("utf-16"),
+        codecs.BOM_UTF16_BE + BAZEL.encode("utf-16-be") + b"\0",
+        BAZEL.encode("utf-8-sig"),
+    ],
+    ids=["gzip", "PowerShell", "UTF-16, cut off", "UTF-8 of Windows"],
+)
+def test_a_log_is_read_however_it_was_kept(tmp_path: Path, content: bytes) -> None:
+    path = make_file(tmp_path / "compile.log", content)
     assert names(reader.diagnose(str(path)))[0] == "compile-gettid"
 
 

@@ -8,6 +8,7 @@ Terminals add colours, build services add times, containers add names. A complai
 what the tool wrote; people are shown the line without control characters.
 """
 
+import codecs
 import gzip
 import os
 import re
@@ -56,6 +57,12 @@ _ESCAPE = re.compile(
 _BARE_COLOUR = re.compile(r"\[(?:\d{1,2}(?:;\d{1,2}){0,4})?m(?=\S)")
 """A colour whose escape character was lost when somebody copied the text."""
 _OVERSTRUCK = re.compile(r".\x08")
+_MARKED = {
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8-sig",
+}
+"""Encodings that a file names in its first bytes."""
 Item = TypeVar("Item")
 
 
@@ -225,10 +232,10 @@ def opened(name: str, listener: Listener) -> Iterator[LogStream]:
             watched.end()
     except (OSError, EOFError, zlib.error) as fault:
         why = getattr(fault, "strerror", None) or fault
-        raise RecipeError(
-            f"{name} cannot be read: {why}",
-            remedy="Name a log, plain or packed with gzip, or - for standard input.",
-        ) from fault
+        remedy = "Name a log, plain or packed with gzip, or - for standard input."
+        if re.match(r"https?:/", name):
+            remedy = "Download it: curl -L ADDRESS | invoke diagnose -"
+        raise RecipeError(f"{name} cannot be read: {why}", remedy=remedy) from fault
 
 
 class _Watched:
@@ -238,8 +245,13 @@ class _Watched:
         self.name = name
         self.raw = raw
         self.listener = listener
-        start = raw.peek(2)[:2] if hasattr(raw, "peek") else b""
-        self.text: LogStream = gzip.GzipFile(fileobj=raw) if start == b"\x1f\x8b" else raw
+        start = raw.peek(3)[:3] if hasattr(raw, "peek") else b""
+        self.text: LogStream = raw
+        if start.startswith(b"\x1f\x8b"):
+            self.text = gzip.GzipFile(fileobj=raw)
+        # What PowerShell's > writes, and what editors of Windows put before UTF-8.
+        elif marked := next((mark for mark in _MARKED if start.startswith(mark)), None):
+            self.text = codecs.EncodedFile(raw, "utf-8", _MARKED[marked], "replace")
         self.size = os.fstat(raw.fileno()).st_size if raw.seekable() else None
         self.done, self.begun = 0, time.monotonic()
 
