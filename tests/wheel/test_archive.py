@@ -127,3 +127,8 @@ def test_a_damaged_member_is_refused_however_it_is_packed(tmp_path: Path, method
     path.write_bytes(content)
     with fails(WheelError, path), archive.opened(path) as wheel:
         wheel.read("a/b.txt")
+
+
+def test_a_package_of_pip_is_to_be_downloaded_first() -> None:
+    with fails(WheelError, "pip download --no-deps 'tensorflow[and-cuda]==2.20.0'"):
+        archive.insist_on_file(Path("tensorflow[and-cuda]==2.20.0"))

@@ -4,6 +4,7 @@ import errno
 import lzma
 import mmap
 import os
+import re
 import shutil
 import stat
 import struct
@@ -67,9 +68,11 @@ number for what bzip2 cannot unpack.
 def insist_on_file(path: Path) -> None:
     """Raise WheelError if a path that a user gave is not a file."""
     if not path.is_file():
-        raise WheelError(
-            f"The wheel {path} does not exist", remedy="Give the path of a .whl file.", where=path
-        )
+        remedy = "Give the path of a .whl file."
+        # What pip calls a package.
+        if re.fullmatch(r"[\w.-]+(\[[\w,-]+\])?==[\w.+-]+", str(path)):
+            remedy = f"pip download --no-deps '{path}'   # then give the path of the .whl file"
+        raise WheelError(f"The wheel {path} does not exist", remedy=remedy, where=path)
 
 
 @contextmanager
