@@ -48,6 +48,17 @@ def test_a_written_patch_is_named_on_standard_output_alone(
     assert "entered at the end of source.patches" in shown.err
 
 
+def test_a_redone_patch_is_followed_by_the_command_for_the_next_that_does_not_fit(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    unfit = ("r1/0003-b.patch", "r1/0004-c.patch")
+    written = WrittenPatch(Path("0001-a.patch"), (), added=False, unfit=unfit)
+    patch_page.show_patch(written, recipe="mine")
+    shown = capsys.readouterr().err
+    assert "r1/0004-c.patch comes later" in shown
+    assert "invoke patch --recipe mine --refresh r1/0003-b.patch\n" in shown
+
+
 def test_a_question_without_a_terminal_is_answered_with_its_default(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -163,6 +163,27 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     patches.prepare(job, "1")
 
 
+@pytest.mark.slow
+def test_a_redone_patch_names_the_later_ones_that_do_not_fit_after_it(
+    path: Path, tmp_path: Path
+) -> None:
+    (first,) = recipes.read(str(path)).source.patches
+    listed = [first, "demo/0002-new.patch", "demo/0003-changed.patch", "demo/0004-new-too.patch"]
+    new = "new file mode 100644\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+new\n"
+    changed = "--- a/new.txt\n+++ b/new.txt\n@@ -1 +1,2 @@\n new\n+and more\n"
+    bodies = (new.format("new.txt"), changed, new.format("other.txt"))
+    for name, body in zip(listed[1:], bodies, strict=True):
+        file = "other.txt" if "other" in body else "new.txt"
+        text = f"{patches.as_text(HEADER)}\ndiff --git a/{file} b/{file}\n{body}"
+        make_file(tmp_path / "patches" / name, text)
+    toml_editing.put(path, ("source", "patches"), listed)
+    job = job_of(path, tmp_path)
+    tree = patches.prepare(job, "2")
+    assert patches.waiting(tree) == []
+    (tree / "new.txt").write_text("newer\n", "utf-8")
+    assert patches.refresh(job, "2").unfit == (listed[2],)
+
+
 def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_next_to_it(
     path: Path, tmp_path: Path
 ) -> None:

@@ -73,3 +73,10 @@ def test_what_the_new_tree_clones_is_not_gone_and_no_clang_of_local_config_is_an
     assert [pin.name for pin in compared.pins(())] == ["unchanged"]
     assert "clones 222222222222" in archives.unreplaced(after, "grpc")
     assert "pins another archive" in archives.unreplaced(before, "grpc")
+
+
+def test_the_patches_of_another_recipe_come_with_the_commit_that_they_were_made_for() -> None:
+    other = recipes.read("linux-r2.10-cpu")
+    replaced = str(other.fetch.substitutes["sobol_data"].replaces)
+    assert archives.others(other.source.url)[replaced].commit == other.source.commit
+    assert not archives.others("https://example.org/fork.git")[replaced].commit

@@ -66,7 +66,8 @@ def patch(
         yield Answer(tree, show, lambda _: data)
         return
     if refresh:
-        yield Answer(patches.refresh(job, refresh), page.show_patch)
+        written = partial(page.show_patch, recipe=job.argument)
+        yield Answer(patches.refresh(job, refresh), written)
         return
     # Asked before the patch is made: without a reason none is written.
     header = page.ask_header(PatchHeader(why, upstream, drop_when))

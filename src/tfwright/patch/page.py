@@ -58,10 +58,15 @@ def show_tree(tree: Path, recipe: str, which: str) -> None:
     print(tree)
 
 
-def show_patch(written: "WrittenPatch") -> None:
+def show_patch(written: "WrittenPatch", recipe: str = "") -> None:
     """Print the path of a patch; what it changes goes to standard error."""
     for file in written.files:
         text.tell(f"  changes {file}")
     if written.added:
         text.tell("  entered at the end of source.patches")
+    for name in written.unfit:
+        text.tell(f"  {name} comes later, and does not fit after it", text.WARNING)
+    if written.unfit:
+        first = shell_word(written.unfit[0])
+        text.then(f"invoke patch --recipe {recipe} --refresh {first}")
     print(written.path)

@@ -43,6 +43,8 @@ class WrittenPatch:
     files: tuple[str, ...]
     added: bool
     """Whether the recipe's list got a new entry."""
+    unfit: tuple[str, ...] = ()
+    """Later patches of the series that do not fit after this one, by their names."""
 
 
 def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
@@ -205,9 +207,23 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
         )
     header = patching.header(target)
     changed = _write(tree, target, header, patching.head_text(target))
+    tree.run("add", "--all", "--", *changed)
+    later = source.patches[source.patches.index(patch) + 1 :]
+    unfit = tuple(name for name in later if not _fits(tree, source.file(name)))
     tree.discard()
     files.remove(tree.state)
-    return WrittenPatch(target, changed, added=False)
+    return WrittenPatch(target, changed, added=False, unfit=unfit)
+
+
+def _fits(tree: WorkTree, patch: Path) -> bool:
+    """Put a patch into the index of a tree, and return whether that was possible."""
+    before = tree.content()
+    try:
+        patching.apply(tree, patch, before=before)
+    except RecipeError:
+        tree.put(before)
+        return False
+    return True
 
 
 def of_configure(job: RecipeJob) -> frozenset[str]:

@@ -35,6 +35,8 @@ class OtherSubstitute:
     """The lines of its table."""
     patches: tuple[str, ...]
     """Patches of that recipe that seem to belong to it, by their names."""
+    commit: str
+    """The commit that they were made for; empty where another repository has it."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,11 @@ def _urls(rules: Rules, name: str) -> list[str]:
     return [url for rule in rules.repositories if rule.name == name for url in rule.urls]
 
 
-def others() -> dict[str, OtherSubstitute]:
-    """Return the substitutes of the recipes of this checkout by what they replace."""
+def others(url: str) -> dict[str, OtherSubstitute]:
+    """Return the substitutes of the recipes of this checkout by what they replace.
+
+    `url` is the repository in which a commit of theirs is looked for.
+    """
     found = dict[str, OtherSubstitute]()
     for recipe in recipes.that_load():
         path = file_of(recipes.find(recipe.name))
@@ -160,8 +165,9 @@ def others() -> dict[str, OtherSubstitute]:
                     for patch in recipe.source.patches
                     if built.search(files.text(recipe.source.file(patch)))
                 )
+                commit = recipe.source.commit if recipe.source.url == url else ""
                 found[table.replaces] = OtherSubstitute(
-                    recipe.name, key, lines, table.patches or tuple(named)
+                    recipe.name, key, lines, table.patches or tuple(named), commit
                 )
     return found
 

@@ -84,11 +84,11 @@ def place(folder: Path, name: str) -> Path:
 
 
 def copy(patch: Path, target: Path, base: str) -> None:
-    """Copy a patch that has to be redone, with the commit that it was made for.
+    """Copy a patch that has to be redone, with the commit that it was made for, if that is known.
 
     The recipe that it comes from keeps its own: `invoke patch --refresh` writes into the copy.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     text = patch.read_text("utf-8", "surrogateescape")
-    with_base = f"{merging.base_line(base)}\n{text}"
+    with_base = f"{merging.base_line(base)}\n{text}" if base else text
     files.write(target, with_base.encode("utf-8", "surrogateescape"))

@@ -403,7 +403,10 @@ class _Porting:
             # Another recipe was ported to this branch, and its patch redone there.
             return replace(moved, fate="compare", says=_THERE)
         self.made.append(place)
-        patches.copy(source.file(patch.name), place, self.old.recipe.source.commit)
+        # That of another recipe was made for another commit.
+        bases = {name: other.commit for other in self.taken for name in other.patches}
+        bases |= dict.fromkeys(self.old.recipe.source.patches, self.old.recipe.source.commit)
+        patches.copy(source.file(patch.name), place, bases[patch.name])
         return moved
 
     def _with_substitutes(self, tried: Sequence[TriedPatch], repository: Path) -> list[TriedPatch]:
@@ -439,7 +442,8 @@ class _Porting:
 
         Where another recipe replaces the new one already, its substitute is taken over.
         """
-        recipe, others = self.new.recipe, archives.others()
+        recipe = self.new.recipe
+        others = archives.others(recipe.source.url)
         for name, table in recipe.fetch.substitutes.items():
             before = archives.checksums(old, name)
             after = archives.checksums(new, name)
