@@ -98,13 +98,21 @@ def test_an_nvshmem_without_an_archive_for_cuda_13_is_found() -> None:
     assert "HERMETIC_NVSHMEM_VERSION=3.3.20" in said(without)
 
 
-def test_kernels_by_clang_and_the_configuration_for_nvcc_contradict_each_other() -> None:
+def test_a_flag_for_another_compiler_of_kernels_than_the_answered_one_contradicts_it() -> None:
     answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
     gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89"
     assert "makes nvcc compile" in said(
         recipe(*NVCC, gpus, architectures=(), TF_CUDA_CLANG=True, **answers)
     )
     assert said(recipe(*NVCC[1:], gpus, architectures=(), TF_CUDA_CLANG=True, **answers)) == ""
+    text = said(recipe("--config=release_gpu_linux", *CLANG, gpus, TF_CUDA_CLANG=False, **answers))
+    assert "--config=cuda_clang makes clang compile" in text
+    assert "--config=release_gpu_linux makes clang compile" in text
+    assert said(recipe(*CLANG, gpus, TF_CUDA_CLANG=True, **answers)) == ""
+    # Before 2.15 upstream's releases were compiled by nvcc.
+    flags = ("--config=release_gpu_linux", "--config=cuda_clang")
+    old = recipe(*flags, branch="r2.10", TF_CUDA_CLANG=False)
+    assert said(old).count("makes clang compile") == 1
 
 
 @pytest.mark.parametrize(("clang", "refused"), [("18", True), ("20", False), ("99", False)])

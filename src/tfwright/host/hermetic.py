@@ -5,7 +5,7 @@ tree's own .bazelrc, which holds where both are silent.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
@@ -22,6 +22,8 @@ LOCAL_FOLDERS = {
     "LOCAL_NCCL_PATH": ("include", "lib"),
 }
 """The directories that the rules of a tree link; Bazel takes one that is missing for empty."""
+CUDA_CLANG = "--config=cuda_clang"
+"""What chooses clang in every tree; the other names of `cuda.BY_CLANG` came with 2.15."""
 WHEEL = ":wheel"
 WITHOUT_CUDA = ("--config=cuda_wheel", "override_include_cuda_libs=true")
 """One of these keeps CUDA's libraries out of the wheel, which its rule in the tree insists on."""
@@ -113,8 +115,24 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
                 f"{local or f'Name clang {least}'} or later, or let nvcc compile: TF_CUDA_CLANG = "
                 'false and "--config=cuda_nvcc".',
             )
+    yield from _of_compiler(recipe, cuda.BY_CLANG if tree else {CUDA_CLANG})
     if tree:
         yield from _of_configuration(recipe, found)
+
+
+def _of_compiler(recipe: Recipe, by_clang: Collection[str]) -> Iterator[Contradiction]:
+    """Yield a flag that has the kernels compiled by another compiler than is answered."""
+    clang = recipe.configure.answers.get("TF_CUDA_CLANG")
+    own, other, by_other = "false", "clang", by_clang
+    if clang:
+        own, other, by_other = "true", "nvcc", {"--config=cuda_nvcc"}
+    for flag in recipe.compile.flags if isinstance(clang, bool) else ():
+        if flag in by_other:
+            yield Contradiction(
+                ("compile", "flags"),
+                f"TF_CUDA_CLANG is {own}, and {flag} makes {other} compile the kernels",
+                f"Remove {flag}, or answer TF_CUDA_CLANG = {'false' if clang else 'true'}.",
+            )
 
 
 def _of_gcc(recipe: Recipe, row: compatibility.Cuda) -> Iterator[Contradiction]:
@@ -188,13 +206,6 @@ def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradict
             ("compile", "flags"),
             f"the configuration cuda_clang of the tree overrides the answered GPUs by {made}",
             f'Repeat them in compile.flags: "--repo_env={_CAPABILITIES}={answered}".',
-        )
-    nvcc = "--config=cuda_nvcc"
-    if told.answers.get("TF_CUDA_CLANG") is True and nvcc in told.flags:
-        yield Contradiction(
-            ("compile", "flags"),
-            f"TF_CUDA_CLANG is true, and {nvcc} makes nvcc compile the kernels",
-            f"Remove {nvcc}, or answer TF_CUDA_CLANG = false.",
         )
     lacking = set(recipe.verify.architectures) - set(found.architectures)
     if lacking and not (overridden or _unnamed(recipe)):

@@ -15,10 +15,11 @@ from tfwright.tools.git import merging, patching
 from tfwright.tools.git.repository import is_excluded
 from tfwright.tools.git.work_tree import WorkTree
 
-Fate = Literal["kept", "dropped", "redo", "compare", "lacking"]
+Fate = Literal["kept", "dropped", "redo", "done", "compare", "lacking"]
 """``kept``: it applies. ``dropped``: its header says that this release does not need it.
-``compare``: upstream seems to have done the same. ``redo``: it has to be made again.
-``lacking``: it changes a file that the recipe leaves out."""
+``done``: upstream seems to have done the same. ``redo``: it has to be made again.
+``compare``: one of its name is there already. ``lacking``: it changes a file that the recipe
+leaves out."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def _try(tree: WorkTree, patch: Path, name: str, exclude: Sequence[str]) -> Trie
     except RecipeError as fault:
         # Upstream may have the change now; whether it does the same, a person has to see.
         done = fault.remedy.startswith(("Remove the patch", "Compare the lines"))
-        return TriedPatch(name, "compare" if done else "redo", fault.what.removeprefix(f"{patch} "))
+        return TriedPatch(name, "done" if done else "redo", fault.what.removeprefix(f"{patch} "))
     # The report names the patch already.
     says = [note.removeprefix(f"{patch.name}: ") for note in notes]
     return TriedPatch(name, "kept", "; ".join(says) or "applies as it is")

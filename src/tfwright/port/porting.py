@@ -153,9 +153,11 @@ class _Porting:
         if missing := expected.lacking(expected.interview(self.new.recipe, HostFile())):
             return PortedPin("tool", "./configure", "look", f"was not run: {missing.what}")
         kept = tuple(pin.name for pin in pins if pin.kind == "patch" and pin.state == "fits")
-        new = replace(self.new, until="configure")
-        recipe = new.recipe.changed(source=new.recipe.source.changed(patches=kept))
-        new = replace(new, recipe=recipe)
+        # With the Bazel that this host has in place of the pinned one.
+        here = RecipeJob.of(str(self.path), self.old.host_file)
+        recipe = here.recipe.changed(source=here.recipe.source.changed(patches=kept))
+        pinned = here.pinned_bazel
+        new = replace(self.new, recipe=recipe, pinned_bazel=pinned, until="configure")
         state: State = "fits"
         try:
             with engine.occupied(new):
@@ -388,6 +390,8 @@ class _Porting:
             if patch.fate == "redo":
                 which = f"--recipe {recipe.argument} --refresh {shell_word(name)}"
                 says += f"; merge it: invoke patch {which}"
+            elif patch.fate == "done":
+                says += "; if that does the same, or nothing needs it now, take it out of the list"
             yield PortedPin("patch", name, _STATES[patch.fate], says)
 
     def _placed(self, patch: TriedPatch) -> TriedPatch:
@@ -488,11 +492,11 @@ class _Porting:
         found = list(tree_files.judged(pins, setup, python))
         if fitting := ", ".join(pin.name for pin in found if not pin.asks):
             yield PortedPin("requirement", "of setup.py", "fits", fitting)
+        known = {canonicalize_name(each.name) for each in tree_files.required(old, python)}
         lists = named_packages(recipe_values(self.path))
         # A recipe may name none of them, and only have what pip resolved.
         direct = chain(*lists.values(), () if lists["verify.requirements"] else pins)
-        gone = {canonicalize_name(each.name) for each in tree_files.required(old, python)}
-        gone.difference_update(pin.name for pin in found)
+        gone = known.difference(pin.name for pin in found)
         if idle := found and gone.intersection(map(name_of, direct)):
             says = "setup.py no longer requires this: remove it, unless the build imports it"
             yield PortedPin("requirement", ", ".join(sorted(idle)), "look", says)
@@ -503,7 +507,8 @@ class _Porting:
                 yield PortedPin("requirement", "host.requirements", "look", says)
             built.clear()
         elif built:
-            lacking = {*tree_files.BUILDING_IF_REQUIRED} - built
+            # What the old release required, too, the old recipe builds without.
+            lacking = {*tree_files.BUILDING_IF_REQUIRED} - built - known
         if redo := [pin for pin in found if pin.asks or pin.name in lacking]:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
@@ -530,6 +535,7 @@ _STATES: dict[Fate, State] = {
     "kept": "fits",
     "dropped": "look",
     "compare": "look",
+    "done": "change",
     "redo": "change",
     "lacking": "change",
 }

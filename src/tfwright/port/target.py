@@ -186,10 +186,11 @@ def _prose(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
         # Comments about the release hold; those about the old tag may not.
         spoken = old_tag.lstrip("nv") or str(old.source.exact)
         named = re.escape(spoken)
+    own = HEAD.format(old=old.name, to=target.name)
     lines = [
         str(number)
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        if re.search(rf"(?:^|[^\w.])[rv]?{named}", line.partition("#")[2])
+        if line != own and re.search(rf"(?:^|[^\w.])[rv]?{named}", line.partition("#")[2])
     ]
     if lines:
         says = f"lines {', '.join(lines)} speak of {spoken}: see that their reasons still hold"
