@@ -164,10 +164,12 @@ def test_a_recipe_is_held_against_its_commit_where_a_mirror_on_this_host_has_it(
     assert what.startswith("--config=mlk: neither")
     assert "did you mean 'mkl'" in what
     newer = commit(
-        tmp_path / "upstream", {setup: "_VERSION = '1.8.0'\nREQUIRED_PACKAGES = ['six >= 99']\n"}
+        tmp_path / "upstream",
+        {setup: "_VERSION = '1.8.0'\nREQUIRED_PACKAGES = ['six >= 99', 'new']\n"},
     )
+    # One finding with one command: pip resolves the packages together.
     (what,) = said(text.replace(pinned, newer))
-    assert "setup.py requires six>=99" in what
+    assert "setup.py requires six>=99; setup.py requires new" in what
     (what,) = said(text.replace(pinned, other))
     assert "TensorFlow 1.9.0, the recipe says 1.8" in what
 

@@ -12,7 +12,7 @@ CHANGE = RecipeChange(
     ("recipes/mine.toml",),
     ("invoke plan --recipe mine",),
 )
-PLAN = PlannedRecipe("mine", ("fetch", "source"), ("check",), ("no CUDA 9.2",))
+PLAN = PlannedRecipe("mine", ("fetch", "source"), ("check",), ("no CUDA 9.2",), "patches changed")
 FINDING = LintFinding(Path("mine.toml"), 3, "'peak = 2' has no reason", "Add one.", "reason")
 
 
@@ -23,6 +23,7 @@ def test_a_review_shows_keys_plans_commands_and_findings(out: Read) -> None:
         'bazel.version  "0.15.0" -> "0.15.2"',
         "runs   fetch, source",
         "not here:  no CUDA 9.2",
+        "[verified] is stale: patches changed",
         "invoke plan --recipe mine",
         "mine.toml:3: 'peak = 2' has no reason [reason]",
     ):
@@ -38,10 +39,12 @@ def test_a_change_of_no_recipe_says_so(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_keys_of_each_recipe_stand_under_its_name(out: Read) -> None:
     change = RecipeChange(
-        ("one", "two"),
+        ("one", "two", "three"),
         (
             KeyChange("one", "bazel.version", "", '"0.15.2"'),
             KeyChange("two", "host.cuda", '"9.2"', ""),
+            KeyChange("three", "host.cuda", "", '"9.2"'),
+            KeyChange("three", "summary", "", '"Three"'),
         ),
         ("recipes/one.toml", "recipes/two.toml"),
         (),
@@ -49,10 +52,13 @@ def test_the_keys_of_each_recipe_stand_under_its_name(out: Read) -> None:
     kept = PlannedRecipe("one", (), ("check",), ())
     page.show_review(change, [kept], [])
     shown = out().splitlines()
-    assert shown[:4] == [
+    assert shown[:6] == [
         "one",
         '  bazel.version  (new) -> "0.15.2"',
         "two",
         '  host.cuda  "9.2" -> (removed)',
+        # Its file shows the keys.
+        "three  (new)",
+        "files",
     ]
     assert not any("  runs" in line for line in shown)

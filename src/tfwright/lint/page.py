@@ -36,6 +36,8 @@ def show_review(
         for label, stages in (("runs", planned.runs), ("keeps", planned.keeps)):
             if stages:
                 text.paragraph(f"  {label}", ", ".join(stages), indent=9)
+        if planned.stale:
+            text.paragraph(text.warning("  [verified] is stale:"), planned.stale, indent=23)
         for hindrance in planned.hindered:
             text.paragraph(text.warning("  not here:"), hindrance, indent=13)
     if change.tests:
@@ -49,13 +51,15 @@ def _show_change(change: "RecipeChange") -> None:
     if not change.files:
         text.tell("No recipe, patch or template differs.")
     for recipe in change.recipes:
-        text.line(text.bold(recipe))
-        for key in change.keys:
-            # Grouped by recipe: whoever reviews a change reviews recipe by recipe.
-            if key.recipe == recipe:
-                after = text.good(key.after or "(removed)")
-                before = text.bad(key.before or "(new)")
-                text.line(f"  {key.key}  ", before, " -> ", after)
+        # Grouped by recipe: whoever reviews a change reviews recipe by recipe.
+        keys = [key for key in change.keys if key.recipe == recipe]
+        # Each recipe has a summary; of a new one, its file shows the keys.
+        new = any(key.key == "summary" and not key.before for key in keys)
+        text.line(text.bold(recipe), text.good("  (new)") if new else "")
+        for key in () if new else keys:
+            after = text.good(key.after or "(removed)")
+            before = text.bad(key.before or "(new)")
+            text.line(f"  {key.key}  ", before, " -> ", after)
     if change.files:
         text.line(text.bold("files"))
     for file in change.files:

@@ -26,7 +26,8 @@ from tfwright.errors import RecipeError, ToolError
 from tfwright.facts import compatibility
 from tfwright.host import cuda, hermetic, toolchain
 from tfwright.pipeline.job import RecipeJob
-from tfwright.printable import guess, shell_word
+from tfwright.printable import guess
+from tfwright.progress import SILENCE
 from tfwright.rules import configurations, dropping, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools import files
@@ -34,6 +35,7 @@ from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import pips
+from tfwright.tools.python.packages import name_of
 from tfwright.vault import lock, locking
 from tfwright.wheel.binary import cpu
 
@@ -389,10 +391,14 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
         if f"+++ b/{path}\n" not in patches
     }
     setup = tree_files.setup_of(texts)
-    for pin in tree_files.judged(recipe.verify.requirements, setup, recipe.host.python):
-        if pin.asks:
-            remedy = f"Run 'invoke pin --recipe {recipe.argument} --verify {shell_word(pin.asks)}'."
-            yield subject.finding("setup", "verify.requirements", pin.says, remedy)
+    judged = tree_files.judged(recipe.verify.requirements, setup, recipe.host.python)
+    if asking := [pin for pin in judged if pin.asks]:
+        built = set(map(name_of, recipe.host.requirements))
+        asked = tree_files.resolving(asking, built)
+        # One command: pip would refuse the one package with the old release of the other.
+        what = "; ".join(pin.says for pin in asking)
+        remedy = f"Run: invoke pin --recipe {recipe.argument} {asked}"
+        yield subject.finding("setup", "verify.requirements", what, remedy)
     rcs = [texts[path] for path in configurations.BAZELRCS if path in texts]
     interview = expected.interview(recipe, HostFile())
     # Without an answer it is not known what ./configure defines.
@@ -789,16 +795,20 @@ class PlannedRecipe:
     """The stages whose result would be kept."""
     hindered: tuple[str, ...]
     """What keeps this host from building it."""
+    stale: str = ""
+    """What changed since it was verified."""
 
 
 def planned(job: RecipeJob) -> PlannedRecipe:
     """Return the plan of a recipe as a reviewer needs it; nothing is run and nothing changed."""
-    stages, findings = plans.plan(job)
+    # What it notes is of one recipe among several.
+    stages, findings = plans.plan(replace(job, listener=SILENCE))
     runs, keeps = list[str](), list[str]()
     for stage in stages:
         (runs if stage.why else keeps).append(stage.stage.name)
     hindered = tuple(str(finding) for finding in findings)
-    return PlannedRecipe(job.recipe.name, tuple(runs), tuple(keeps), hindered)
+    stale = verified.stale(job.recipe)
+    return PlannedRecipe(job.recipe.name, tuple(runs), tuple(keeps), hindered, stale)
 
 
 _FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")

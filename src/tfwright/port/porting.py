@@ -5,7 +5,6 @@ that the old recipe pins whether it still fits: patches, substitutes, answers, B
 """
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -513,13 +512,7 @@ class _Porting:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"
-            # The wheel is tried with the numpy that it was built with.
-            asked = " ".join(
-                f"{option} {shlex.quote(pin.asks or pin.name)}"
-                for pin in redo
-                for option in ("--add", "--verify")
-                if option == "--verify" or pin.name in built | lacking
-            )
+            asked = tree_files.resolving(redo, built | lacking)
             reasons = [pin.says if pin.asks else f"the build imports {pin.name}" for pin in redo]
             says = (
                 f"{'; '.join(reasons)}. Resolve {where} again: "

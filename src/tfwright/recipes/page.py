@@ -135,7 +135,8 @@ def show_recipes(rows: Sequence[RecipeRow]) -> None:
     text.table(COLUMNS, map(_cells, rows), empty="The directory recipes/ holds no recipe.")
     if any(row.stale for row in rows):
         text.tell(
-            "stale: the recipe changed after that run, or the run recorded no checksums of it"
+            "stale: the recipe changed after that run, or the run recorded no checksums of it; "
+            "'invoke build --recipe R --verified-by NAME' verifies it again"
         )
     for row in rows:
         if row.fault:

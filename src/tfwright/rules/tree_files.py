@@ -3,7 +3,8 @@
 import ast
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,6 +188,20 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
         if held:
             says = f"pinned as {held}; setup.py requires {asks}"
         yield JudgedPin(name, says, asks)
+
+
+def resolving(pins: Iterable[JudgedPin], built: Collection[str]) -> str:
+    """Return the options of `invoke pin` that resolve these packages.
+
+    `built` are those that the build imports: the wheel is tried with the numpy that it was built
+    with.
+    """
+    return " ".join(
+        f"{option} {shlex.quote(pin.asks or pin.name)}"
+        for pin in pins
+        for option in ("--add", "--verify")
+        if option == "--verify" or pin.name in built
+    )
 
 
 def nightlies(setup: str, python: str) -> list[Requirement]:
