@@ -148,6 +148,22 @@ def test_of_a_file_that_was_rewritten_each_part_of_a_patch_is_placed_by_itself(
     )
 
 
+def test_a_patch_that_follows_another_one_of_its_series_loses_nothing(source: Path) -> None:
+    earlier = BEFORE.replace("line 11 of the file", "line 11 by an earlier patch")
+    diff = DIFF.replace("-line 11 of the file", "-line 11 by an earlier patch")
+    tree, conflicts = merged(source, earlier, diff)
+    assert conflicts == []
+    assert (tree / "core/op.cc").read_text("utf-8") == earlier.replace(
+        "line 11 by an earlier patch", "line 11 is patched"
+    )
+
+
+def test_the_change_to_a_file_that_neither_commit_has_waits_for_a_person(source: Path) -> None:
+    tree, conflicts = merged(source, BEFORE, DIFF.replace("core/op.cc", "core/other.cc"))
+    assert conflicts == ["core/other.cc"]
+    assert "+line 11 is patched" in (tree / "core/other.cc.rej").read_text("utf-8")
+
+
 def test_a_program_stays_one(source: Path) -> None:
     (source / "core/op.cc").chmod(0o755)
     commit(source, BEFORE)

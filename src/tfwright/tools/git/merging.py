@@ -16,6 +16,7 @@ _BASE = re.compile(r"^Base: ([0-9a-f]{40})$", re.MULTILINE)
 MARKS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
 """How git begins the lines around a conflict."""
 LABELS = ("the new commit", "the commit of the patch", "the patch")
+_FITTING = {"fits", "moved"}
 LEAST_SIMILAR = 0.6
 """Share of equal lines from which a file counts as the one that was elsewhere before."""
 LARGEST_CONFLICT = 20
@@ -57,9 +58,9 @@ class Merge:
         for file in patching.read(patch):
             before = self._original.text(f"{self._base}:{file.path}")
             place = self._inside(file.path)
-            # Without its old text it is a file that the patch creates.
-            if before and not place.is_file():
-                moved = self._moved(file.path, before)
+            changes = any(hunk.before for hunk in file.hunks)
+            if changes and not place.is_file():
+                moved = self._moved(file.path, before) if before else None
                 if moved is None:
                     self._note(f"{file.path} is gone in the new commit")
                     place.parent.mkdir(parents=True, exist_ok=True)
@@ -70,13 +71,16 @@ class Merge:
                 place = self._inside(moved)
             place.parent.mkdir(parents=True, exist_ok=True)
             ours = place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
-            merged = self._merged(ours, before, _patched(before, file))
+            # After an earlier patch of a series, it was not made for what the commit has.
+            lines = before.splitlines(keepends=True)
+            follows = any(hunk.fit(lines).verdict not in _FITTING for hunk in file.hunks)
+            merged = "" if follows else self._merged(ours, before, _patched(before, file))
             # One hunk after the other leaves less to resolve than git does where all lines changed.
             # So does a conflict much larger than the patch, as after a file was indented again.
             conflicts = re.findall(r"(?ms)^<<<<<<< .*?^>>>>>>> ", merged)
-            lines = sum(str(conflict).count("\n") for conflict in conflicts)
+            lost = sum(str(conflict).count("\n") for conflict in conflicts)
             of_patch = sum(len(hunk.before) + len(hunk.after) for hunk in file.hunks)
-            if lines > LARGEST_CONFLICT + 3 * of_patch:
+            if follows or lost > LARGEST_CONFLICT + 3 * of_patch:
                 merged = _patched(ours, file, conflicts=True)
             _write(place, merged)
             if unresolved(place):
@@ -147,11 +151,11 @@ def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
         fit = hunk.fit(lines)
         first = min(fit.line - 1, len(lines))
         place = slice(first, first + len(hunk.before))
-        if fit.verdict in {"fits", "moved"}:
+        if fit.verdict in _FITTING:
             lines[place] = hunk.after
-        elif conflicts and fit.verdict == "missing":
-            lines[first:first] = _conflict((), hunk)
-        elif conflicts and fit.verdict in {"fuzz", "changed"}:
+        elif conflicts and fit.verdict != "done":
+            if fit.verdict in {"missing", "too long"}:
+                place = slice(first, first)
             lines[place] = _conflict(lines[place], hunk)
     return "".join(lines)
 
