@@ -105,10 +105,19 @@ def test_a_flag_for_another_compiler_of_kernels_than_the_answered_one_contradict
         recipe(*NVCC, gpus, architectures=(), TF_CUDA_CLANG=True, **answers)
     )
     assert said(recipe(*NVCC[1:], gpus, architectures=(), TF_CUDA_CLANG=True, **answers)) == ""
-    text = said(recipe("--config=release_gpu_linux", *CLANG, gpus, TF_CUDA_CLANG=False, **answers))
+    text = said(
+        recipe(
+            "--config=release_gpu_linux",
+            *CLANG,
+            gpus,
+            architectures=(),
+            TF_CUDA_CLANG=False,
+            **answers,
+        )
+    )
     assert "--config=cuda_clang makes clang compile" in text
     assert "--config=release_gpu_linux makes clang compile" in text
-    assert said(recipe(*CLANG, gpus, TF_CUDA_CLANG=True, **answers)) == ""
+    assert said(recipe(*CLANG, gpus, architectures=(), TF_CUDA_CLANG=True, **answers)) == ""
     # Before 2.15 upstream's releases were compiled by nvcc.
     flags = ("--config=release_gpu_linux", "--config=cuda_clang")
     old = recipe(*flags, branch="r2.10", TF_CUDA_CLANG=False)
