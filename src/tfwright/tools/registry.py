@@ -119,9 +119,12 @@ def _npm(package: RegistryPackage, folder: Path) -> Path:
     # Scripts of a package would run as the user: they are never wanted here. npm retries twice by
     # default, after ten seconds and more.
     options = ("--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
-    argv = (npm, "pack", *options, f"{package.name}@{package.version}")
-    _run(argv, folder, package_clients.of("npm", (Path(npm).parent,)))
-    return folder
+    # Users of services have no home, where npm keeps its cache.
+    argv = (npm, "pack", *options, f"--cache={folder}/cache", f"{package.name}@{package.version}")
+    brought = folder / "brought"
+    brought.mkdir()
+    _run(argv, brought, package_clients.of("npm", (Path(npm).parent,)))
+    return brought
 
 
 def _pypi(package: RegistryPackage, folder: Path) -> Path:
