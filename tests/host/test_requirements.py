@@ -10,6 +10,7 @@ from tfwright.doctor.inventory import Finding
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda
+from tfwright.host.place import Place
 from tfwright.host.probes import Host
 from tfwright.tools.container import engine
 from tfwright.tools.process.command import RunningContainer, entered
@@ -337,6 +338,15 @@ def test_in_wsl_the_driver_is_the_one_of_windows(recipe: Recipe, play: Player) -
     assert finding.found == "driver 472.12"
     assert "on Windows" in finding.remedy
     assert "apt-get" not in finding.remedy
+
+
+def test_a_build_out_that_is_closed_to_this_user_is_found(
+    recipe: Recipe, good: Good, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root may write everywhere.
+    monkeypatch.setattr(Place, "writable", lambda *_: False)
+    finding = only(requirements.examine(recipe, UNSET, good()))
+    assert (finding.found, finding.blocks) == (f"{BUILD_OUT} is closed to this user", "fetch")
 
 
 def test_wsl_1_has_no_gpu_whatever_the_driver_of_windows(recipe: Recipe, play: Player) -> None:

@@ -12,7 +12,7 @@ from tfwright.documents.recipe import ROOT
 PACKAGE = ROOT / "src/tfwright"
 NAMED = re.compile(r"remed", re.IGNORECASE)
 """What variables and functions that hold remedies have in their names."""
-OTHERS = {"BY_PATCH", "FORGED", "PLACE", "REDO", "ROOM", "UNSTARTED", "UNUSABLE"}
+OTHERS = {"ACCESS", "BY_PATCH", "FORGED", "PLACE", "REDO", "ROOM", "UNSTARTED", "UNUSABLE"}
 """Constants that are remedies by another name."""
 BLANK = "…"
 """What stands for the parts of a text that are known only when it is printed."""

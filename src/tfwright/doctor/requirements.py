@@ -234,6 +234,13 @@ class Requirements(HostComparison):
                 found = f"{self.host_file.build_out} is on {disk.kind}"
                 remedy = f"{move} {needed.partition(' for ')[0]}."
                 yield Finding(found, needed, remedy, blocks=blocks, why=why)
+        if not self.host.place.writable(self.host_file.build_out) and "ro" not in disk.options:
+            yield Finding(
+                f"{self.host_file.build_out} is closed to this user",
+                "a build_out that this user may write to",
+                "Give this user access to it, or name another one in the host file: build_out.",
+                blocks="fetch",
+            )
         for option, other in (("ro", "rw"), ("noexec", "exec")):
             if option in disk.options:
                 yield Finding(

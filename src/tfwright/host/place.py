@@ -131,6 +131,10 @@ class Place:
         real = self.at(path)
         return next(parent for parent in (real, *real.parents) if parent.exists())
 
+    def writable(self, path: str | Path) -> bool:
+        """Say whether this user may make files in a directory, or make it."""
+        return os.access(self.there(path), os.W_OK | os.X_OK)
+
 
 HERE = Place()
 """This host."""

@@ -48,7 +48,17 @@ PLACE = "Correct build_out in the host file if it leads there, or that path and 
 MOUNTED = (
     "Unmount it, and mount a disk on the directory above it: files move within that directory."
 )
-REMEDIES = {errno.ENAMETOOLONG: "Use a shorter path.", errno.EBUSY: MOUNTED, errno.EXDEV: MOUNTED}
+ACCESS = (
+    "Give this user access to that path, or name another one; builds write to build_out, which the "
+    "host file names."
+)
+REMEDIES = {
+    errno.ENAMETOOLONG: "Use a shorter path.",
+    errno.EBUSY: MOUNTED,
+    errno.EXDEV: MOUNTED,
+    errno.EACCES: ACCESS,
+    errno.EPERM: ACCESS,
+}
 """What helps against a refusal; PLACE against all others."""
 
 
