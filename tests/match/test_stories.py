@@ -66,11 +66,18 @@ def test_what_cannot_be_had_says_which_wishes_exclude_each_other() -> None:
     assert any("3.9 to 3.12" in reason for reason in answer["excluded"])
 
 
-@pytest.mark.parametrize("name", ["Radeon RX 580", "MI300X"])
-def test_a_gpu_of_amd_is_named_as_such(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Radeon RX 580", "AMD"),
+        ("MI300X", "AMD"),
+        ("ampere", "a generation of GPUs, of compute capability 8.0, 8.6, 8.7"),
+    ],
+)
+def test_what_is_no_card_of_nvidia_is_named_as_what_it_is(name: str, says: str) -> None:
     status, answer = asked("--gpu", name)
     assert status == 2
-    assert "AMD" in answer["what"]
+    assert says in answer["what"]
 
 
 def test_a_mac_with_an_external_gpu_has_a_recipe() -> None:

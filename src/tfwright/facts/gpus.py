@@ -72,6 +72,14 @@ def of(capability: str) -> list[GpuModel]:
     return [gpu for gpu, _ in _rows() if gpu.capability == capability]
 
 
+def generation(name: str) -> list[str]:
+    """Return the compute capabilities of a generation, such as Ampere; none for another word."""
+    begins = {each.lower(): chip for each, chip in facts.read(TABLE)["generation"].items()}
+    start = begins.get(name.lower(), "-")
+    found = {gpu.capability for gpu, _ in _rows() if gpu.chip.startswith(start)}
+    return sorted(found, key=float)
+
+
 def machine_of(capability: str) -> str:
     """Return the only machine that has GPUs of a compute capability; empty where cards do."""
     machines = {gpu.machine for gpu in of(capability)}

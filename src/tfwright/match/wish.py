@@ -212,6 +212,11 @@ def _named(name: str) -> dict[str, str]:
                 f"{name!r} names more than one GPU",
                 remedy="Ask for one at a time; what fits all of them is in every answer.",
             )
+        if capabilities := gpus.generation(name):
+            raise RecipeError(
+                f"{name} is a generation of GPUs, of compute capability {', '.join(capabilities)}",
+                remedy=f"Name the card, or one of these: --gpu {capabilities[0]}.",
+            )
         meant = guess(name, gpus.names())
         raise RecipeError(
             f"tfwright knows no NVIDIA GPU named {name!r}{meant}; its list is of "
