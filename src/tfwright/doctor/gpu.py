@@ -296,10 +296,14 @@ class CudaRequirements(HostComparison):
         # nvidia-smi ends with an empty line and adds advice after the first sentence.
         said = fault.value.splitlines()[0]
         found = reader.read(BytesIO(said.encode())).matches
+        remedy = (
+            f"Run '{fault.by}', which must print the driver's version. What the driver reports: "
+            "dmesg | grep -i nvrm"
+        )
         return Finding(
             f"nvidia-smi fails: {said}",
             "a driver that answers, to run the wheel; it is built without one",
-            found[0].remedy if found else f"Run '{fault.by}': it must print the driver's version.",
+            found[0].remedy if found else remedy,
             why=found[0].cause if found else fault.by,
         )
 

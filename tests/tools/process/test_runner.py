@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import make_program
 
 from tfwright.errors import HostError, ToolError
 from tfwright.tools.process import file_lock, runner
@@ -237,3 +238,16 @@ def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> No
         "import os; os.abort()": -signal.SIGABRT,
     }.items():
         assert runner.attempt(python(code, tmp_path), tmp_path / "log", remedy="-") == status
+
+
+def test_a_short_program_that_hangs_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "ANSWER_SECONDS", 0.2)
+    program = make_program(tmp_path / "smi", "#!/bin/sh\necho asked >>log\nexec sleep 60\n")
+    asked = [
+        runner.answer(Command((str(program), each), tmp_path, {}), failed=each == "b")
+        for each in "abc"
+    ]
+    assert asked == ["", "no answer within 0 s", ""]
+    assert (tmp_path / "log").read_text() == "asked\n"

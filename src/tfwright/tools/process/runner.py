@@ -24,6 +24,8 @@ GRACE_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
 """Time for a short program: one that hangs, as nvidia-smi where the driver has lost its GPU, is
 rarer than a host that compiles with every processor."""
+_HUNG = set[tuple[str, ...]]()
+"""The short programs that took longer."""
 
 
 class UnstartableError(HostError):
@@ -216,8 +218,14 @@ def show(command: Command) -> int:
 def answer(command: Command, *, failed: bool = False) -> str:
     """Return what a short program prints; empty if it cannot be run, fails or hangs.
 
-    With `failed`, also what one that fails prints, together with its errors.
+    With `failed`, also what one that fails prints, together with its errors. A program that hung is
+    not asked again.
     """
+    silent = f"no answer within {ANSWER_SECONDS:.0f} s" if failed else ""
+    # A shell that hangs hangs in what it was given to do.
+    program = command.argv[:1] if command.argv[0] != "/bin/sh" else command.argv
+    if program in _HUNG:
+        return silent
     command = isolation.placed(command)
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
@@ -235,7 +243,10 @@ def answer(command: Command, *, failed: bool = False) -> str:
         if disk.is_limit(fault):
             raise
         return ""
-    except subprocess.SubprocessError:
+    except subprocess.TimeoutExpired:
+        _HUNG.add(program)
+        return silent
+    except subprocess.CalledProcessError:
         return ""
     return done.stdout.decode("utf-8", "replace").strip()
 
