@@ -30,6 +30,14 @@ def test_all_missing_answers_are_known_before_configure_starts() -> None:
     ]
 
 
+@pytest.mark.parametrize(("release", "asks"), [("2.13", True), ("2.14", False)])
+def test_2_13_is_the_last_release_that_asks_whether_to_download_a_clang(
+    release: str, *, asks: bool
+) -> None:
+    lacking = [prompt.variable for prompt in interview(release, {}).unanswered()]
+    assert ("TF_DOWNLOAD_CLANG" in lacking) is asks
+
+
 def test_the_version_of_tensorrt_is_missing_where_configure_would_find_it_on_the_host() -> None:
     given: Answers = {"TF_NEED_CUDA": True, "TF_NEED_TENSORRT": True}
     lacking = [prompt.variable for prompt in interview("1.8", given).unanswered()]

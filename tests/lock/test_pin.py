@@ -445,6 +445,23 @@ def test_packages_of_other_requirements_are_found_and_pin_resolves_them(
     assert pins.get("build") == resolved
 
 
+def test_a_list_that_only_the_other_document_has_stays_there_whole(
+    pinned_recipe: Path, tmp_path: Path
+) -> None:
+    text = pinned_recipe.read_text("utf-8")
+    alone = text.replace('requirements = ["tensorflow==1.0"]', "")
+    pinned_recipe.write_text(alone, "utf-8")
+    place = pinned_recipe.with_suffix(".pins")
+    place.write_text('build = ["tensorflow==1.0", "numpy==1.14", "six==1.16"]\n', "utf-8")
+    host_file = HostFile(build_out=tmp_path / "out")
+    job = RecipeJob(recipe=recipes.read(str(pinned_recipe)), host_file=host_file)
+    # Another numpy than the resolved one is chosen, since keras wants it.
+    packages.pin(job, pinned_recipe, ["keras==2.0"])
+    assert pinned_recipe.read_text("utf-8") == alone
+    resolved = ["keras==2.0", "numpy==1.19", "six==1.16", "tensorflow==1.1"]
+    assert tomllib.loads(place.read_text("utf-8"))["build"] == resolved
+
+
 def test_another_python_makes_resolved_packages_outdated(pinned_recipe: Path) -> None:
     text = pinned_recipe.read_text("utf-8")
     pinned_recipe.write_text(text.replace('python = "any"', 'python = "3.8"'), "utf-8")

@@ -174,7 +174,7 @@ def test_a_port_names_the_python_of_the_recipe_where_bazel_downloads_its_own(
 
 
 @pytest.mark.medium
-def test_packages_that_the_new_release_does_not_use_are_named(tmp_path: Path) -> None:
+def test_packages_that_the_new_release_does_not_use_are_named_or_removed(tmp_path: Path) -> None:
     job, path, _ = upstream(tmp_path)
     before = {SETUPS[0]: "REQUIRED_PACKAGES = ['six', 'tensorboard']\n"}
     after = {SETUPS[0]: "REQUIRED_PACKAGES = ['tensorboard']\n"}
@@ -185,9 +185,18 @@ def test_packages_that_the_new_release_does_not_use_are_named(tmp_path: Path) ->
     # From 2.14 on the packages of the build are Bazel's own.
     path.write_text(path.read_text("utf-8").replace('branch = "r1.8"', 'branch = "r2.15"'))
     after = {SETUPS[0]: "REQUIRED_PACKAGES = ['numpy >= 2', 'six']\n"}
-    said = {pin.name: pin.says for pin in port._Porting(job, path)._requirements(before, after)}
-    assert "not used" in said["host.requirements"]
+    lists = 'both = ["idna==2.8"]\nbuild = ["wheel==0.33.6"]\nverify = ["absl-py==0.9.0"]\n'
+    pins = make_file(path.with_suffix(".pins"), f"# Of its time.\n{lists}")
+    porting = port._Porting(job, path)
+    porting.made.append(pins)
+    said = {pin.name: pin.says for pin in porting._requirements(before, after)}
+    assert "removed" in said["host.requirements"]
     assert "--add" not in said["of setup.py"]
+    # What the wheel is tried with stays.
+    recipe = recipes.read(str(path))
+    assert not recipe.host.requirements
+    assert {"absl-py==0.9.0", "idna==2.8"} < {*recipe.verify.requirements}
+    assert pins.read_text("utf-8").startswith("# Of its time.\n")
 
 
 @pytest.mark.medium

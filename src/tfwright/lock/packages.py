@@ -118,8 +118,8 @@ class _Unresolved:
     def of(cls, named: Sequence[str], all_pins: Sequence[str], new: Sequence[str]) -> Self:
         direct = _merged([line for line in named if not _is_open(line)], new)
         resolved = _without(all_pins, direct)
-        # Of a list that only the other document has, nothing says what a person wants.
-        return cls(direct, resolved) if named else cls([*resolved, *direct], [])
+        # Of a list that only the other document has, nothing says what a person wants: all stay.
+        return cls(direct if named else [*map(packages.name_of, resolved), *direct], resolved)
 
 
 def _pin_packages(
@@ -161,8 +161,10 @@ def _pin_packages(
     for key, own in named_packages(recipe_values(path)).items():
         table, name = key.split(".")
         pins = lists.get(key, ())
-        # A recipe that another one makes with its axes has no lists of its own.
-        stated = (*own, *direct[key]) if path.is_file() else own
+        # A recipe that another one makes with its axes has no lists of its own; and of a list that
+        # only the other document has, a few named ones would look like all that is wanted.
+        alone = not own and getattr(job.recipe, table).requirements
+        stated = (*own, *direct[key]) if path.is_file() and not alone else own
         names = {packages.name_of(line) for line in stated}
         kept = [pin for pin in pins if packages.name_of(pin) in names]
         # The author's layout of a list that stays as it is stays as well.

@@ -19,15 +19,18 @@ from tfwright.documents.composing import (
     ARCHIVES,
     PINS,
     Composing,
+    PinsFile,
     named_packages,
     others_on_axes,
     pins_copied,
+    pins_text,
     recipe_values,
 )
 from tfwright.documents.faults import line_of
 from tfwright.documents.filesystem import INSTALLED, ROOT, SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable
+from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_within
@@ -481,6 +484,15 @@ class _Porting:
                 says = f"no source on this host has the archive; taken over from {other.recipe}"
                 yield PortedPin("substitute", name, "look", says)
 
+    def _without_building(self) -> None:
+        """Remove the packages of the build, those that `invoke pin` resolved included."""
+        toml_editing.without_key(self.path, ("host", "requirements"))
+        values = recipe_values(self.path)
+        for place in (file for file in self.made if file.suffix == PINS):
+            pins = load(place, PinsFile)
+            head = "".join(re.findall(r"\A(?:#.*\n)+", files.text(place)))
+            files.write(place, pins_text(head, values, (), sorted((*pins.both, *pins.verify))))
+
     def _requirements(
         self, before: Mapping[str, str], after: Mapping[str, str]
     ) -> Iterator[PortedPin]:
@@ -501,8 +513,9 @@ class _Porting:
             yield PortedPin("requirement", ", ".join(sorted(idle)), "look", says)
         built, lacking = {name_of(pin) for pin in recipe.host.requirements}, set[str]()
         if recipes.hermetic_python(recipe.source.release):
-            says = "not used: Bazel builds with its own Python and packages. Remove the list"
             if built:
+                self._without_building()
+                says = "removed; Bazel builds with its own Python and packages"
                 yield PortedPin("requirement", "host.requirements", "look", says)
             built.clear()
         elif built:
