@@ -268,6 +268,7 @@ class CudaRequirements(HostComparison):
         if not cuda.wanted(self.recipe):
             return
         has = self.host.driver
+        # Where nvidia-smi answered, it need not be asked again.
         if not has.by.startswith("nvidia-smi ") and (fault := nvidia.driver_fault(self.host.place)):
             yield self._driver_at_fault(fault)
             return

@@ -226,14 +226,14 @@ class Requirements(HostComparison):
                 f"{wanted // GIB} GiB",
                 "Free some space, or set build_out in the host file to a larger disk.",
             )
-        for kinds, needed, blocks, why in (
-            (machine.NETWORK, "a local disk for Bazel's output base", "compile", OUTPUT_BASE),
-            (machine.WITHOUT_LINKS, "a disk with symbolic links", "fetch", ""),
+        for kinds, better, use, blocks, why in (
+            (machine.NETWORK, "a local disk", " for Bazel's output base", "compile", OUTPUT_BASE),
+            (machine.WITHOUT_LINKS, "a disk with symbolic links", "", "fetch", ""),
         ):
             if disk.kind in kinds:
                 found = f"{self.host_file.build_out} is on {disk.kind}"
-                remedy = f"{move} {needed.partition(' for ')[0]}."
-                yield Finding(found, needed, remedy, blocks=blocks, why=why)
+                remedy = f"{move} {better}."
+                yield Finding(found, better + use, remedy, blocks=blocks, why=why)
         if not self.host.place.writable(self.host_file.build_out) and "ro" not in disk.options:
             yield Finding(
                 f"{self.host_file.build_out} is closed to this user",

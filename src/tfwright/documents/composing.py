@@ -117,6 +117,11 @@ def named_packages(values: Mapping[str, Any]) -> dict[str, list[Any]]:
     return found
 
 
+def pins_head(place: Path) -> str:
+    """Return the comments with which a document of packages begins: they stay, if it is written."""
+    return "".join(re.findall(r"\A(?:#.*\n)+", place.read_text("utf-8")))
+
+
 def pins_text(
     head: str, values: Mapping[str, Any], build: Sequence[str], verify: Sequence[str]
 ) -> str:

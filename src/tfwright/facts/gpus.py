@@ -75,7 +75,9 @@ def of(capability: str) -> list[GpuModel]:
 def generation(name: str) -> list[str]:
     """Return the compute capabilities of a generation, such as Ampere; none for another word."""
     begins = {each.lower(): chip for each, chip in facts.read(TABLE)["generation"].items()}
-    start = begins.get(name.lower(), "-")
+    start = begins.get(name.lower())
+    if start is None:
+        return []
     found = {gpu.capability for gpu, _ in _rows() if gpu.chip.startswith(start)}
     return sorted(found, key=float)
 

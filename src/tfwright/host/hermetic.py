@@ -123,15 +123,16 @@ def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
 def _of_compiler(recipe: Recipe, by_clang: Collection[str]) -> Iterator[Contradiction]:
     """Yield a flag that has the kernels compiled by another compiler than is answered."""
     clang = recipe.configure.answers.get("TF_CUDA_CLANG")
-    own, other, by_other = "false", "clang", by_clang
-    if clang:
-        own, other, by_other = "true", "nvcc", {"--config=cuda_nvcc"}
-    for flag in recipe.compile.flags if isinstance(clang, bool) else ():
-        if flag in by_other:
+    if not isinstance(clang, bool):
+        return
+    said, instead = ("true", "false") if clang else ("false", "true")
+    other, flags = ("nvcc", {"--config=cuda_nvcc"}) if clang else ("clang", by_clang)
+    for flag in recipe.compile.flags:
+        if flag in flags:
             yield Contradiction(
                 ("compile", "flags"),
-                f"TF_CUDA_CLANG is {own}, and {flag} makes {other} compile the kernels",
-                f"Remove {flag}, or answer TF_CUDA_CLANG = {'false' if clang else 'true'}.",
+                f"TF_CUDA_CLANG is {said}, and {flag} makes {other} compile the kernels",
+                f"Remove {flag}, or answer TF_CUDA_CLANG = {instead}.",
             )
 
 

@@ -12,9 +12,9 @@ from tfwright.tools import json_text
 
 FRAMEWORK = "/Library/Frameworks/CUDA.framework/Versions/A/Resources/Info.plist"
 """Where NVIDIA's CUDA driver for macOS keeps its version."""
-DRIVER_QUESTION = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-VERSION = r"\A([\d.]+)\s*$"
-"""What it answers with: a line for each GPU, all of them the same."""
+_DRIVER_QUESTION = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+_DRIVER_ANSWER = r"\A([\d.]+)\s*$"
+"""A line for each GPU, all of them the same."""
 INCLUDES = ("include", "include/*-linux-gnu", "targets/*/include")
 """Where a library's headers are below its prefix: as NVIDIA packs it, pip's packages too; as Debian
 does; in CUDA's own cross layout."""
@@ -126,7 +126,7 @@ def _library(
 
 def driver(place: Place) -> Seen:
     """Return the version of the loaded driver; nothing without one."""
-    if asked := _first(VERSION, place.ask(*DRIVER_QUESTION)):
+    if asked := _first(_DRIVER_ANSWER, place.ask(*_DRIVER_QUESTION)):
         return asked
     # nvidia-smi may be missing where the driver is loaded, as in a container.
     loaded = place.read("/proc/driver/nvidia/version")
@@ -135,8 +135,8 @@ def driver(place: Place) -> Seen:
 
 def driver_fault(place: Place) -> Seen:
     """Return what nvidia-smi says where it is installed and does not answer."""
-    said = place.ask(*DRIVER_QUESTION, failed=True)
-    return NOTHING if _first(VERSION, said) else said
+    said = place.ask(*_DRIVER_QUESTION, failed=True)
+    return NOTHING if _first(_DRIVER_ANSWER, said) else said
 
 
 def _mac_driver(place: Place) -> Seen:

@@ -1,6 +1,5 @@
 """`invoke pin`: exact versions and checksums for what a recipe leaves open."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,14 @@ from typing import Any, Self
 
 from packaging.requirements import Requirement
 
-from tfwright.documents.composing import PINS, PINS_HEAD, named_packages, pins_text, recipe_values
+from tfwright.documents.composing import (
+    PINS,
+    PINS_HEAD,
+    named_packages,
+    pins_head,
+    pins_text,
+    recipe_values,
+)
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import pythons
@@ -175,7 +181,7 @@ def _pin_packages(
     if place.is_file() or any(resolved.values()):
         head = PINS_HEAD.format(recipe=path.name)
         if place.is_file():
-            head = "".join(re.findall(r"\A(?:#.*\n)+", files.text(place)))
+            head = pins_head(place)
         values = recipe_values(path)
         files.write(place, pins_text(head, values, resolved["host"], resolved["verify"]))
     return lists

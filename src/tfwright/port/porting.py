@@ -23,6 +23,7 @@ from tfwright.documents.composing import (
     named_packages,
     others_on_axes,
     pins_copied,
+    pins_head,
     pins_text,
     recipe_values,
 )
@@ -490,8 +491,8 @@ class _Porting:
         values = recipe_values(self.path)
         for place in (file for file in self.made if file.suffix == PINS):
             pins = load(place, PinsFile)
-            head = "".join(re.findall(r"\A(?:#.*\n)+", files.text(place)))
-            files.write(place, pins_text(head, values, (), sorted((*pins.both, *pins.verify))))
+            verify = sorted((*pins.both, *pins.verify))
+            files.write(place, pins_text(pins_head(place), values, (), verify))
 
     def _requirements(
         self, before: Mapping[str, str], after: Mapping[str, str]
@@ -503,11 +504,11 @@ class _Porting:
         found = list(tree_files.judged(pins, setup, python))
         if fitting := ", ".join(pin.name for pin in found if not pin.asks):
             yield PortedPin("requirement", "of setup.py", "fits", fitting)
-        known = {canonicalize_name(each.name) for each in tree_files.required(old, python)}
         lists = named_packages(recipe_values(self.path))
         # A recipe may name none of them, and only have what pip resolved.
         direct = chain(*lists.values(), () if lists["verify.requirements"] else pins)
-        gone = known.difference(pin.name for pin in found)
+        gone = {canonicalize_name(each.name) for each in tree_files.required(old, python)}
+        gone.difference_update(pin.name for pin in found)
         if idle := found and gone.intersection(map(name_of, direct)):
             says = "setup.py no longer requires this: remove it, unless the build imports it"
             yield PortedPin("requirement", ", ".join(sorted(idle)), "look", says)
@@ -519,8 +520,7 @@ class _Porting:
                 yield PortedPin("requirement", "host.requirements", "look", says)
             built.clear()
         elif built:
-            # What the old release required, too, the old recipe builds without.
-            lacking = {*tree_files.BUILDING_IF_REQUIRED} - built - known
+            lacking = tree_files.building_if_required(recipe.source.release) - built
         if redo := [pin for pin in found if pin.asks or pin.name in lacking]:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))

@@ -354,9 +354,10 @@ class _Draft:
         if not recipes.hermetic_python(self.wanted.line):
             # What TensorFlow's build imports, in the versions that it requires.
             building = dict.fromkeys(BUILDING, "")
+            imported = {*BUILDING, *tree_files.building_if_required(self.wanted.line)}
             for requirement in required:
                 name = canonicalize_name(requirement.name)
-                if name in {*BUILDING, *tree_files.BUILDING_IF_REQUIRED}:
+                if name in imported:
                     building[name] = str(requirement.specifier)
             self.building = [name + version for name, version in building.items()]
             # The wheel is tried with the numpy of its build, whatever setup.py says.

@@ -153,8 +153,11 @@ def setup_of(texts: Mapping[str, str]) -> str:
     return next(filter(None, (texts.get(path) for path in SETUPS)), "")
 
 
-BUILDING_IF_REQUIRED = ("keras-applications", "keras-preprocessing", "six")
-"""Packages that the build imports too, of a release that requires them."""
+def building_if_required(release: Release) -> set[str]:
+    """Return what the build of a release imports too, if its setup.py requires it."""
+    # From 2.8 on nothing below tensorflow/python imports it; setup.py requires it up to 2.10.
+    outlived = {"keras-preprocessing"} if release > Release(2, 7) else set[str]()
+    return {"keras-applications", "keras-preprocessing", "six"} - outlived
 
 
 @dataclass(frozen=True)
