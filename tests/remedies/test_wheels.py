@@ -70,17 +70,6 @@ def test_a_disk_without_room_is_left_by_the_variable_that_is_named(
     assert shell.fault is None
 
 
-def test_diffoscope_is_installed(
-    shell: CommandLine, make_wheel: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    command = f"{typed('compare', make_wheel(), make_wheel())} --diffoscope"
-    assert shell.remedy(command).startswith("Install it: 'apt-get install")
-    (tmp_path / "diffoscope").write_text("#!/bin/sh\nexit 0\n", "utf-8")
-    (tmp_path / "diffoscope").chmod(0o755)
-    shell.succeeds(command)
-
-
 # smoke
 
 

@@ -1,6 +1,8 @@
+import copy
 import stat
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,34 @@ def test_a_damaged_member_is_refused_however_it_is_packed(tmp_path: Path, method
 def test_a_package_of_pip_is_to_be_downloaded_first() -> None:
     with fails(WheelError, "pip download --no-deps 'tensorflow[and-cuda]==2.20.0'"):
         archive.insist_on_file(Path("tensorflow[and-cuda]==2.20.0"))
+
+
+def test_a_packed_member_is_appended_as_zipfile_writes_it(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.zip", tmp_path / "second.zip"
+    with zipfile.ZipFile(first, "w", zipfile.ZIP_DEFLATED) as made:
+        for name in ("a", "folder/größe.txt"):
+            made.writestr(zipfile.ZipInfo(name), name * 99, zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(first) as given, zipfile.ZipFile(second, "w") as made:
+        for packed in given.infolist():
+            archive.append(made, copy.copy(packed), archive.packed(given, packed))
+    assert second.read_bytes() == first.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_member_of_more_than_4_gib_is_read(tmp_path: Path) -> None:
+    size, block = (4 << 30) + 5, bytes(1 << 20)
+    large = zipfile.ZipInfo("large")
+    large.CRC = 0
+    for _ in range(size >> 20):
+        large.CRC = zlib.crc32(block, large.CRC)
+    large.CRC = zlib.crc32(bytes(5), large.CRC)
+    pack = zlib.compressobj(1, zlib.DEFLATED, -15)
+    packed = b"".join(
+        [*(pack.compress(block) for _ in range(size >> 20)), pack.compress(bytes(5)), pack.flush()]
+    )
+    large.compress_type, large.compress_size, large.file_size = 8, len(packed), size
+    with zipfile.ZipFile(tmp_path / "large.zip", "w") as made:
+        archive.append(made, large, [packed])
+    with zipfile.ZipFile(tmp_path / "large.zip") as given:
+        assert given.getinfo("large").file_size == size
+        assert given.testzip() is None

@@ -18,7 +18,7 @@ from tfwright.tools.process import isolation
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.compare.comparison import Comparison
-from tfwright.wheel.seal import build_record, sealing, zip_writing
+from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, Found
 
 DEFAULT = "demo"
@@ -164,7 +164,7 @@ def host_changes(job: RecipeJob, original: Path) -> list[str]:
     }
     sealer = sealing.sealer()
     # Another version of the compressor packs the same files into other bytes.
-    pairs[zip_writing.COMPRESSOR] = record.sealer.deflate, sealer.deflate
+    pairs["deflate"] = record.sealer.deflate, sealer.deflate
     pairs["tfwright"] = record.sealer.version, sealer.version
     inputs = stamps.last(job, "fetch", Inputs)
     # Only a fetch on this host knows which Bazel binary it would run.

@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
@@ -172,6 +172,19 @@ def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
         yield part
     if left:
         raise EOFError(f"{member.filename} is cut off")
+
+
+def append(target: zipfile.ZipFile, member: zipfile.ZipInfo, parts: Iterable[Content]) -> None:
+    """Write a member that is packed already, as `member` says; zipfile would pack it once more."""
+    stream = target.fp
+    assert stream  # noqa: S101 the archive is open
+    member.header_offset = stream.tell()
+    stream.write(member.FileHeader())
+    for part in parts:
+        stream.write(part)
+    # What zipfile writes the directory from, and where.
+    target.filelist.append(member)
+    target.start_dir = stream.tell()
 
 
 def _place(stream: IO[bytes], member: zipfile.ZipInfo) -> int:

@@ -1,6 +1,5 @@
 """The commands inspect and compare."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -19,16 +18,9 @@ if TYPE_CHECKING:
 
 @task(
     positional=["first", "second"],
-    help=JSON
-    | {
-        "first": "path of a .whl file",
-        "second": "path of another one",
-        "diffoscope": "let diffoscope tell more, if it is installed",
-    },
+    help=JSON | {"first": "path of a .whl file", "second": "path of another one"},
 )
-def compare(
-    _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
-) -> Shown:
+def compare(_: Context, first: str, second: str) -> Shown:
     """Compare two wheels: files, metadata, code, source, and how they are packed.
 
     The exit status is 0 if they are the same bytes.
@@ -36,12 +28,7 @@ def compare(
     from tfwright.wheel import page
     from tfwright.wheel.compare import comparison
 
-    one = file_of(first, "compare")
-    two = file_of(second, "compare")
-    if diffoscope:
-        # diffoscope has exit statuses of its own, which are passed on.
-        sys.exit(comparison.run_diffoscope(one, two, as_json=json))
-    found = comparison.compare(one, two)
+    found = comparison.compare(file_of(first, "compare"), file_of(second, "compare"))
     return Answer(
         found,
         page.show_comparison,

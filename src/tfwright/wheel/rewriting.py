@@ -6,12 +6,11 @@ Half a gigabyte takes seconds, since nothing is compressed again.
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import IO
 
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary.elf_image import Content
-from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
 
 def rewrite(
@@ -34,15 +33,18 @@ def rewrite(
         else:
             lines.append(line._replace(path=name))
     contents = {**changed, listing: record.render(lines).encode()}
-    writer = ZipWriter(target, wheel.infolist()[0].date_time)
-    # RECORD comes last, as in every wheel.
-    for member in sorted(archive.files(wheel), key=lambda member: member.filename == listing):
-        # The upper half holds the Unix mode; 0 where another system made the archive.
-        mode = member.external_attr >> 16 or stat.S_IFREG | 0o644
-        packing = (member.compress_type, member.CRC, member.compress_size, member.file_size)
-        parts: Iterator[Content] = archive.packed(wheel, member)
-        if content := contents.get(member.filename):
-            size = len(content)
-            packing, parts = (zipfile.ZIP_STORED, zlib.crc32(content), size, size), iter([content])
-        writer.add(ZipMember(renamed(member.filename), *packing, mode), parts)
-    writer.finish()
+    moment = wheel.infolist()[0].date_time
+    with zipfile.ZipFile(target, "w") as made:
+        # RECORD comes last, as in every wheel.
+        for member in sorted(archive.files(wheel), key=lambda member: member.filename == listing):
+            new = zipfile.ZipInfo(renamed(member.filename), moment)
+            # The upper half holds the Unix mode; 0 where another system made the archive.
+            new.external_attr = (member.external_attr >> 16 or stat.S_IFREG | 0o644) << 16
+            if content := contents.get(member.filename):
+                new.CRC, new.compress_size = zlib.crc32(content), len(content)
+                new.file_size = new.compress_size
+                archive.append(made, new, [content])
+            else:
+                new.compress_type, new.CRC = member.compress_type, member.CRC
+                new.compress_size, new.file_size = member.compress_size, member.file_size
+                archive.append(made, new, archive.packed(wheel, member))

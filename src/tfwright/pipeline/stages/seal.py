@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright import __version__
 from tfwright.documents.recipe import Recipe, VerifyTable
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import (
@@ -123,14 +122,10 @@ def run(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
-    from importlib import metadata
+    from tfwright.wheel.seal import sealing
 
-    from tfwright.wheel.seal.zip_writing import COMPRESSOR
-
-    versions = {
-        "the version of tfwright": __version__,
-        f"the version of {COMPRESSOR}": metadata.version(COMPRESSOR),
-    }
+    sealer = sealing.sealer()
+    versions = {"the version of tfwright": sealer.version, "the version of deflate": sealer.deflate}
     # Another release of the compressor may write other bytes from the same files.
     if job.locked:
         versions[job.locked.name] = files.sha256(job.locked)

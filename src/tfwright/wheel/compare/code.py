@@ -1,6 +1,6 @@
 """How bytes differ, and in which sections those of two libraries do.
 
-What changed in a section is for `compare --diffoscope` to say.
+What changed in a section is for a program such as diffoscope to say.
 """
 
 import re

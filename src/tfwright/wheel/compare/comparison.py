@@ -1,7 +1,5 @@
 """In what two wheels differ: in which files, in what of them, and in how they are packed."""
 
-import os
-import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,10 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tfwright.errors import HostError, WheelError
+from tfwright.errors import WheelError
 from tfwright.tools import files
-from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.elf_image import Content
@@ -309,30 +305,3 @@ _ATTRIBUTES = (
         lambda member: _METHODS.get(member.compress_type, f"method {member.compress_type}"),
     ),
 )
-
-
-def run_diffoscope(first: Path, second: Path, *, as_json: bool) -> int:
-    """Let diffoscope show on the user's own terminal how two files differ.
-
-    Return its exit status: 1 if they differ.
-
-
-    Raises HostError where there is none.
-    """
-    program = shutil.which("diffoscope")
-    if program is None:
-        raise HostError(
-            "diffoscope is not installed",
-            remedy=(
-                "Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or "
-                "'pip install diffoscope'."
-            ),
-        )
-    # The files are named by their full paths: none of them can be taken for an option.
-    argv = (
-        program,
-        *(("--json", "-") if as_json else ()),
-        str(first.resolve()),
-        str(second.resolve()),
-    )
-    return runner.show(Command(argv, Path.cwd(), dict(os.environ)))

@@ -77,7 +77,7 @@ def write(wheel: zipfile.ZipFile, name: str, sha256: str, outcome: BuildOutcome)
 
 
 def dependencies(record: BuildRecord, wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
-    """Yield source, Bazel and image, and the rest of the wheel's bill of materials."""
+    """Yield source and Bazel, and the rest of the wheel's bill of materials."""
     source, bazel = record.source, record.bazel
     yield {
         "name": "source",
@@ -89,12 +89,6 @@ def dependencies(record: BuildRecord, wheel: zipfile.ZipFile) -> Iterator[dict[s
         "uri": f"pkg:github/bazelbuild/bazel@{bazel.version}",
         "digest": {"sha256": bazel.sha256},
     }
-    image = record.recipe.content.get("host", {}).get("image")
-    if image:
-        # in-toto wants algorithm and digest apart; registries write them as one word.
-        algorithm, _, digest = image["digest"].partition(":")
-        uri = f"pkg:oci/{image['name']}@{image['digest']}"
-        yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
     bill = json_text.parsed(
         wheel.read(f"{archive.metadata_directory(wheel)}/{build_record.BILL_NAME}")
     )
