@@ -115,7 +115,7 @@ def nvidia(report: Inspection) -> Iterator[str]:
 
 def architectures(report: Inspection) -> str:
     """Return the GPU code, as short as it goes."""
-    names = report.summary.architectures if report.summary else ()
+    names = report.summary.gpu if report.summary else ()
     return "; ".join(
         f"{kind} {', '.join(found)}"
         for kind in ("sm", "compute")

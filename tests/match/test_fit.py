@@ -14,7 +14,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
 from tfwright.host.probes import Host
 from tfwright.match import fit, page, wish
-from tfwright.wheel.binary.elf import Elf, LibraryPart, VersionRequirement
+from tfwright.wheel.binary.elf import LibraryPart, VersionRequirement
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.library import Library
 from tfwright.wheel.inspect.needs import Summary, WheelNeed
@@ -24,17 +24,8 @@ PYTHON_3_10 = "tensorflow/python/_a.cpython-310-x86_64-linux-gnu.so"
 
 
 def library(path: str) -> Library:
-    return Library(
-        path,
-        10,
-        Elf(
-            machine="x86_64",
-            soname="",
-            needed=(),
-            search=(),
-            requires={"GLIBC": VersionRequirement("2.17", "a")},
-        ),
-    )
+    requires = {"GLIBC": VersionRequirement("2.17", "a")}
+    return Library(path, 10, (LibraryPart(system="Linux", machine="x86_64", requires=requires),))
 
 
 def wheel(*gpu: str, tag: str = "cp310-cp310-manylinux_2_17_x86_64", cuda: str = "") -> Inspection:
@@ -45,7 +36,7 @@ def wheel(*gpu: str, tag: str = "cp310-cp310-manylinux_2_17_x86_64", cuda: str =
         version="2.15.1",
         tags=(tag,),
         stated=(("cuda_version", cuda),) if cuda else (),
-        summary=Summary(NEEDS, (), gpu, {}, (), 0),
+        summary=Summary(NEEDS, (), dict.fromkeys(gpu, 1), (), 0),
         libraries=(library("tensorflow/a.so"),),
     )
 
@@ -208,8 +199,7 @@ def test_a_promise_that_only_older_systems_miss_does_not_keep_a_wheel_from_a_new
 def test_of_a_wheel_for_windows_the_gpu_code_is_judged_and_the_rest_is_unknown() -> None:
     stated = (("cuda_version", "64_112"), ("cudnn_version", "64_8"))
     made = wheel("sm_80", tag="cp310-cp310-win_amd64")
-    windows = LibraryPart(machine="", needed=(), search=())
-    a_pyd = Library("tensorflow/a.pyd", 1, windows=windows)
+    a_pyd = Library("tensorflow/a.pyd", 1, (LibraryPart(system="Windows"),))
     made = replace(made, version="2.10.0", stated=stated, libraries=(a_pyd,))
     wanted = wish.Wish(system="Windows", machine="AMD64", gpu="8.9", python="3.10")
     found = fit.verdict(made, wanted, None, HostFile())
@@ -263,9 +253,8 @@ def test_a_wheel_for_a_platform_that_has_no_library_stands_for_another_one(
 
 @pytest.mark.parametrize("named", ["<2.17,>=2.16", ""])
 def test_a_wheel_of_operations_needs_the_tensorflow_that_its_metadata_names(named: str) -> None:
-    ops = library("ops/a.so")
-    assert ops.elf
-    linked = replace(ops, elf=replace(ops.elf, needed=("libtensorflow_framework.so.2",)))
+    part = LibraryPart(system="Linux", needed=("libtensorflow_framework.so.2",))
+    linked = Library("ops/a.so", 10, (part,))
     made = replace(wheel(), libraries=(linked,), requires_tensorflow=named)
     wanted = wish.Wish(system="Linux", machine="x86_64", python="3.10")
     (said,) = [
@@ -284,7 +273,7 @@ def test_a_wheel_of_operations_needs_the_tensorflow_that_its_metadata_names(name
 
 def test_a_mac_needs_what_the_libraries_need_if_the_tag_promises_less() -> None:
     needs = {"macOS": WheelNeed("12.1", "a.dylib")}
-    summary = Summary(needs, (), (), {}, (), 0)
+    summary = Summary(needs, (), {}, (), 0)
     promise = "a.dylib needs macOS 12.1, and the tag macosx_12_0_arm64 promises 12.0"
     made = replace(
         wheel(tag="cp312-cp312-macosx_12_0_arm64"),

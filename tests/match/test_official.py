@@ -156,7 +156,7 @@ def test_a_wheel_gets_one_answer_from_the_table_from_an_index_and_from_its_own_b
         version=row.version,
         tags=(name.removesuffix(".whl").split("-", 2)[2],),
         stated=(("cuda_version", row.cuda), ("cudnn_version", row.cudnn)),
-        summary=Summary(needs, (), row.gpu, {}, (), 0),
+        summary=Summary(needs, (), dict.fromkeys(row.gpu, 1), (), 0),
     )
     entry = matching.MatchEntry(
         project="tensorflow",

@@ -51,7 +51,7 @@ def architectures(library: Path) -> tuple[str, ...]:
     """Return what tfwright says about the GPU code of a library."""
     summary = inspection.inspect(wheel_of(library), None).summary
     assert summary is not None
-    return summary.architectures
+    return tuple(summary.gpu)
 
 
 def test_inspect_lists_the_architectures_that_nvcc_compiled_for(library: Path) -> None:

@@ -177,7 +177,7 @@ class PipelineBuilder:
             "size": wheel.stat().st_size,
             "needs": report.needs_of_machine(),
             "sizes": {member.filename: member.file_size for member in largest},
-            "architectures": report.summary.gpu_bytes if report.summary else {},
+            "architectures": dict(report.summary.gpu) if report.summary else {},
             "differences": tuple(_differences(Path(order.last_wheel), wheel)),
             **self._smoke(order, job, wheel),
         }

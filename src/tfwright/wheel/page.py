@@ -142,7 +142,7 @@ def _summary(report: "Inspection") -> Iterator[tuple[str, str]]:
             f"{text.counted(summary.tensorflow, 'symbol')} in TensorFlow's namespace{strings}",
         )
     none = "not read: for GPUs of AMD" if report.for_amd else "none"
-    yield "GPU code", " ".join(summary.architectures) or none
+    yield "GPU code", " ".join(summary.gpu) or none
     if summary.nccl:
         yield "NCCL", ", ".join(summary.nccl)
 
@@ -163,13 +163,9 @@ def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[str, ...]]:
 
 def _facts(library: "Library") -> tuple[str, ...]:
     """Return what the table says about a library besides its name and size."""
-    # A Mach-O file may hold several machines, an ELF file one.
-    elf, parts = library.elf, library.parts
-    if elf:
-        needs = [f"{family} {need.version}" for family, need in elf.requires.items()]
-    else:
-        needs = [f"macOS {part.minimum}" for part in library.macho]
-    gpu = [name for part in parts for name in part.architectures]
+    parts = library.parts
+    needs = [f"{name} {need.version}" for part in parts for name, need in part.requires.items()]
+    gpu = [name for part in parts for name in part.gpu]
     # NCCL is often linked in, and then shows only in the library's texts.
     if library.nccl:
         gpu.append(f"NCCL {library.nccl}")
@@ -180,7 +176,7 @@ def _facts(library: "Library") -> tuple[str, ...]:
     return (
         ", ".join(part.machine for part in parts),
         library.fault or ", ".join(needs),
-        ", ".join(elf.symbols.strings if elf else ()),
+        ", ".join(kind for part in parts for kind in part.symbols.strings),
         ", ".join(levels),
         " ".join(gpu),
     )

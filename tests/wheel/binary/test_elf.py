@@ -13,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from tfwright.wheel.binary import elf, elf_image, machine_code
-from tfwright.wheel.binary.elf import Elf
+from tfwright.wheel.binary.elf import LibraryPart
 from tfwright.wheel.binary.elf_image import ElfImage
 
 pytestmark = pytest.mark.skipif(
@@ -39,11 +39,11 @@ def putting(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return built(folder, source, "-Wl,--no-as-needed", "-lm").read_bytes()
 
 
-def elf_facts(content: bytes | bytearray) -> Elf:
+def elf_facts(content: bytes | bytearray) -> LibraryPart:
     return elf.facts(ElfImage(content))[0]
 
 
-def read(library: Path) -> Elf:
+def read(library: Path) -> LibraryPart:
     return elf_facts(library.read_bytes())
 
 
@@ -117,7 +117,7 @@ def test_gpu_code_is_found_in_all_sections_that_hold_it(
         for name, file in ((".nv_fatbin", "linked"), ("__nv_relfatbin", "relocatable"))
     ]
     subprocess.run(["objcopy", *added, library], check=True)
-    assert read(library).architectures == ("sm_60", "sm_70", "compute_70")
+    assert [*read(library).gpu] == ["sm_60", "sm_70", "compute_70"]
 
 
 def test_a_file_that_says_that_it_has_millions_of_sections_is_refused_at_once(

@@ -145,7 +145,7 @@ def built(folder: Path, *options: str) -> tuple[str, ...]:
         check=True,
         cwd=folder,
     )
-    return elf.facts(ElfImage(library.read_bytes()))[0].architectures
+    return tuple(elf.facts(ElfImage(library.read_bytes()))[0].gpu)
 
 
 def code(name: str, *kinds: str) -> list[str]:

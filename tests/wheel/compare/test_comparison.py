@@ -1,4 +1,3 @@
-import json
 import shutil
 import subprocess
 import zipfile
@@ -114,7 +113,8 @@ def test_a_record_that_lies_about_a_file_that_is_the_same_is_named(
             new.writestr(
                 member, old.read(member).replace(b"small.py,sha256=", b"small.py,sha256=lie")
             )
-    assert of(comparison.compare(path, liar), ".dist-info/RECORD").lines == ("small.py",)
+    lines = of(comparison.compare(path, liar), ".dist-info/RECORD").lines
+    assert any(line.startswith("+small.py,sha256=lie") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -146,22 +146,6 @@ def test_a_long_difference_is_shortened() -> None:
     assert found
     assert len(found.lines) == text.LONGEST + 1
     assert found.lines[-1].endswith("more lines")
-
-
-def test_json_is_compared_whatever_its_layout() -> None:
-    compact, wide = (
-        json.dumps({"a": 1, "b": 2}).encode(),
-        json.dumps({"a": 1, "b": 2}, indent=4).encode(),
-    )
-    assert text.document(compact, wide) == ("only its layout differs", ())
-    assert "-" + ' "b": 2' in (text.document(compact, compact.replace(b"2", b"3")) or ("", ()))[1]
-
-
-def test_only_the_header_of_compiled_python_is_told_from_the_code() -> None:
-    assert text.compiled(b"a" * 16 + b"code", b"b" * 16 + b"code").what.startswith(
-        "only the header differs"
-    )
-    assert text.compiled(b"a" * 16 + b"code", b"a" * 16 + b"edoc").what == "the code differs"
 
 
 def test_other_bytes_are_counted(make_wheel: Maker) -> None:
@@ -354,20 +338,8 @@ def test_record_is_not_reported_where_it_only_follows(make_wheel: Maker) -> None
     assert [difference.member for difference in found.differences] == ["a.py"]
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        b"if x:\n    pass\n" + b"elif x:\n    pass\n" * 900,
-        b"x = 1" + b" + 1" * 900 + b"\n",
-        b"x = a" + b".b" * 900 + b"\n",
-        b"x = " + b"-" * 900 + b"1\n",
-    ],
-    ids=["elif", "sum", "attributes", "signs"],
-)
-def test_long_chains_of_a_program_are_compared(program: bytes) -> None:
-    same = text.program(program, program + b"# a comment\n")
-    assert same is not None
-    assert same.what == "only comments or white space differ"
-    other = text.program(program, program + b"x = 2\n")
-    assert other is not None
-    assert other.what == "lines differ"
+def test_a_program_that_is_too_deep_for_pythons_stack_is_compared_as_a_text() -> None:
+    program = b"if x:\n    pass\n" + b"elif x:\n    pass\n" * 900
+    found = text.program(program, program + b"# a comment\n")
+    assert found is not None
+    assert found.what == "lines differ"

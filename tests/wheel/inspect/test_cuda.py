@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.wheel.binary import elf
-from tfwright.wheel.binary.macho import MachO
+from tfwright.wheel.binary.elf import LibraryPart
 from tfwright.wheel.inspect import cuda
 from tfwright.wheel.inspect.library import Library
 
@@ -41,7 +41,7 @@ def library(folder: Path, path: str, search: str, *needed: str, tags: str = "new
         *needed,
     )
     read, _ = elf.examine(own.read_bytes())
-    return Library(path, own.stat().st_size, read)
+    return Library(path, own.stat().st_size, (read,))
 
 
 def ways(found: Library) -> dict[str, str]:
@@ -141,8 +141,8 @@ def test_the_driver_is_found_with_itself_and_never_in_the_wheel(tmp_path: Path) 
 
 
 def mac(*needed: str, search: tuple[str, ...] = ()) -> Library:
-    said = MachO(machine="x86_64", needed=needed, search=search, minimum="10.12")
-    return Library("tensorflow/own.so", 1, macho=(said,))
+    said = LibraryPart(system="macOS", machine="x86_64", needed=needed, search=search)
+    return Library("tensorflow/own.so", 1, (said,))
 
 
 def test_libraries_of_a_mac_are_found_as_its_loader_looks_for_them() -> None:

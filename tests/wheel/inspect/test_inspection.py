@@ -3,7 +3,6 @@ import struct
 import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,7 @@ from tfwright.errors import WheelError
 from tfwright.terminal.answer import plain
 from tfwright.wheel import archive, page, record
 from tfwright.wheel.binary.cpu import Cpu, Use
-from tfwright.wheel.binary.elf import Elf, VersionRequirement
-from tfwright.wheel.binary.macho import MachO
+from tfwright.wheel.binary.elf import LibraryPart, VersionRequirement
 from tfwright.wheel.inspect import cuda, floors, inspection, needs, tags
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.leaks import HostDirectory
@@ -60,8 +58,10 @@ def library(
     glibc: str = "2.12", architectures: tuple[str, ...] = (), path: str = "a.so"
 ) -> Library:
     needs = {"GLIBC": VersionRequirement(glibc, "memcpy")}
-    elf = Elf(machine="x86_64", soname="", needed=(), search=(), requires=needs)
-    return Library(path, 10, replace(elf, architectures=architectures))
+    part = LibraryPart(
+        system="Linux", machine="x86_64", requires=needs, gpu=dict.fromkeys(architectures, 1)
+    )
+    return Library(path, 10, (part,))
 
 
 def mac_library(minimum: str) -> bytes:
@@ -110,7 +110,7 @@ def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None
     content = {"small/a.so": compiled(tmp_path, source, "-Wl,-rpath,../lib"), "small/a.py": b""}
     report = inspection.inspect(wheel_of(tmp_path, LINUX, content))
     (found,) = report.libraries
-    assert found.elf is not None
+    assert found.system == "Linux"
     assert (found.path, found.fault) == ("small/a.so", "")
     (leak,) = report.leaks
     assert (leak.file, leak.path) == ("small/a.so", "/home/builder/.cache/bazel/a.cc")
@@ -230,7 +230,7 @@ def test_of_a_library_for_windows_only_the_gpu_code_is_read(
         f"{name}: is for Windows, and what it needs is not read, apart from GPU code",
     )
     assert report.summary
-    assert report.summary.architectures == ("sm_80", "compute_80")
+    assert [*report.summary.gpu] == ["sm_80", "compute_80"]
 
 
 @pytest.mark.parametrize(
@@ -319,8 +319,10 @@ def test_a_description_that_would_fill_the_memory_is_a_fault(
 
 def test_a_report_is_shown_as_a_table_and_as_json(out: Read) -> None:
     one = library(architectures=("sm_70", "compute_70"))
-    mac = MachO(machine="arm64", minimum="12.0")
-    two = Library("b.dylib", 5, macho=(mac,))
+    mac = LibraryPart(
+        system="macOS", machine="arm64", requires={"macOS": VersionRequirement("12.0")}
+    )
+    two = Library("b.dylib", 5, (mac,))
     report = Inspection(
         "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
     )
@@ -329,14 +331,14 @@ def test_a_report_is_shown_as_a_table_and_as_json(out: Read) -> None:
     assert "sm_70 compute_70" in shown
     assert "macOS 12.0" in shown
     assert "note: It is small." in shown
-    (elf, _) = plain(report)["libraries"]
-    assert elf["elf"]["requires"]["GLIBC"]["version"] == "2.12"
+    (linux, _) = plain(report)["libraries"]
+    assert linux["parts"][0]["requires"]["GLIBC"]["version"] == "2.12"
 
 
 def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(out: Read) -> None:
     need = WheelNeed("2.17", "x.data/purelib/tensorflow/a.so", "memcpy")
-    unknown = Cpu("sse3", (), (), 9, 9, (Use("avx", "f", "9 of 9"),))
-    asking = Elf(machine="x86_64", soname="", needed=(), search=(), requires={}, cpu=unknown)
+    unknown = Cpu("sse3", (), (Use("avx", "f", "9 of 9"),))
+    asking = LibraryPart(system="Linux", machine="x86_64", cpu=unknown)
     report = Inspection(
         "small.whl",
         100,
@@ -347,12 +349,11 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(out: Read) -> None:
         signed_by="0123",
         cuda=(cuda.CudaSource("inside the wheel", ("libcudnn.so.7",), 1),),
         cuda_in_reach=("cudnn",),
-        libraries=(Library("a.so", 10, asking, nccl="2.4.7"),),
+        libraries=(Library("a.so", 10, (asking,), nccl="2.4.7"),),
         summary=Summary(
             {"GLIBC": need, "CPU": WheelNeed("avx", "a.so", "f", "9 of 9")},
             ("cxx11",),
-            ("sm_70",),
-            {},
+            {"sm_70": 1},
             ("2.4.7",),
             1234,
         ),
@@ -408,9 +409,7 @@ def test_a_library_about_which_nothing_can_be_said_is_named() -> None:
 
 def test_a_library_that_neither_the_wheel_nor_a_system_has_is_outside() -> None:
     def needing(path: str, *needed: str) -> Library:
-        return Library(
-            path, 1, Elf(machine="x86_64", needed=needed, search=(), soname="", requires={})
-        )
+        return Library(path, 1, (LibraryPart(system="Linux", needed=needed),))
 
     system = ("libc.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2", "libpython3.10.so.1.0")
     known = ("libcudart.so.11.0", "libtensorflow_framework.so.2", "libown.so.1")

@@ -7,7 +7,7 @@ import pytest
 from tests.making import make_file
 
 from tfwright.wheel.binary import elf
-from tfwright.wheel.binary.elf import Elf, ElfTable
+from tfwright.wheel.binary.elf import ElfTable, LibraryPart
 from tfwright.wheel.binary.elf_image import Symbols
 from tfwright.wheel.inspect import library
 from tfwright.wheel.inspect.library import Library
@@ -42,8 +42,8 @@ def resolved(*files: Path) -> dict[str, Symbols]:
     found, tables = [], {}
     for file in files:
         read, tables[file.name] = elf.examine(file.read_bytes())
-        found.append(Library(file.name, 1, read))
-    return {each.path: each.elf.symbols for each in library.resolved(found, tables) if each.elf}
+        found.append(Library(file.name, 1, (read,)))
+    return {each.path: each.parts[0].symbols for each in library.resolved(found, tables)}
 
 
 def test_what_no_library_of_the_wheel_gives_is_missing(tmp_path: Path) -> None:
@@ -84,25 +84,25 @@ def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(tmp_path: Path
 
 
 def test_a_library_is_known_to_others_by_its_soname_as_well() -> None:
-    giver = Library("a/libgiver.so.2.20.0", 1, elf_of("libgiver.so.2"))
-    taker = Library("a/taker.so", 1, elf_of("", "libgiver.so.2"))
-    stranger = Library("a/stranger.so", 1, elf_of("", "libcuda.so.1"))
-    wanting = ElfTable(Symbols(), frozenset(), (b"lost",))
+    giver = Library("a/libgiver.so.2.20.0", 1, linux("libgiver.so.2"))
+    taker = Library("a/taker.so", 1, linux("", "libgiver.so.2"))
+    stranger = Library("a/stranger.so", 1, linux("", "libcuda.so.1"))
+    wanting = ElfTable(frozenset(), (b"lost",))
     found = library.resolved(
         (giver, taker, stranger, Library("a/text.so", 1, fault="not a library")),
         dict.fromkeys(("a/taker.so", "a/stranger.so"), wanting),
     )
-    missing = {each.path: each.elf and each.elf.symbols.missing for each in found}
+    missing = {each.path: [part.symbols.missing for part in each.parts] for each in found}
     assert missing == {
-        "a/libgiver.so.2.20.0": (),
-        "a/taker.so": ("lost",),
-        "a/stranger.so": (),
-        "a/text.so": None,
+        "a/libgiver.so.2.20.0": [()],
+        "a/taker.so": [("lost",)],
+        "a/stranger.so": [()],
+        "a/text.so": [],
     }
 
 
-def elf_of(soname: str, *needed: str) -> Elf:
-    return Elf(machine="x86_64", soname=soname, needed=needed, search=(), requires={})
+def linux(soname: str, *needed: str) -> tuple[LibraryPart, ...]:
+    return (LibraryPart(system="Linux", soname=soname, needed=needed),)
 
 
 def test_exports_are_counted(tmp_path: Path) -> None:

@@ -158,12 +158,6 @@ class Cpu:
     """One of `LEVELS`: what it needs for certain."""
     needs: tuple[Use, ...]
     """Most demanding first."""
-    chosen: tuple[str, ...]
-    """Extensions that are only in functions that it chooses at run time."""
-    sampled: int
-    """Functions that were disassembled."""
-    vector: int
-    """Those of them with vector registers."""
     unknown: tuple[Use, ...] = ()
     """What it uses, and may need or choose at run time: the code does not tell."""
 
@@ -186,20 +180,14 @@ def read(code: Code) -> Cpu:
         # search of all code: a TensorFlow holds XNNPACK, oneDNN and BoringSSL, which all do.
         if certain.vector < ENOUGH:
             unknown = {name: use for name, use in common.items() if name not in needs}
-    chosen = set[str]()
     # A TensorFlow brings XNNPACK and oneDNN, whose kernels for AVX-512 are only called where the
     # CPU has it.
     for name, function in decoder.searched(_rank(needs)):
         if UNCONDITIONAL.search(function) and not CHOSEN.search(function):
             needs.setdefault(name, Use(name, function, "found by a search of all code"))
-        else:
-            chosen.add(name)
     return Cpu(
         LEVELS[_rank(needs)],
         _most_demanding_first(needs.values()),
-        tuple(sorted(chosen - set(needs) - set(unknown))),
-        len(everything.uses),
-        everything.vector,
         _most_demanding_first(use for name, use in unknown.items() if name not in needs),
     )
 

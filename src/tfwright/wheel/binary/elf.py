@@ -1,8 +1,9 @@
 """Linux libraries: what one needs to be loaded, and what is in it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from tfwright.wheel.binary import cpu, elf_image, fatbin, machine_code
 from tfwright.wheel.binary.cpu import Cpu
@@ -36,10 +37,10 @@ _PYTHON = re.compile(rb"_?Py[A-Z_]")
 
 @dataclass(frozen=True)
 class VersionRequirement:
-    """The newest version of a family of symbols that a library needs."""
+    """The newest version of something that a library needs of the system."""
 
     version: str
-    symbol: str
+    symbol: str = ""
     """A symbol that has this version; empty where only the version itself is asked for."""
 
 
@@ -47,76 +48,67 @@ class VersionRequirement:
 class LibraryPart:
     """What a library says of itself, for one machine."""
 
+    system: Literal["Linux", "macOS", "Windows"]
+    """Of a library for Windows only the GPU code is read."""
     machine: str = ""
     """As ``uname -m`` says it; empty where it is not read."""
+    soname: str = ""
     needed: tuple[str, ...] = ()
     """The libraries that the loader has to find; on macOS ``@rpath`` and its kin as they stand."""
     search: tuple[str, ...] = ()
     """Where it looks for them first: the runpath, or else the rpath; what ``@rpath`` stands for."""
-    architectures: tuple[str, ...] = ()
-    """The GPU code in it: ``sm_70`` (SASS), ``compute_70`` (PTX), ``lto_70`` (LTO-IR)."""
-    gpu_bytes: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of GPU code by architecture, as they are in the file."""
+    requires: Mapping[str, VersionRequirement] = field(default_factory=dict)
+    """By family, as ``GLIBC``, and ``macOS`` where the library says which it runs on."""
+    gpu: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of GPU code in the file by architecture, as `fatbin.architectures` returns them."""
     symbols: Symbols = field(default_factory=Symbols)
     cpu: Cpu | None = None
     """What it needs of an x86-64 CPU; None for other machines, and where the code was not read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Elf(LibraryPart):
-    """A Linux library."""
-
-    soname: str
-    requires: dict[str, VersionRequirement]
-    """By family, as ``GLIBC``."""
 
 
 @dataclass(frozen=True)
 class ElfTable:
     """The symbols of one library, until all libraries of the wheel have been read."""
 
-    symbols: Symbols
     given: frozenset[int]
     """Hashes of the names, which take 100 MB as text."""
     wanted: tuple[bytes, ...]
     """Without a version, not weak, and not Python's."""
 
 
-def examine(content: Content) -> tuple[Elf, ElfTable]:
+def examine(content: Content) -> tuple[LibraryPart, ElfTable]:
     """Read a library with its machine code; return the names that it shares with others as well.
 
-    Raises ValueError as `read` does.
+    Raises ValueError where its tables do not agree with each other.
     """
     image = ElfImage(content)
     found, table = facts(image)
-    # Only now: decoding takes long, and `read` needs nothing of it.
     code = machine_code.of_elf(image)
     return replace(found, cpu=cpu.read(code) if code else None), table
 
 
-def facts(image: ElfImage) -> tuple[Elf, ElfTable]:
+def facts(image: ElfImage) -> tuple[LibraryPart, ElfTable]:
     """Return what a library says of itself, and its symbols."""
-    table = symbols(image)
-    gpu = fatbin.architectures(image.content)
+    counted, table = symbols(image)
     name = MACHINES.get(image.machine, f"machine {image.machine}")
     # 64-bit instructions with 32-bit addresses: an ABI of its own, which no wheel tag has.
     machine = "x32" if name == "x86_64" and not image.wide else name
     # A runpath makes the loader ignore the rpath; glibc's takes the last of several.
     search = image.strings(elf_image.RUNPATH) or image.strings(elf_image.RPATH)
-    found = Elf(
+    found = LibraryPart(
+        system="Linux",
         machine=f"{name}le" if name == "ppc64" and image.order == "<" else machine,
         soname="".join(image.strings(elf_image.SONAME)[-1:]),
         needed=tuple(image.strings(elf_image.NEEDED)),
         search=tuple(search[-1].split(":") if search else ()),
         requires=_requires(image),
-        architectures=ordered(gpu),
-        gpu_bytes=gpu,
-        symbols=table.symbols,
+        gpu=fatbin.architectures(image.content),
+        symbols=counted,
     )
     return found, table
 
 
-def symbols(image: ElfImage) -> ElfTable:
+def symbols(image: ElfImage) -> tuple[Symbols, ElfTable]:
     """Read the dynamic symbols. Raises ValueError where the tables do not agree with each other."""
     texts = image.names.texts
     given, wanted, tensorflow = set[int](), [], 0
@@ -143,7 +135,7 @@ def symbols(image: ElfImage) -> ElfTable:
         tensorflow=tensorflow,
         strings=tuple(kind for kind in STRINGS if kind in found),
     )
-    return ElfTable(counted, frozenset(given), tuple(wanted))
+    return counted, ElfTable(frozenset(given), tuple(wanted))
 
 
 def _requires(image: ElfImage) -> dict[str, VersionRequirement]:
@@ -186,13 +178,3 @@ def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
 def numbers(version: str) -> tuple[int, ...]:
     """Return a version as something that compares; the empty one is older than all."""
     return tuple(map(int, re.findall(r"\d{1,9}", version)))
-
-
-def ordered(architectures: Iterable[str]) -> tuple[str, ...]:
-    """Return GPU architectures once each, SASS first, oldest first."""
-
-    def age(name: str) -> tuple[bool, str, tuple[int, ...], str]:
-        kind = name.partition("_")[0]
-        return kind != "sm", kind, numbers(name), name
-
-    return tuple(sorted(set(architectures), key=age))

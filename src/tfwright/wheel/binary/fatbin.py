@@ -9,8 +9,9 @@ CUDA's runtime is given the containers by address, and does not look at sections
 is searched for them, and it does not matter what the sections say.
 """
 
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tfwright.wheel.binary.elf_image import Content
 
@@ -32,9 +33,10 @@ MOST = 1_000_000
 def architectures(content: Content, start: int = 0, end: int | None = None) -> dict[str, int]:
     """Return what the fat binaries in a file, or in a part of it, hold code for.
 
-    The keys are named as by nvcc: ``sm_70``, ``compute_70``, ``lto_80``. The values are the bytes
-    that the code takes in the file, compressed where nvcc compressed it. Raises ValueError for a
-    fat binary that does not hold what its own sizes say.
+    The keys are named as by nvcc, SASS first, oldest first: ``sm_70`` (SASS), ``compute_70`` (PTX),
+    ``lto_80`` (LTO-IR). The values are the bytes that the code takes in the file, compressed where
+    nvcc compressed it. Raises ValueError for a fat binary that does not hold what its own sizes
+    say.
     """
     # Counted over the whole file: many small containers keep a reader as busy as a large one.
     found, parts = dict[str, int](), 0
@@ -48,7 +50,17 @@ def architectures(content: Content, start: int = 0, end: int | None = None) -> d
                 break
         if parts > MOST:
             raise ValueError(f"its fat binaries have more than {MOST:,} parts")
-    return found
+    return ordered(found)
+
+
+def ordered(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return GPU code in the order of its architectures."""
+
+    def age(name: str) -> tuple[bool, str, list[int], str]:
+        kind = name.partition("_")[0]
+        return kind != "sm", kind, [int(digits) for digits in re.findall(r"\d+", name)], name
+
+    return {name: sizes[name] for name in sorted(sizes, key=age)}
 
 
 def _containers(content: Content, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -6,13 +6,13 @@ memory to get at the load commands, a gigabyte for a TensorFlow; lief 1.0 takes 
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from tfwright.wheel.binary import cpu, elf, fatbin
-from tfwright.wheel.binary.elf import LibraryPart
+from tfwright.wheel.binary import cpu, fatbin
+from tfwright.wheel.binary.elf import LibraryPart, VersionRequirement
 from tfwright.wheel.binary.elf_image import (
     TENSORFLOW,
     Content,
@@ -93,14 +93,6 @@ class NlistRow(NamedTuple):
     shared: bool
     section: int
     address: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class MachO(LibraryPart):
-    """A macOS library, for one machine."""
-
-    minimum: str
-    """The oldest macOS that it says it runs on; empty where it says none."""
 
 
 class Slice:
@@ -191,24 +183,26 @@ class Slice:
                     name = f"{text(segment)},{text(own)}"
                     yield MachOSection(name, address, offset, size, number)
 
-    def read(self) -> MachO:
+    def read(self) -> LibraryPart:
         """Return what is in it. Raises ValueError where its tables do not agree with each other."""
         minimums = [
             numbers(command.content, f"{self.order}I", _MINIMUM[command.kind], "load command")[0]
             for command in self.commands
             if command.kind in _MINIMUM
         ]
-        minimum = ""
+        requires = {}
         if minimums:
             # Three numbers share a word; of several words the newest holds.
             newest = max(minimums)
             minimum = f"{newest >> 16}.{newest >> 8 & 0xFF}"
             minimum += f".{newest & 0xFF}" if newest & 0xFF else ""
-        said = MachO(
+            requires["macOS"] = VersionRequirement(minimum)
+        said = LibraryPart(
+            system="macOS",
             machine=self.machine,
             needed=self._paths(LOADS),
             search=self._paths({RPATH}),
-            minimum=minimum,
+            requires=requires,
         )
         # TensorFlow runs on 64-bit little-endian Macs only.
         if self.order != "<" or not self.wide or all(kind != SYMBOLS for kind, _ in self.commands):
@@ -216,11 +210,9 @@ class Slice:
         rows, names, _ = self.symbols
         shared = [names.name(row.name) for row in rows if row.shared]
         code = self.code()
-        gpu = fatbin.architectures(self.content, self.start, self.start + self.size)
         return replace(
             said,
-            architectures=elf.ordered(gpu),
-            gpu_bytes=gpu,
+            gpu=fatbin.architectures(self.content, self.start, self.start + self.size),
             symbols=Symbols(len(shared), sum(TENSORFLOW in name for name in shared)),
             cpu=cpu.read(code) if code else None,
         )
@@ -319,7 +311,7 @@ def slices(content: Content) -> list[Slice]:
     return [Slice(content, start, size) for start, size in places]
 
 
-def read(content: Content) -> tuple[MachO, ...]:
+def read(content: Content) -> tuple[LibraryPart, ...]:
     """Return what is in a library, once for each machine.
 
     Raises ValueError where the file is not a sound Mach-O file, or its tables do not agree with

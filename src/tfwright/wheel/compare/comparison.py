@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tfwright.errors import WheelError
 from tfwright.tools import files
-from tfwright.wheel import archive, record
+from tfwright.wheel import archive
 from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.elf_image import Content
 from tfwright.wheel.compare import code, text
@@ -22,14 +21,7 @@ LARGEST_TEXT = 16 * 1024**2
 """Bytes of a file that is compared as a text."""
 METADATA = ".dist-info/"
 """How the place of a wheel's own description is called here, whatever its project and version."""
-
-_BY_SUFFIX: dict[str, Callable[[bytes, bytes], TextFinding | None]] = {
-    ".py": text.program,
-    ".pyi": text.program,
-    ".pyc": text.compiled,
-    ".json": text.document,
-}
-"""What compares two files that are more than a text."""
+RECORD = f"{METADATA}RECORD"
 
 Members = dict[str, zipfile.ZipInfo]
 """The files of a wheel by where they are installed."""
@@ -163,17 +155,17 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
             missing = sorted(sizes, key=lambda place: (-sizes[place], place))
             lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
             yield Difference("path", "", f"files only in the {side} ({len(sizes):,})", lines)
+    # RECORD differs wherever a file or its name does.
+    renamed = one.folder != two.folder or one.members.keys() != two.members.keys()
+    if renamed or changed != [RECORD]:
+        changed = [place for place in changed if place != RECORD]
     # The largest first: in a wheel of TensorFlow, its library is what a reader asks about.
     for place in sorted(changed, key=lambda place: -two.members[place].file_size):
-        # RECORD differs wherever a file does; `_records` says what is left beyond that.
-        if place != f"{METADATA}RECORD":
-            with (
-                archive.unpacked(one.wheel, one.members[place]) as first,
-                archive.unpacked(two.wheel, two.members[place]) as second,
-            ):
-                yield content(place, first, second)
-    only_one = one.members.keys() ^ two.members.keys()
-    yield from _records(one, two, {*changed, *only_one})
+        with (
+            archive.unpacked(one.wheel, one.members[place]) as first,
+            archive.unpacked(two.wheel, two.members[place]) as second,
+        ):
+            yield content(place, first, second)
     pairs = {place: (one.members[place], two.members[place]) for place in common}
     others = [place for place in two.members if place in one.members]
     for number, (before, after) in enumerate(zip(common, others, strict=True), 1):
@@ -228,7 +220,7 @@ def content(place: str, first: Content, second: Content) -> Difference:
         source = "source" if place.endswith((".py", ".pyi", ".pyc")) else "other"
         group = "metadata" if place.startswith(METADATA) else source
         if max(len(first), len(second)) <= LARGEST_TEXT:
-            compare = _BY_SUFFIX.get(Path(place).suffix, text.text)
+            compare = text.program if place.endswith((".py", ".pyi")) else text.text
             found = compare(bytes(first), bytes(second))
     return Difference(group, place, *(found or _bytes(first, second)))
 
@@ -237,28 +229,6 @@ def _bytes(first: Content, second: Content) -> TextFinding:
     """Compare two files about which nothing else is known."""
     whole = code.stretches(first, second, range(len(first)), range(len(second)))
     return whole or TextFinding("the same bytes")
-
-
-def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Difference]:
-    """Compare what RECORD lists, beyond what follows from files that differ."""
-    try:
-        listed = [
-            {(_place(line.path, side.folder), *line[1:]) for line in record.read(side.wheel)}
-            for side in (one, two)
-        ]
-    except WheelError as fault:
-        yield Difference("metadata", f"{METADATA}RECORD", fault.what)
-        return
-    alone = {"first": listed[0] - listed[1], "second": listed[1] - listed[0]}
-    for side, lines in alone.items():
-        names = sorted(str(line[0]) for line in lines if line[0] not in explained)
-        if names:
-            yield Difference(
-                "metadata",
-                f"{METADATA}RECORD",
-                f"lines only in the {side} ({len(names):,}), of files that do not differ",
-                sample(names),
-            )
 
 
 def _mode(member: zipfile.ZipInfo) -> str:

@@ -2,13 +2,12 @@
 
 import ast
 import difflib
-import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from tfwright.printable import printable
 from tfwright.rules.starlark.language import parse_python
-from tfwright.tools import json_text
 
 CONTEXT = 1
 MOST_LINES = 400
@@ -20,8 +19,6 @@ LARGEST_PROGRAM = 2 * 1024**2
 """Bytes of a Python file that is parsed."""
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 """What may have a docstring."""
-PYC_HEADER = 16
-"""Bytes before the code in a .pyc file (PEP 552): magic, flags, the source's time or digest."""
 
 
 class TextFinding(NamedTuple):
@@ -48,76 +45,25 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
     return TextFinding("lines differ", _diff(before.splitlines(), after.splitlines()))
 
 
-def document(one: bytes, two: bytes) -> TextFinding | None:
-    """Compare two JSON documents, however they are laid out."""
-    try:
-        before, after = _laid_out(one), _laid_out(two)
-    except (ValueError, RecursionError):
-        return text(one, two)
-    if before == after:
-        return TextFinding("only its layout differs")
-    return text(before, after)
-
-
-def _laid_out(document: bytes) -> bytes:
-    # Keys keep their order: two orders are a difference that a reader may look for.
-    return json.dumps(json_text.parsed(document), indent=1).encode()
-
-
 def program(one: bytes, two: bytes) -> TextFinding | None:
     """Compare two Python files; say so where they do the same."""
     found = text(one, two)
     # None where it cannot be said what a file means, as of Python 2.
-    meanings = [parse_python(each) if len(each) <= LARGEST_PROGRAM else None for each in (one, two)]
-    if found is None or None in meanings:
+    trees = [parse_python(each) if len(each) <= LARGEST_PROGRAM else None for each in (one, two)]
+    before, after = trees
+    if found is None or before is None or after is None:
         return found
-    # The syntax tree has neither comments nor line numbers among its fields.
-    if _alike(*meanings):
-        return TextFinding("only comments or white space differ", found.lines)
-    for tree in meanings:
-        for node in ast.walk(tree) if tree else ():
+    # A chain of some hundred "elif" is too deep for Python's stack.
+    with suppress(RecursionError):
+        # Neither comments nor line numbers are in it.
+        if ast.dump(before) == ast.dump(after):
+            return TextFinding("only comments or white space differ", found.lines)
+        for node in (*ast.walk(before), *ast.walk(after)):
             if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
                 del node.body[0]
-    if _alike(*meanings):
-        return TextFinding("only docstrings, comments or white space differ", found.lines)
+        if ast.dump(before) == ast.dump(after):
+            return TextFinding("only docstrings, comments or white space differ", found.lines)
     return found
-
-
-def compiled(one: bytes, two: bytes) -> TextFinding:
-    """Compare two .pyc files."""
-    # The usual case: the header holds the time of the source file.
-    if one[PYC_HEADER:] == two[PYC_HEADER:]:
-        return TextFinding(
-            "only the header differs, which holds the source's time or digest",
-            (one[:PYC_HEADER].hex(" "), two[:PYC_HEADER].hex(" ")),
-        )
-    return TextFinding(
-        "the code differs" + ("" if one[:4] == two[:4] else ", and the Python that compiled it")
-    )
-
-
-def _alike(old: object, new: object) -> bool:
-    """Say whether two parts of programs do the same.
-
-    It ends at the first difference, as ast.dump does not.
-    """
-    # No recursion: a chain of some hundred "elif" would be too deep for Python's stack.
-    left = [(old, new)]
-    while left:
-        first, second = left.pop()
-        if type(first) is not type(second):
-            return False
-        if isinstance(first, ast.AST):
-            left += [
-                (getattr(first, name, None), getattr(second, name, None)) for name in first._fields
-            ]
-        elif isinstance(first, list) and isinstance(second, list):
-            if len(first) != len(second):
-                return False
-            left += zip(first, second, strict=True)
-        elif first != second:
-            return False
-    return True
 
 
 def _diff(old: Sequence[str], new: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:

@@ -67,8 +67,7 @@ def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[Cuda
     `requires` are the packages that the wheel's metadata names. What TensorFlow opens by name while
     it runs (from 1.14 on) no table of its libraries names; see `in_reach`.
     """
-    own = {PurePosixPath(library.path).name for library in libraries}
-    own |= {library.elf.soname for library in libraries if library.elf}
+    own = {name for library in libraries for name in library.names}
     # NVIDIA's packages that the metadata names, by the directory that each installs: pip's
     # nvidia-cublas-cu12 installs into site-packages/nvidia/cublas.
     packages = {
@@ -119,7 +118,7 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
         ways[SHOWN:] = [f"{left} more {'place' if left == 1 else 'places'}"]
     # The loader goes on to the system's places wherever a search path leads to nothing.
     system = "LD_LIBRARY_PATH or the system's loader configuration"
-    if library.macho:
+    if library.system == "macOS":
         system = "DYLD_LIBRARY_PATH"
     return ", then ".join([*ways, system]) if ways else f"only by {system}"
 

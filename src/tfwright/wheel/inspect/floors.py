@@ -32,7 +32,8 @@ def readings(
     """Judge what was found in a wheel; its size is left out, since sealing changes that."""
     members = f"{len(archive.files(wheel))} files as listed"
     yield Reading("RECORD", record.faults(wheel, found.entries), members)
-    yield Reading("tags", tags.misfits(path, wheel, python), f"fit CPython {python} here")
+    misfits = tags.misfits(path, wheel, found.libraries, python)
+    yield Reading("tags", misfits, f"fit CPython {python} here")
     # Before the floors: a library that cannot be read keeps none of them.
     if found.libraries:
         faults = needs.unreadable(found.libraries)
@@ -94,8 +95,8 @@ def macos_faults(libraries: Sequence[Library], floor: str) -> list[str]:
         f"{library.path} ({part.machine}) cannot be judged: it does not say which macOS it needs; "
         f"the floor is {floor}"
         for library in libraries
-        for part in library.macho
-        if not part.minimum
+        for part in library.parts
+        if part.system == "macOS" and not part.requires
     ]
     return silent + [
         f"{need.library} needs macOS {need.version}, the floor is {floor}"
@@ -112,8 +113,8 @@ def architecture_faults(libraries: Sequence[Library], wanted: Sequence[str]) -> 
     coded = {}
     for library in libraries:
         for part in library.parts:
-            if part.architectures:
-                coded[f"{library.path} ({part.machine})"] = part.architectures
+            if part.gpu:
+                coded[f"{library.path} ({part.machine})"] = part.gpu
     if wanted and not coded:
         return [f"no library holds GPU code, wanted is {', '.join(wanted)}"]
     # A list of sm_ says nothing of PTX, which many builds hold in addition.

@@ -86,7 +86,7 @@ class Inspection:
     @property
     def for_windows(self) -> bool:
         """Whether it has libraries for Windows, of which only the GPU code is read."""
-        return any(library.windows for library in self.libraries)
+        return any(library.system == "Windows" for library in self.libraries)
 
     def needs_of_machine(self) -> dict[str, str]:
         """Return what a machine must have for it: ``glibc``, ``cpu``, ``gpu``, ``cuda`` ..."""
@@ -96,7 +96,7 @@ class Inspection:
         found = {name.lower(): need.version for name, need in self.summary.needs.items()}
         shown = ("glibc", "glibcxx", "cpu", "macos")
         wanted = {name: found[name] for name in shown if name in found}
-        wanted["gpu"] = ",".join(self.summary.architectures)
+        wanted["gpu"] = ",".join(self.summary.gpu)
         # Releases before 2.0 do not state it, and are linked with it.
         linked = re.search(r"libcudart\.so\.(\d+\.\d+)", " ".join(self.nvidia))
         cuda = dict(self.stated).get("cuda_version", linked[1] if linked else "")
@@ -226,7 +226,7 @@ def _own(libraries: Sequence[Library]) -> set[str]:
 
 def outside(libraries: Sequence[Library]) -> list[str]:
     """Return what the libraries for Linux need, and somebody else has to bring."""
-    for_linux = [library for library in libraries if library.elf]
+    for_linux = [library for library in libraries if library.system == "Linux"]
     found = _needed(for_linux) - _own(for_linux)
     known = (SYSTEM, TENSORFLOW, cuda.NVIDIA)
     return sorted(name for name in found if not any(each.match(name) for each in known))

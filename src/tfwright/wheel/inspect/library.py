@@ -9,9 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from tfwright.wheel.binary import elf, elf_image, fatbin, macho
-from tfwright.wheel.binary.elf import Elf, ElfTable, LibraryPart
+from tfwright.wheel.binary.elf import ElfTable, LibraryPart
 from tfwright.wheel.binary.elf_image import KERNELS, REGISTRY, Content, ElfImage
-from tfwright.wheel.binary.macho import MachO
 
 NCCL_OPS = "_nccl_ops.so"
 """Only TensorFlow 1.0 to 1.12 have this library; later ones link NCCL into their own."""
@@ -74,11 +73,8 @@ class Library:
 
     path: str
     size: int
-    elf: Elf | None = None
-    macho: tuple[MachO, ...] = ()
-    """Once for each machine."""
-    windows: LibraryPart | None = None
-    """Of a library for Windows only the GPU code."""
+    parts: tuple[LibraryPart, ...] = ()
+    """What it says of itself, once for each machine: a library for macOS may hold several."""
     nccl: str = ""
     """The version of the NCCL that is linked into it, with its CUDA if it says that."""
     registered: Registered | None = None
@@ -86,10 +82,9 @@ class Library:
     fault: str = ""
 
     @property
-    def parts(self) -> tuple[LibraryPart, ...]:
-        """What the library says of itself, once for each machine."""
-        single = self.elf or self.windows
-        return (single,) if single else self.macho
+    def system(self) -> str:
+        """The system that it is for; empty where it could not be read."""
+        return self.parts[0].system if self.parts else ""
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -104,16 +99,16 @@ class Library:
     @property
     def names(self) -> tuple[str, ...]:
         """The names by which others need it."""
-        name = PurePosixPath(self.path).name
-        return (name, self.elf.soname) if self.elf and self.elf.soname else (name,)
+        sonames = (part.soname for part in self.parts if part.soname)
+        return (PurePosixPath(self.path).name, *sonames)
 
     def notes(self) -> Iterator[str]:
         """Say what a sound library may still do to its users."""
-        if self.windows:
+        if self.system == "Windows":
             yield "is for Windows, and what it needs is not read, apart from GPU code"
         if self.registered and self.registered.stub:
             yield f"a stub, {self.registered.stub}"
-        if self.elf and (missing := self.elf.symbols.missing):
+        for missing in (part.symbols.missing for part in self.parts if part.symbols.missing):
             least = "at least " if len(missing) == MOST_MISSING else ""
             others = f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
             yield f"needs {missing[0]}{others}, and names no library that has it"
@@ -150,13 +145,12 @@ def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
     magic = bytes(content[:4])
     if magic == elf_image.MAGIC:
         linux, table = elf.examine(content)
-        return replace(found, elf=linux), table
+        return replace(found, parts=(linux,)), table
     if magic in macho.MAGICS:
-        return replace(found, macho=macho.read(content)), None
+        return replace(found, parts=macho.read(content)), None
     if magic[:2] == WINDOWS:
-        gpu = fatbin.architectures(content)
-        part = LibraryPart(architectures=elf.ordered(gpu), gpu_bytes=gpu)
-        return replace(found, windows=part), None
+        part = LibraryPart(system="Windows", gpu=fatbin.architectures(content))
+        return replace(found, parts=(part,)), None
     raise ValueError("it is neither an ELF nor a Mach-O file")
 
 
@@ -179,12 +173,14 @@ def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tu
     unknown = _that_reach_outside(libraries)
     found = []
     for library in libraries:
-        table, linux = tables.get(library.path), library.elf
-        if table and linux and library.path not in unknown:
+        table = tables.get(library.path)
+        if table and library.path not in unknown:
             names = [name for name in table.wanted if hash(name) not in given][:MOST_MISSING]
             missing = tuple(name.decode("utf-8", "replace") for name in names)
-            linux = replace(linux, symbols=replace(linux.symbols, missing=missing))
-        found.append(replace(library, elf=linux))
+            (part,) = library.parts
+            part = replace(part, symbols=replace(part.symbols, missing=missing))
+            library = replace(library, parts=(part,))  # noqa: PLW2901 the same one, with more known
+        found.append(library)
     return tuple(found)
 
 
@@ -197,9 +193,9 @@ def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
     own: set[str] = set()
     users: dict[str, list[Library]] = {}
     for library in libraries:
-        if library.elf:
+        if library.system == "Linux":
             own.update(library.names)
-            for name in library.elf.needed:
+            for name in library.needed:
                 users.setdefault(name, []).append(library)
     # What needs libcuda may get any symbol from it, and so may whoever needs that.
     waiting = [name for name in users if name not in own and not SYSTEM.fullmatch(name)]

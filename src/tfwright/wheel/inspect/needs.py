@@ -1,11 +1,11 @@
 """What the libraries of a wheel need of the machine that it is used on."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tfwright.printable import first_of
-from tfwright.wheel.binary import cpu, elf
+from tfwright.wheel.binary import cpu, elf, fatbin
 from tfwright.wheel.inspect.library import Library
 
 
@@ -30,9 +30,8 @@ class Summary:
     """By ``GLIBC``, ``GLIBCXX``, ``CXXABI``, ``macOS`` and ``CPU``."""
     strings: tuple[str, ...]
     """The std::string of the interface that most of TensorFlow's exports are in."""
-    architectures: tuple[str, ...]
-    gpu_bytes: dict[str, int]
-    """Bytes of GPU code by architecture, in the order of `architectures`."""
+    gpu: Mapping[str, int]
+    """Bytes of GPU code by architecture, SASS first, oldest first."""
     nccl: tuple[str, ...]
     tensorflow: int
     """Exports in TensorFlow's namespace."""
@@ -45,16 +44,15 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     for name, need in of_each(libraries):
         if name not in newest or _age(name, need) > _age(name, newest[name]):
             newest[name] = need
-    architectures = elf.ordered(name for part in parts for name in part.architectures)
+    gpu = Counter[str]()
+    for part in parts:
+        gpu.update(part.gpu)
     # The library with TensorFlow's own exports decides how users must build their own operations.
     interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
     return Summary(
         needs=newest,
         strings=interface.symbols.strings if interface else (),
-        architectures=architectures,
-        gpu_bytes={
-            name: sum(part.gpu_bytes.get(name, 0) for part in parts) for name in architectures
-        },
+        gpu=fatbin.ordered(gpu),
         nccl=tuple(sorted({library.nccl for library in libraries if library.nccl})),
         tensorflow=sum(part.symbols.tensorflow for part in parts),
     )
@@ -63,14 +61,13 @@ def summarize(libraries: Sequence[Library]) -> Summary:
 def of_each(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
     """Return everything that each library needs."""
     for library in libraries:
-        for part in library.macho:
-            yield "macOS", WheelNeed(part.minimum, library.path)
-        for family, requirement in library.elf.requires.items() if library.elf else ():
-            yield (family, WheelNeed(requirement.version, library.path, requirement.symbol))
-        for found in [part.cpu for part in library.parts if part.cpu]:
-            # The first use is of the highest level: it is what the wheel cannot do without.
-            use = found.needs[0] if found.needs else cpu.Use("", "", "")
-            yield ("CPU", WheelNeed(found.level, library.path, use.function, use.decided))
+        for part in library.parts:
+            for name, requirement in part.requires.items():
+                yield name, WheelNeed(requirement.version, library.path, requirement.symbol)
+            if part.cpu:
+                # The first use is of the highest level: it is what the wheel cannot do without.
+                use = part.cpu.needs[0] if part.cpu.needs else cpu.Use("", "", "")
+                yield "CPU", WheelNeed(part.cpu.level, library.path, use.function, use.decided)
 
 
 def beyond(libraries: Sequence[Library], name: str, version: str) -> list[WheelNeed]:

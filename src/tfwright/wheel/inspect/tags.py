@@ -34,7 +34,7 @@ _MACHINES = r"_[a-z]\w*"
 _POSSIBLE = re.compile(
     rf"any|win32|win_(amd64|arm64|arm32)|linux{_MACHINES}"
     rf"|manylinux(1|2010|2014|_\d+_\d+){_MACHINES}|musllinux_\d+_\d+{_MACHINES}"
-    rf"|macosx_(10_\d+|\d+_0){_MACHINES}"
+    rf"|macosx_(10_\d+(?!_arm64)|\d+_0){_MACHINES}"
     rf"|(android|ios|emscripten|pyodide|wasi|freebsd|openbsd|netbsd|solaris|aix)_\w+"
 )
 """Platform tags that some installer takes: PEP 425, 600, 656, 730, 738, 783; packaging.tags."""
@@ -79,7 +79,9 @@ def _unequal(stated: frozenset[Tag], promised: frozenset[Tag]) -> list[str]:
     return [f"the file WHEEL says {shown(stated)}, the name says {shown(promised)}"]
 
 
-def misfits(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
+def misfits(
+    path: Path, wheel: zipfile.ZipFile, libraries: Sequence[Library], python: str
+) -> list[str]:
     """Say in what the tags of a wheel differ from its content, and from CPython `python` here.
 
     Raises WheelError where its file WHEEL cannot be read.
@@ -89,12 +91,7 @@ def misfits(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
     except InvalidWheelFilename as fault:
         return [str(fault)]
     found = _unequal(stated_tags(wheel), promised)
-    # A wheel for any platform with a shared library in it installs everywhere, and fails there.
-    names = [member.filename for member in archive.files(wheel)]
-    if any(tag.platform == "any" for tag in promised) and any(
-        name.endswith((".so", ".dylib")) for name in names
-    ):
-        found.append(f"it holds machine code and says {shown(promised)}, which is any machine")
+    found += [fault for library in libraries for fault in _library_faults(promised, library)]
     # The target Python is another one than the Python that runs tfwright.
     if not promised & supported_tags(python):
         found.append(f"{shown(promised)} is not for CPython {python} on this machine")
@@ -140,18 +137,10 @@ def _macos(platform: str) -> str:
 def impossible(promised: frozenset[Tag]) -> Iterator[str]:
     """Say which tags no installer takes, whatever the machine."""
     for platform in sorted({tag.platform for tag in promised}):
-        versioned = re.match(r"macosx_(\d+)_(\d+)_(.*)", platform)
-        if versioned and versioned[3] == "arm64" and versioned[1] == "10":
-            yield f"pip takes no wheel for {platform}: macOS 11.0 is the first for arm64"
-        elif versioned and versioned[1] != "10" and versioned[2] != "0":
-            meant = f"macosx_{versioned[1]}_0_{versioned[3]}"
-            yield f"pip takes no wheel for {platform}: from macOS 11 on the tag is {meant}"
-        elif not _POSSIBLE.fullmatch(platform):
-            examples = {"macosx": "12_0", "manylinux": "2_17", "musllinux": "1_2"}
-            kind, _, machine = platform.partition("_")
-            why = "no installer knows it"
-            if kind in examples:
-                why = f"it has no version, as {kind}_{examples[kind]}_{machine} has"
+        if not _POSSIBLE.fullmatch(platform):
+            examples = {"macosx": "macosx_12_0_arm64", "manylinux": "manylinux_2_17_x86_64"}
+            example = examples.get(platform.partition("_")[0])
+            why = f"a tag is like {example}" if example else "no installer knows it"
             yield f"pip takes no wheel for the platform {platform}: {why}"
     for tag in sorted(promised, key=str):
         abi = re.match(r"cp(\d+)", tag.abi)
@@ -193,7 +182,8 @@ def broken_promises(path: Path, stated: frozenset[Tag], found: Sequence[Library]
 
 def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]:
     """Compare a library's machine, and the Python in an extension module's name, with the tags."""
-    machines = {library.elf.machine} if library.elf else {part.machine for part in library.macho}
+    # Of a library for Windows it is not read.
+    machines = {part.machine for part in library.parts if part.machine}
     for platform in sorted({tag.platform for tag in promised}):
         if platform == "any":
             yield f"{library.path} is machine code, and the tag says any machine"
