@@ -240,6 +240,6 @@ def test_wheels_are_kept_for_ever_and_come_in_parts(url: str) -> None:
     assert "immutable" in answer.headers["Cache-Control"]
 
 
-@pytest.mark.parametrize("path", ["packages/.catalog.sqlite", ".git/config", "../etc/passwd"])
+@pytest.mark.parametrize("path", ["packages/.catalog.json", ".git/config", "../etc/passwd"])
 def test_hidden_files_are_not_served(url: str, path: str) -> None:
     assert requests.get(url + path, timeout=5).status_code in {400, 404}

@@ -1,9 +1,7 @@
 """Which wheel of an index fits a machine."""
 
-import sqlite3
 import struct
 import threading
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ from tests.failing import fails
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import SupplyError
-from tfwright.index import matching, wheels, write
+from tfwright.index import matching, write
 from tfwright.match.wish import Wish
 from tfwright.tools.http import server
 
@@ -164,17 +162,6 @@ def test_a_wheel_is_inspected_when_it_enters_the_index_and_not_again(
     assert dict(first.needs) == {"macos": "10.13"}
     monkeypatch.delattr("tfwright.wheel.inspect.inspection.inspect")
     assert write.refresh(tmp_path).wheels == (first,)
-
-
-def test_a_wheel_of_an_earlier_catalog_is_inspected_once_and_keeps_its_time(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages", tag=NATIVE, files={"demo/a.dylib": LIBRARY})
-    (before,) = write.refresh(tmp_path).wheels
-    with closing(sqlite3.connect(tmp_path / "packages" / wheels.FILE)) as database, database:
-        database.execute(
-            "update wheel set described = "
-            "json_set(json_remove(described, '$.inspected'), '$.needs', json('[]'))"
-        )
-    assert write.refresh(tmp_path).wheels == (before,)
 
 
 def test_a_wheel_that_was_not_read_is_unknown_and_does_not_fit(tmp_path: Path) -> None:

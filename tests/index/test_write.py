@@ -1,9 +1,7 @@
 """The wheel index as files."""
 
 import json
-import sqlite3
 import zipfile
-from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 from tests.failing import fails
 from tests.nightly.wheels import write_wheel
 
-from tfwright.errors import WheelError
+from tfwright.errors import HostError, WheelError
 from tfwright.index import wheels, write
 from tfwright.index.wheels import parse_name, read_wheel
 
@@ -204,14 +202,16 @@ def test_a_lost_catalog_costs_time_and_nothing_else(tmp_path: Path) -> None:
     assert before.split("data-upload-time")[0] == after.split("data-upload-time")[0]
 
 
-@pytest.mark.parametrize("described", ["{", "[]", '{"extras": 5}', "{}", "[" * 200_000])
-def test_a_wheel_whose_row_is_damaged_is_read_again(described: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"wheels": 5}', "[" * 200_000, "\\xff"])
+def test_a_damaged_catalog_is_named_until_it_is_deleted(damaged: str, tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
     assert write.refresh(tmp_path).read == 1
     assert write.refresh(tmp_path).read == 0
-    with closing(sqlite3.connect(tmp_path / "packages" / wheels.FILE)) as database:
-        database.execute("update wheel set described = ?", (described,))
-        database.commit()
+    catalog = tmp_path / "packages" / wheels.FILE
+    catalog.write_text(damaged)
+    with fails(HostError, f"Delete {catalog}"):
+        write.refresh(tmp_path)
+    catalog.unlink()
     assert write.refresh(tmp_path).read == 1
 
 

@@ -16,6 +16,7 @@ from tests.nightly.fake import SimulatedClock, builder_of, host_with
 from tests.nightly.test_night import assert_site_is_whole, latest, listed, pass_night
 
 from tfwright.documents.recipe import ROOT
+from tfwright.index import wheels
 from tfwright.nightly import night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.night import BuildHost
@@ -78,9 +79,12 @@ assert cut_off.pass_night(Path(sys.argv[2]), 1) == cut_off.REFUSED
 """
 
 
+KEPT = {wheels.FILE}
+
+
 def waste(folder: Path) -> list[str]:
     """Return the files that no reader asks for: what has not got its name."""
-    hidden = [path for path in folder.rglob(".*") if path.suffix != ".sqlite"]
+    hidden = [path for path in folder.rglob(".*") if path.name not in KEPT]
     return [str(path.relative_to(folder)) for path in hidden]
 
 

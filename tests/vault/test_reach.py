@@ -275,14 +275,6 @@ def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -
     )
 
 
-def test_of_what_was_not_found_the_archives_that_bazel_asked_for_are_named(store: Store) -> None:
-    reached = brought(read(archive("two", TWO)), store)
-    unasked, _ = reached.notes({"https://other.example/x.tar.gz"})
-    *_, asked = reached.notes({"https://two.example/x.tar.gz"})
-    assert "was not found, and Bazel will say" in unasked
-    assert asked.startswith("The last build stopped for two: name a mirror")
-
-
 @pytest.mark.parametrize("lock", [None, locked(outer=False, two=False)], ids=["no lock", "lock"])
 def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lock_says(
     store: Store, lock: Lock | None

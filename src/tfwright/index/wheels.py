@@ -1,18 +1,15 @@
 """The wheels of an index, read from the files themselves, and what is remembered of them.
 
-The catalog is a small SQLite file next to the wheels. The wheels are the truth, and it only saves
+The catalog is a file next to the wheels. The wheels are the truth, and it only saves
 reading them again: it can be deleted; then the next run reads every wheel once more. One thing only
 the catalog knows: which bytes an earlier file of the same name had, so that no name ever stands for
 two contents.
 """
 
 import hashlib
-import json
 import re
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -21,10 +18,12 @@ from urllib.parse import quote
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
+from pydantic import TypeAdapter, ValidationError
 
+from tfwright.documents import faults
 from tfwright.errors import HostError, WheelError
 from tfwright.printable import printable
-from tfwright.tools import disk, files, json_text
+from tfwright.tools import files
 from tfwright.wheel import archive
 
 LONGEST_SHOWN = 200
@@ -32,13 +31,7 @@ LONGEST_SHOWN = 200
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,250}\.whl")
 """A file name that a shell does not interpret; a URL quotes only ``+`` and ``!`` in it."""
 
-FILE = ".catalog.sqlite"
-SCHEMA = """
-create table if not exists wheel (
-    filename text primary key, size integer, mtime integer, described text
-) without rowid;
-create table if not exists name (filename text primary key, sha256 text) without rowid;
-"""
+FILE = ".catalog.json"
 Stat = tuple[int, int]
 """Size in bytes and time of change in nanoseconds: while they stay, the wheel is not read again."""
 
@@ -73,8 +66,6 @@ class IndexedWheel:
     """Suffixes of the files next to it: provenance, signature, bill of materials."""
     needs: tuple[tuple[str, str], ...] = ()
     """What ``invoke inspect`` read off its libraries: ``glibc``, ``cpu``, ``gpu``, ``cuda``."""
-    inspected: bool = False
-    """Whether its libraries were read; catalogs of earlier versions hold wheels that were not."""
 
     @cached_property
     def quoted(self) -> str:
@@ -165,65 +156,33 @@ def _unfit(filename: str, why: str) -> WheelError:
     )
 
 
+@dataclass(frozen=True)
 class Catalog:
-    """The open catalog of one folder of wheels."""
+    """What is remembered of one folder of wheels, by file name."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
-        """Work on an open database that has the schema."""
-        self._database = database
+    wheels: dict[str, tuple[Stat, IndexedWheel]] = field(default_factory=dict)
+    """Every wheel that was read before."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """The SHA-256 that each name has ever stood for."""
 
-    def wheels(self) -> dict[str, tuple[Stat, IndexedWheel]]:
-        """Return every wheel that was read before, by file name."""
-        known = {}
-        rows = self._database.execute("select filename, size, mtime, described from wheel")
-        for filename, size, mtime, described in rows:
-            # Damage, or a description by another release: the wheel is read again.
-            with suppress(ValueError, LookupError, TypeError):
-                values = json_text.parsed(described)
-                # JSON has lists only, and a frozen wheel is compared with tuples.
-                values["extras"] = tuple(values["extras"])
-                values["needs"] = tuple((name, value) for name, value in values["needs"])
-                known[filename] = ((size, mtime), IndexedWheel(**values))
-        return known
+    @classmethod
+    def read(cls, folder: Path) -> "Catalog":
+        """Read the catalog of a folder. Raises HostError if the file is damaged."""
+        file = folder / FILE
+        try:
+            return _CATALOG.validate_json(files.content(file)) if file.is_file() else cls()
+        except ValidationError as fault:
+            raise HostError(
+                f"The catalog of the index cannot be read: {faults.first_line(fault)}",
+                remedy=f"Delete {file}; the next run reads every wheel again.",
+            ) from fault
 
-    def digests(self) -> Mapping[str, str]:
-        """Return the SHA-256 that each name has ever stood for."""
-        return dict(self._database.execute("select filename, sha256 from name"))
-
-    def keep(self, wheel: IndexedWheel, stat: Stat) -> None:
-        """Remember a wheel, and that its name is taken."""
-        # Not by `asdict`, which copies each value before JSON is made of it.
-        described = json.dumps(
-            {name: getattr(wheel, name) for name in IndexedWheel.__dataclass_fields__}
-        )
-        row = (wheel.filename, *stat, described)
-        self._database.execute("insert or replace into wheel values (?, ?, ?, ?)", row)
-        taken = (wheel.filename, wheel.sha256)
-        self._database.execute("insert or replace into name values (?, ?)", taken)
-
-    def drop(self, filename: str) -> None:
-        """Forget a wheel that is gone; its name stays taken."""
-        self._database.execute("delete from wheel where filename = ?", (filename,))
+    def write(self, folder: Path) -> None:
+        """Keep it for the next run."""
+        files.write(folder / FILE, _CATALOG.dump_json(self))
 
 
-@contextmanager
-def catalog(folder: Path) -> Iterator[Catalog]:
-    """Open the catalog of a folder; its changes are kept if the block ends well.
-
-    Raises HostError if the file is damaged.
-    """
-    file = folder / FILE
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        # A connection as a context manager commits or rolls back, but does not close.
-        with closing(sqlite3.connect(file, timeout=60)) as database, database:
-            database.executescript(SCHEMA)
-            yield Catalog(database)
-    except sqlite3.DatabaseError as fault:
-        raise disk.database_failure(fault, file) or HostError(
-            f"The catalog of the index cannot be read: {fault}",
-            remedy=f"Delete {file}; the next run reads every wheel again.",
-        ) from fault
+_CATALOG = TypeAdapter(Catalog)
 
 
 def refuse_other_bytes(taken: Mapping[str, str], filename: str, sha256: str) -> None:

@@ -87,9 +87,9 @@ def refresh(
     moment = (now or dt.datetime.now(dt.UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     place = folder / packages
     place.mkdir(parents=True, exist_ok=True)
-    with batches.below(folder) as batch, wheels.catalog(place) as known:
+    with batches.below(folder) as batch:
         # Those in a folder of their own are served as never changing, also to later clients.
-        scan = _Scan(place, known, replace=not packages)
+        scan = _Scan(place, Catalog.read(place), replace=not packages)
         found = list(scan.wheels(notes or {}, moment, batch))
         # Stable, and the scan is in the order of the names: no name has to be compared.
         found.sort(key=lambda wheel: Version(wheel.version))
@@ -124,9 +124,9 @@ class _Scan:
     def __init__(self, packages: Path, known: Catalog, *, replace: bool) -> None:
         self._packages = packages
         self._catalog = known
-        self._known = known.wheels()
-        self._taken = {} if replace else known.digests()
-        self._kept: list[tuple[IndexedWheel, Stat]] = []
+        self._known = known.wheels
+        self._taken = {} if replace else known.digests
+        self._kept: dict[str, tuple[Stat, IndexedWheel]] = {}
         self._names: set[str] = set()
         """The regular files of the folder."""
         self.read = 0
@@ -157,7 +157,7 @@ class _Scan:
             said = {name: value for name, value in told.items() if value or name != "needs"}
             noted = found.noted(**said, extras=extras)
             if before != (stat, noted):
-                self._kept.append((noted, stat))
+                self._kept[filename] = stat, noted
             yield noted
 
     def _wheel(
@@ -165,8 +165,7 @@ class _Scan:
     ) -> IndexedWheel:
         """Return a wheel from the catalog, or read it from its file."""
         before = self._known.get(filename)
-        known = before and (before[1].inspected or not inspect)
-        if before and known and before[0] == stat and f"{filename}.metadata" in self._names:
+        if before and before[0] == stat and f"{filename}.metadata" in self._names:
             return before[1]
         self.read += 1
         found, metadata = wheels.read_wheel(self._packages / filename, moment)
@@ -180,15 +179,17 @@ class _Scan:
             from tfwright.wheel.inspect import inspection
 
             report = inspection.inspect(self._packages / filename)
-            found = found.noted(needs=tuple(report.needs_of_machine().items()), inspected=True)
+            found = found.noted(needs=tuple(report.needs_of_machine().items()))
         return found
 
     def remember(self) -> None:
         """Write what was read into the catalog."""
-        for wheel, stat in self._kept:
-            self._catalog.keep(wheel, stat)
-        for filename in self._known.keys() - self._names:
-            self._catalog.drop(filename)
+        gone = self._known.keys() - self._names
+        # The name of a wheel that is gone stays taken.
+        taken = {name: wheel.sha256 for name, (_, wheel) in self._kept.items()}
+        left = {name: known for name, known in self._known.items() if name not in gone}
+        if self._kept or gone:
+            Catalog(left | self._kept, self._catalog.digests | taken).write(self._packages)
 
 
 def _pages(

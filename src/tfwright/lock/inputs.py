@@ -16,6 +16,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured, Inputs, Programs, Tree
 from tfwright.progress import SILENCE
 from tfwright.tools import files
+from tfwright.tools.http import client
 from tfwright.tools.python import packages
 from tfwright.vault import links, lock, locking, reach, substitutes
 from tfwright.vault.links import LinkRow
@@ -67,9 +68,10 @@ def check_together(jobs: Sequence[RecipeJob]) -> list[list[LinkRow]]:
         locked = lock.read(job.locked) if job.locked else None
         listed = locked.archives if locked else ()
         found = [
-            WantedArchive(each.names[0] if each.names else each.sha256[:16], each.sha256, each.urls)
+            WantedArchive(each.names[0] if each.names else each.sha256[:16], each.sha256, urls)
             for each in listed
-            if each.needed is not False
+            # A package URL names no server that could be asked.
+            if each.needed is not False and (urls := tuple(filter(client.on_the_web, each.urls)))
         ]
         # A recipe that cannot be read is reported by whatever builds it.
         with suppress(TfwrightError):

@@ -121,8 +121,7 @@ def unless_refused(site: Path, build: NightlyBuild, work: Path) -> NightlyBuild:
     if not build.wheel:
         return build
     # The catalog also knows the names of deleted wheels, which users may have pinned.
-    with wheels.catalog(site / PACKAGES) as known:
-        taken = known.digests()
+    taken = wheels.Catalog.read(site / PACKAGES).digests
     try:
         listed, _ = wheels.read_wheel(work / build.wheel, "")
         wheels.refuse_other_bytes(taken, build.wheel, listed.sha256)

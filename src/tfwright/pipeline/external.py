@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from pydantic import TypeAdapter
-
 from tfwright.documents.recipe import BazelTable, FetchTable, Recipe, SourceTable
 from tfwright.host import hermetic
 from tfwright.pipeline.job import Job
@@ -183,7 +181,7 @@ class ExternalRules:
         if missing or refused:
             log = job.log("fetch-missing")
             raise shortage.error(job.argument, missing, refused, job.host_file, log)
-        notes = [*reached.notes(missing_downloads(job))]
+        notes = [*reached.notes()]
         # Said in every build, since such a wheel is not made from what upstream pinned.
         if names := ", ".join(sorted(pins.fetch.other_bytes)):
             notes.append(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
@@ -216,15 +214,6 @@ class ExternalRules:
             packages=locking.packages_of(listings.pins(reached.rules, self.pins.environment)),
         )
         return lock.of(source, bazel, reached.rules, gathered)
-
-
-def missing_downloads(job: Job) -> frozenset[str]:
-    """Return the addresses for which the last build stopped; none, if they cannot be read."""
-    try:
-        listed = files.content(job.places.missing_downloads)
-        return TypeAdapter(frozenset[str]).validate_json(listed)
-    except (OSError, ValueError):
-        return frozenset()
 
 
 def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:

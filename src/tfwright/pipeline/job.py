@@ -111,11 +111,6 @@ class Places:
         return self.own / "memory.json"
 
     @property
-    def missing_downloads(self) -> Path:
-        """The addresses of the downloads for which the last build stopped."""
-        return self.own / "unmet.json"
-
-    @property
     def configured(self) -> Path:
         """Copies of what ./configure wrote, for a run of which all is the same that it reads."""
         return self.own / "configured"

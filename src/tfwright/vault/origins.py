@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -154,11 +154,8 @@ class Supply:
     def __add__(self, later: "Supply") -> "Supply":
         return Supply({**self.ways, **later.ways}, (*self.missing, *later.missing))
 
-    def notes(self, unmet: Collection[str] = ()) -> Iterator[str]:
-        """Say it in a few sentences; nothing if nothing was wanted.
-
-        `unmet` are the addresses for which the last build stopped.
-        """
+    def notes(self) -> Iterator[str]:
+        """Say it in a few sentences; nothing if nothing was wanted."""
         if self.ways:
             counts = Counter(self.ways.values()).items()
             given = ", ".join(f"{files} from {way}" for way, files in counts)
@@ -179,18 +176,13 @@ class Supply:
                 f"The last source of {missing.wanted.name} was {last.source}: {last.why}; "
                 "'invoke vault --links' with the same --recipe asks every source"
             )
-        stopped = [
-            missing for missing in self.missing if not set(missing.wanted.urls).isdisjoint(unmet)
-        ]
-        if stopped:
-            yield (
-                f"The last build stopped for {listed(missing.wanted.name for missing in stopped)}: "
-                "name a mirror in [mirrors] or [downloads] of the host file, or copy the files "
-                "into its drop folder"
-            )
-        for missing in stopped:
+        for missing in self.missing:
             if lines := missing.table():
-                yield "Or add this to the recipe, and run 'invoke pin':\n" + "\n".join(lines)
+                yield (
+                    f"If the build stops for {missing.wanted.name}: a git mirror has all but a few "
+                    "of its files. Add this to the recipe, and run 'invoke pin':\n"
+                    + "\n".join(lines)
+                )
 
 
 def listed(names: Iterable[str], most: int | None = SHOWN) -> str:

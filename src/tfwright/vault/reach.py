@@ -3,7 +3,7 @@
 An archive may hold rules that declare more: they are read once the archive is there.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
@@ -106,12 +106,9 @@ class Reached:
             )
         ]
 
-    def notes(self, unmet: Collection[str] = ()) -> Iterator[str]:
-        """Say it in a few sentences; nothing if nothing was wanted.
-
-        `unmet` are the addresses for which the last build stopped.
-        """
-        yield from self.supply.notes(unmet)
+    def notes(self) -> Iterator[str]:
+        """Say it in a few sentences; nothing if nothing was wanted."""
+        yield from self.supply.notes()
         if self.clones:
             remotes = ", ".join(clone.remote for clone in self.clones)
             yield f"The commits that rules clone are on this host: {remotes}"

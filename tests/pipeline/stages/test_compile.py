@@ -22,7 +22,7 @@ from tests.serving import QuietHandler, serving
 from tfwright.documents.host_file import CacheTable, HostFile
 from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.pipeline import caching, external
+from tfwright.pipeline import caching
 from tfwright.pipeline.compile import attempts
 from tfwright.pipeline.compile.attempts import Experience
 from tfwright.pipeline.compile.invocation import Invocation
@@ -415,25 +415,12 @@ def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
 
 
 @pytest.mark.medium
-def test_the_downloads_for_which_a_build_stopped_are_remembered_until_one_succeeds(
-    stubbed: Stubbed,
-) -> None:
+def test_all_downloads_for_which_a_build_stops_are_named(stubbed: Stubbed) -> None:
     fault = DOWNLOAD.format("GET returned 404 Not Found")
     stubbed.says(fault)
     (stubbed.place / "missing.said").write_text(fault.replace("a.zip", "b.zip"), "utf-8")
-    with pytest.raises(SupplyError):
+    with fails(SupplyError, "http://h/a.zip", "http://h/b.zip"):
         stubbed.build()
-    stopped = {"http://h/a.zip", "http://h/b.zip"}
-    assert external.missing_downloads(stubbed.job) == stopped
-    # The next run of the stub finds nothing to complain of.
-    stubbed.build()
-    assert external.missing_downloads(stubbed.job) == frozenset()
-
-
-@pytest.mark.parametrize("content", ["", "[1]", "{}", "[" * 100_000])
-def test_an_edited_memory_of_downloads_is_no_memory(stubbed: Stubbed, content: str) -> None:
-    files.write(stubbed.job.places.missing_downloads, content)
-    assert external.missing_downloads(stubbed.job) == frozenset()
 
 
 @pytest.mark.medium

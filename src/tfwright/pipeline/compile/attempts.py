@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 from tfwright.diagnosis import reader
 from tfwright.diagnosis.reader import FailureRecord, Match
@@ -155,7 +155,6 @@ def build(bazel: Invocation) -> BazelRun:
         outcome = bazel.client.run(command, log, report, partial(cost.note, job))
         _learn(bazel, outcome, jobs)
         if outcome.status == 0:
-            files.remove(job.places.missing_downloads)
             return outcome
         # From where this run began: the log of all attempts holds earlier errors as well.
         failed = reader.record(log, outcome.start, killed=outcome.killed > 0, died=outcome.died)
@@ -170,11 +169,6 @@ def build(bazel: Invocation) -> BazelRun:
             )
         elif known is None or not pauses or not _may_pass(job, known, before):
             outcome = _with_all_downloads(bazel, outcome, jobs)
-            if missing := frozenset(fault.url for fault in download_faults(outcome.errors)):
-                listed = TypeAdapter(frozenset[str]).dump_json(missing, indent=1)
-                files.write(job.places.missing_downloads, listed.decode())
-            else:
-                files.remove(job.places.missing_downloads)
             raise failure.error_of(job, command, outcome, failed, bazel.unpinned)
         else:
             reason = known.cause.rstrip(".")
