@@ -75,8 +75,8 @@ def rewrite(content: bytearray, wanted: WantedCommands, name: str) -> tuple[str,
         packed = _packed(new)
         # Zeros where there were more before.
         block = packed.ljust(len(_packed(part.commands)), b"\0")
-        _put(content, part.start + 16, struct.pack(f"{part.order}2I", len(new), len(packed)))
-        _put(content, part.start + part.head, block)
+        _put(content, part.start + 16, struct.pack("<2I", len(new), len(packed)))
+        _put(content, part.start + macho.LENGTH, block)
     # The parts of a universal library mostly change alike.
     return tuple(dict.fromkeys(change for part, new in touched for change in _changes(part, new)))
 
@@ -90,7 +90,7 @@ def _wanted(part: Slice, wanted: WantedCommands) -> tuple[LoadCommand, ...]:
         if path:
             # Its other fields, such as versions, stay.
             fields = command.content[HEAD : part.path_start(command)]
-            commands.append(_command(part, command.kind, fields, path))
+            commands.append(_command(command.kind, fields, path))
         else:
             commands.append(command)
     loaded = [part.path(command) for command in commands if command.kind in LOADS]
@@ -102,17 +102,16 @@ def _wanted(part: Slice, wanted: WantedCommands) -> tuple[LoadCommand, ...]:
         for command in commands
         if command.kind != RPATH or not part.path(command).startswith("/")
     ]
-    fields = struct.pack(f"{part.order}I", HEAD + struct.calcsize("I"))
+    fields = struct.pack("<I", HEAD + 4)
     # At the end: the loader searches in the order of the commands, the wheel's own first.
-    return (*kept, *(_command(part, RPATH, fields, folder) for folder in wanted.rpath))
+    return (*kept, *(_command(RPATH, fields, folder) for folder in wanted.rpath))
 
 
-def _command(part: Slice, kind: int, fields: bytes, path: str) -> LoadCommand:
+def _command(kind: int, fields: bytes, path: str) -> LoadCommand:
     """Return a load command whose size is the multiple that the loader asks for."""
     body = fields + path.encode("utf-8", "surrogateescape") + b"\0"
-    # Eight bytes for every machine: Apple's tools align so; four would do for 32 bits.
     size = -(-(HEAD + len(body)) // 8) * 8
-    head = struct.pack(f"{part.order}2I", kind, size)
+    head = struct.pack("<2I", kind, size)
     return LoadCommand(kind, (head + body).ljust(size, b"\0"))
 
 

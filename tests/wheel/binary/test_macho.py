@@ -125,11 +125,6 @@ def test_more_sections_than_a_segment_has_room_for_are_refused() -> None:
         list(part.sections())
 
 
-def test_a_big_endian_32_bit_library_is_read() -> None:
-    library = b"\xfe\xed\xfa\xce" + struct.pack(">6I", 7, 0, 6, 0, 0, 0)
-    assert macho.read(library)[0].machine == "i386"
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -182,11 +177,6 @@ def test_a_library_for_arm_has_no_level_of_the_cpu() -> None:
     assert (read_one(content).machine, read_one(content).cpu) == ("arm64", None)
 
 
-def test_a_library_in_the_other_byte_order_is_left_as_its_commands_say_it() -> None:
-    library = b"\xfe\xed\xfa\xce" + struct.pack(">6I", 18, 0, 6, 0, 0, 0)
-    assert read_one(library).symbols.exports == 0
-
-
 @pytest.mark.parametrize(("field", "message"), [(12, "says that it has"), (20, "says that it has")])
 def test_a_table_that_is_larger_than_the_file_is_refused(field: int, message: str) -> None:
     content = bytearray(WITH_CODE)
@@ -236,7 +226,10 @@ def test_a_library_without_code_has_no_level_of_the_cpu() -> None:
 
 
 def test_a_symbol_outside_the_code_is_not_a_function() -> None:
-    both, one = read_one(WITH_CODE).cpu, read_one(changed(SYMBOLS + 8, "<Q", 0x9000)).cpu
-    assert both is not None
-    assert one is not None
-    assert both.needs[0].decided.partition(" of ")[2] != one.needs[0].decided.partition(" of ")[2]
+    counts = []
+    for content in (WITH_CODE, changed(SYMBOLS + 8, "<Q", 0x9000)):
+        (part,) = macho.slices(content)
+        code = part.code()
+        assert code is not None
+        counts.append(len(code.functions))
+    assert counts == [2, 1]

@@ -24,16 +24,13 @@ from tfwright.wheel.binary.elf_image import (
 )
 from tfwright.wheel.binary.machine_code import Code
 
-THIN = {
-    b"\xcf\xfa\xed\xfe": "<6I4x",
-    b"\xce\xfa\xed\xfe": "<6I",
-    b"\xfe\xed\xfa\xcf": ">6I4x",
-    b"\xfe\xed\xfa\xce": ">6I",
-}
-"""By the first four bytes, the rest of the header: 64 bits, then 32, in both byte orders."""
+THIN = b"\xcf\xfa\xed\xfe"
+"""A file of 64 bits, its numbers little-endian: TensorFlow runs on no other Macs."""
+LENGTH = 32
+"""Bytes of its header."""
 UNIVERSAL = {b"\xca\xfe\xba\xbe": ">4xIII4x", b"\xca\xfe\xba\xbf": ">4xIQQ8x"}
 """How a slice of a universal file is described: machine's subtype, then offset and size."""
-MAGICS = (*THIN, *UNIVERSAL)
+MAGICS = (THIN, *UNIVERSAL)
 MOST = 64
 """Slices that a universal file may have.
 
@@ -44,7 +41,7 @@ MOST_COMMANDS = 10_000
 LARGEST = 16 * 1024**2
 """Bytes that the load commands may take."""
 
-MACHINES = {0x01000007: "x86_64", 0x0100000C: "arm64", 7: "i386", 12: "arm", 0x01000012: "ppc64"}
+MACHINES = {0x01000007: "x86_64", 0x0100000C: "arm64"}
 ID, RPATH = 0xD, 0x8000001C
 """LC_ID_DYLIB and LC_RPATH."""
 LOADS = {0xC, 0x80000018, 0x8000001F, 0x20, 0x80000023}
@@ -53,8 +50,12 @@ SYMBOLS, CODE_SIGNATURE = 0x2, 0x1D
 """LC_SYMTAB, LC_CODE_SIGNATURE."""
 _MINIMUM = {0x24: 8, 0x32: 12}
 """LC_VERSION_MIN_MACOSX and its successor LC_BUILD_VERSION: where in them the version stands."""
-_SEGMENTS = {0x1: ("8x16s4I8xI4x", "16s16s2II8xI12x"), 0x19: ("8x16s4Q8xI4x", "16s16s2QI12xI12x")}
-"""LC_SEGMENT and LC_SEGMENT_64, by how they and their sections are laid out."""
+_SEGMENT = 0x19
+"""LC_SEGMENT_64."""
+_SEGMENT_LAYOUT, _SECTION_LAYOUT = (
+    struct.Struct("<8x16s4Q8xI4x"),
+    struct.Struct("<16s16s2QI12xI12x"),
+)
 _ZERO_FILLED = {0x1, 0xC, 0x12}
 """S_ZEROFILL and its kin: sections that take no room in the file."""
 HEAD = 8
@@ -103,33 +104,26 @@ class Slice:
 
         Raises ValueError where they are not sound.
         """
-        layout = THIN.get(bytes(content[start : start + 4]))
-        if layout is None:
-            raise ValueError(f"at {start:#x} there is not a Mach-O file, as its table says")
+        if bytes(content[start : start + 4]) != THIN:
+            raise ValueError(f"at {start:#x} there is not a Mach-O file of 64 bits")
         self.content = content
         self.start = start
         """Where it starts in the file."""
         self.size = size
-        self.order = layout[0]
-        """The byte order, as `struct` writes it."""
-        self.wide = layout.endswith("4x")
-        """Whether it has 64 bits."""
-        self.head = 4 + struct.calcsize(layout)
-        """Bytes before the first load command."""
-        machine, _, _, count, length, _ = numbers(content, layout, start + 4, "header")
+        machine, _, _, count, length, _ = numbers(content, "<6I4x", start + 4, "header")
         self.machine = MACHINES.get(machine, f"machine {machine}")
         """As ``uname -m`` says it."""
         if length > LARGEST or count > MOST_COMMANDS:
             raise ValueError(f"it says that its {count:,} load commands take {length:,} bytes")
-        if self.head + length > size:
+        if LENGTH + length > size:
             raise ValueError(f"its load commands, {length:,} bytes, do not end before it does")
-        block = piece(content, start + self.head, length, "load commands")
+        block = piece(content, start + LENGTH, length, "load commands")
         self.commands = tuple(self._parted(block, count))
 
     def _parted(self, block: bytes, count: int) -> Iterator[LoadCommand]:
         start = 0
         for _ in range(count):
-            kind, size = numbers(block, f"{self.order}2I", start, "load command")
+            kind, size = numbers(block, "<2I", start, "load command")
             if size < HEAD or start + size > len(block):
                 raise ValueError(
                     f"its load command at {start:#x} of {len(block):#x} "
@@ -143,12 +137,12 @@ class Slice:
         """Bytes that the load commands may take: up to the first section."""
         # Segments without bytes in the file, as __PAGEZERO, have an offset of 0.
         offsets = [section.offset for section in self.sections() if section.offset]
-        return min(offsets, default=self.size) - self.head
+        return min(offsets, default=self.size) - LENGTH
 
     def path_start(self, command: LoadCommand) -> int:
         """Return where the path in a load command says that it begins."""
         what = "load command with a path"
-        return numbers(command.content, f"{self.order}I", HEAD, what)[0]
+        return numbers(command.content, "<I", HEAD, what)[0]
 
     def path(self, command: LoadCommand) -> str:
         """Return the path in a load command; raise ValueError where it has none, as macOS does."""
@@ -165,9 +159,9 @@ class Slice:
         """
         number = 0
         for kind, content in self.commands:
-            if kind not in _SEGMENTS:
+            if kind != _SEGMENT:
                 continue
-            layout, row = (struct.Struct(self.order + layout) for layout in _SEGMENTS[kind])
+            layout, row = _SEGMENT_LAYOUT, _SECTION_LAYOUT
             head = piece(content, 0, layout.size, "segment")
             segment, address, _, offset, size, count = layout.unpack(head)
             # A count is a claim: millions of sections would be listed from one small command.
@@ -186,7 +180,7 @@ class Slice:
     def read(self) -> LibraryPart:
         """Return what is in it. Raises ValueError where its tables do not agree with each other."""
         minimums = [
-            numbers(command.content, f"{self.order}I", _MINIMUM[command.kind], "load command")[0]
+            numbers(command.content, "<I", _MINIMUM[command.kind], "load command")[0]
             for command in self.commands
             if command.kind in _MINIMUM
         ]
@@ -204,8 +198,7 @@ class Slice:
             search=self._paths({RPATH}),
             requires=requires,
         )
-        # TensorFlow runs on 64-bit little-endian Macs only.
-        if self.order != "<" or not self.wide or all(kind != SYMBOLS for kind, _ in self.commands):
+        if all(kind != SYMBOLS for kind, _ in self.commands):
             return said
         rows, names, _ = self.symbols
         shared = [names.name(row.name) for row in rows if row.shared]
@@ -234,10 +227,10 @@ class Slice:
         # Of several tables the loader uses one; to read all of them could take for ever.
         for _, body in [command for command in self.commands if command.kind == SYMBOLS][:1]:
             # A damaged command may be shorter than its fields.
-            fields = struct.unpack_from(f"{self.order}4I", body.ljust(24, b"\0"), HEAD)
+            fields = struct.unpack_from("<4I", body.ljust(24, b"\0"), HEAD)
             place, count, names, length = fields
             # Place of the name, type, number of the section from 1, description, address.
-            row = struct.Struct(f"{self.order}IBBH{'Q' if self.wide else 'I'}")
+            row = struct.Struct("<IBBHQ")
             rows = [
                 NlistRow(name, kind & _SHARED > 0 and not kind & _PRIVATE, section, address)
                 for name, kind, section, _, address in row.iter_unpack(
@@ -287,7 +280,7 @@ def slices(content: Content) -> list[Slice]:
     Raises ValueError where the file is not a sound Mach-O file.
     """
     magic = bytes(content[:4])
-    if magic in THIN:
+    if magic == THIN:
         return [Slice(content, 0, len(content))]
     layout = UNIVERSAL.get(magic)
     (count,) = numbers(content, ">I", 4, "header")
