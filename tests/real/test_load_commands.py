@@ -111,7 +111,7 @@ def check(before: Path, after: Path, names: WantedCommands) -> None:
                 sum(len(command.content) for command in part.commands)
                 for part in (old_part, new_part)
             )
-            + new_part.head
+            + macho.LENGTH
         )
         assert (
             before.read_bytes()[start : new_part.size] == after.read_bytes()[start : new_part.size]
