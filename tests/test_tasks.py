@@ -113,7 +113,13 @@ def test_a_mistyped_command_suggests_the_nearest(tmp_path: Path) -> None:
             "'invoke doctor' does not take the word 'demo'",
             "Did you mean 'invoke doctor --recipe demo'?",
         ),
+        (
+            ("match", "--tensorflow", "2.4"),
+            "Unknown option '--tensorflow' of 'invoke match'",
+            "Did you mean --release?",
+        ),
         (("build", "--jobs"), "--jobs of 'invoke build' needs a value", ""),
+        (("match", "--cpu"), "--cpu of 'invoke match' needs a value", "--gpu none"),
         # invoke itself would leave out an option that may be repeated, and build the demo.
         (("build", "--recipe"), "--recipe of 'invoke build' needs a value", ""),
         (("build", "-r", "--fresh"), "-r of 'invoke build' needs a value", ""),

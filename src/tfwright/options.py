@@ -26,14 +26,14 @@ UNTIL = {"until": "stop after this stage"}
 OFFLINE = {"offline": "use only what is on this host, without a network"}
 WHEEL = {"wheel": "path of a .whl file, of any TensorFlow"}
 MACHINE = {
-    "gpu": "a name such as 'RTX 3090', a compute capability such as sm_86 or 8.6, or none",
+    "gpu": "a name such as 'RTX 3090', a compute capability such as sm_86, or none: the CPU alone",
     "python": "target Python, such as 3.6",
     "glibc": "the oldest glibc that the wheel must run on; none for a system with musl",
     "macos": "the oldest macOS that the wheel must run on, such as 12.6; implies --os Darwin",
     "cuda": "version, such as 10.1",
     "os": "Linux, Darwin or Windows",
     "machine": "x86_64, aarch64 or arm64",
-    "cpu": "newest instruction set of an x86-64 CPU: sse4.2, avx, avx2",
+    "cpu": "newest instruction set of the machine: sse4.2, avx or avx2 (the CPU alone: --gpu none)",
     "driver": "version of NVIDIA's driver, such as 535",
     "host": "a file with the output of 'invoke doctor --json' on another host",
 }

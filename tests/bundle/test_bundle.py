@@ -593,6 +593,17 @@ def test_a_recipe_of_another_system_is_bundled_there(
 
 @pytest.mark.medium
 @pytest.mark.usefixtures("brought", "no_packages")
+def test_no_bundle_is_made_with_another_bazel_than_its_recipe_pins(
+    small_job: RecipeJob, document: Path, tmp_path: Path
+) -> None:
+    """The host that it goes to would refuse it."""
+    with fails(HostError, "5.1.1", small_job.recipe.bazel.version):
+        packing.pack(replace(small_job, pinned_bazel="5.1.1"), document, tmp_path / "file", [])
+    assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("brought", "no_packages")
 def test_the_checksum_of_a_manifest_is_printed_to_be_compared_elsewhere(
     shell: CommandLine, document: Path, tmp_path: Path, out: Read
 ) -> None:

@@ -110,6 +110,14 @@ def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
     assert not (tmp_path / "r.lock").exists()
 
 
+def test_no_lock_is_written_with_another_bazel_than_the_recipe_pins(
+    job: RecipeJob, tmp_path: Path
+) -> None:
+    with fails(HostError, "5.1.1", job.recipe.bazel.version):
+        pinning.write(replace(job, pinned_bazel="5.1.1"), tmp_path / "r.lock")
+    assert not (tmp_path / "r.lock").exists()
+
+
 def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with_the_entry(
     job: RecipeJob, tmp_path: Path
 ) -> None:

@@ -376,6 +376,8 @@ def test_packages_are_pinned_although_bazel_cannot_be_had(
     # The Bazel of this platform is none that a recipe for another one needs.
     foreign = written.changed(host=written.host.changed(system="Darwin", machine="arm64"))
     assert packages.pin(replace(job, recipe=foreign), recipe_path).bazel == ""
+    # Nor is what this host has in place of the pinned version.
+    assert packages.pin(replace(job, recipe=written, pinned_bazel="5.1.1"), recipe_path).bazel == ""
 
 
 NEEDS = {"tensorflow": ("numpy", "six"), "keras": ("numpy",), "numpy": (), "six": ()}

@@ -48,6 +48,7 @@ def pack(
     what cannot be the bundle or a part of it.
     """
     # Before anything is fetched, which may take hours.
+    job.insist_on_pinned_bazel("The bundle")
     if to.is_dir():
         raise RecipeError(
             f"--output {to} is a directory",

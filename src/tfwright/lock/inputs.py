@@ -118,7 +118,9 @@ def write(job: RecipeJob, path: Path) -> Lock:
 
     Where the recipe's Bazel runs on this host, it is asked which archives its target wants. A lock
     that knows that is never replaced by one that does not: then HostError or the reason is raised.
+    Raises HostError too where this host has another Bazel in place of the recipe's.
     """
+    job.insist_on_pinned_bazel("The lock file")
     # The old lock must not leave out or refuse anything while the new one is made.
     free = replace(job, locked=None)
     inputs = fetched(free)

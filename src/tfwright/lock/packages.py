@@ -201,9 +201,10 @@ def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
 def _pin_bazel(job: RecipeJob, path: Path) -> str:
     """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
     bazel, host = job.recipe.bazel, job.recipe.host
-    # A recipe for another platform is never built by the Bazel of this one.
+    # A recipe for another platform is never built by the Bazel of this one, and the checksum of
+    # what this host has in place of the pinned version is not that version's.
     elsewhere = bazels.here(host.system, host.machine) != bazels.here()
-    if elsewhere or bazels.here() in bazel.sha256 or not path.is_file():
+    if elsewhere or job.pinned_bazel or bazels.here() in bazel.sha256 or not path.is_file():
         return ""
     # No checksum is expected yet: this download is the one that sets it.
     given = job.host_file.bazel(bazel.version)

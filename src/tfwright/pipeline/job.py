@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe, find, read
+from tfwright.errors import HostError
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.tools import files
 
@@ -216,6 +217,20 @@ class RecipeJob(Job):
             recipe = recipe.changed(bazel=bazel)
         job = cls(recipe=recipe, host_file=settings.of(recipe), locked=locked, **options)
         return job if cache else job.without_cache()
+
+    def insist_on_pinned_bazel(self, made: str) -> None:
+        """Raise HostError where this host has another Bazel: what is `made` names the pinned one.
+
+        Each version of Bazel has archives of its own, which lock files and bundles hold.
+        """
+        if self.pinned_bazel:
+            raise HostError(
+                f"{made} needs Bazel {self.pinned_bazel}, which the recipe pins; the host file "
+                f"puts {self.recipe.bazel.version} in its place",
+                remedy=f'Name a Bazel {self.pinned_bazel} in the host file: [bazels] '
+                f'"{self.pinned_bazel}" = "/path/to/bazel"; or pin {self.recipe.bazel.version} in '
+                f"[bazel] of {self.recipe.name}.",
+            )
 
     def without_cache(self) -> Self:
         """Return the same, with every action run and none taken from the build cache."""

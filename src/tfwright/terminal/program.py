@@ -34,6 +34,15 @@ REFUSED = {
     "warn-only": "Leave it out; after a failure tfwright says how to go on.",
 }
 """Options of invoke that act on what commands run through it, and tfwright's never do."""
+SYNONYMS = {
+    "arch": "machine",
+    "name": "recipe",
+    "platform": "os",
+    "system": "os",
+    "tensorflow": "release",
+    "version": "release",
+}
+"""Words that people type for an option of another name, where a command has that one."""
 
 
 def install(
@@ -208,7 +217,9 @@ class CommandLine:
             taken = [str(arg.value) for arg in context.positional_args]
             word = next((one for one in taken if one.startswith("--")), word)
             if word.startswith("-"):
-                near = printable.nearest(word, context.flags)
+                synonym = f"--{SYNONYMS.get(word.lstrip('-'))}"
+                known = synonym if synonym in context.flags else ""
+                near = known or printable.nearest(word, context.flags)
                 meant = f"Did you mean {near}? " if near else ""
                 whose = f" of 'invoke {command}'" if command else ""
                 return f"Unknown option '{word}'{whose}", meant + remedy
@@ -220,8 +231,10 @@ class CommandLine:
             return f"'invoke {command}' does not take the word '{word}'", remedy
         if found := re.match(r"Flag <Argument: ([^ >]+).*> (needed|doesn't)", message):
             flag = f"--{found[1].replace('_', '-')}"
-            wants = "needs a value" if found[2] == "needed" else "takes no value"
-            return f"{flag} of 'invoke {command}' {wants}", remedy
+            if found[2] != "needed":
+                return f"{flag} of 'invoke {command}' takes no value", remedy
+            meaning = f"{flag}: {context.args[found[1]].help}. " if command else ""
+            return f"{flag} of 'invoke {command}' needs a value", meaning + remedy
         if "did not receive required positional arguments" in message:
             lacking = [word.name.upper() for word in context.missing_positional_args]
             return (
