@@ -10,6 +10,7 @@ from tests.upstream import commit
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.lint import changes
 from tfwright.lint import recipes as linting
 from tfwright.pipeline.job import RecipeJob
 
@@ -266,7 +267,7 @@ def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = "") -
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run(["git", *identity, *command], cwd=checkout, check=True)
     recipe.write_text(whole, "utf-8")
-    monkeypatch.setattr(linting, "ROOT", checkout)
+    monkeypatch.setattr(changes, "ROOT", checkout)
     monkeypatch.setattr(recipes, "RECIPES", checkout / "recipes")
     return recipe
 
@@ -280,7 +281,7 @@ def test_a_change_names_keys_files_and_what_to_run(
     recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
     # One that was not committed yet is looked at as well.
     recipe.with_name("new.toml").write_text(text, "utf-8")
-    change = linting.change_since("HEAD")
+    change = changes.change_since("HEAD")
     assert change.recipes == ("demo", "new")
     assert "summary" in [key.key for key in change.keys]
     assert change.files == ("recipes/demo.toml", "recipes/new.toml")
@@ -292,7 +293,7 @@ def test_a_change_of_resolved_packages_names_each_of_them(
 ) -> None:
     recipe = committed(tmp_path, monkeypatch)
     recipe.with_suffix(".pins").write_text('verify = ["six==1.17.0"]\n', "utf-8")
-    change = linting.change_since("HEAD")
+    change = changes.change_since("HEAD")
     assert [(key.key, key.before, key.after) for key in change.keys] == [
         ("verify.six", "", "1.17.0")
     ]
@@ -304,7 +305,7 @@ def test_a_change_that_breaks_a_recipe_is_shown_and_left_to_its_findings(
 ) -> None:
     recipe = committed(tmp_path, monkeypatch)
     recipe.write_text(broken, "utf-8", "surrogateescape")
-    change = linting.change_since("HEAD")
+    change = changes.change_since("HEAD")
     assert (change.recipes, change.keys) == (("demo",), ())
     assert [finding.rule for finding in linting.lint("demo")] == ["schema"]
 
@@ -313,7 +314,7 @@ def test_the_keys_of_a_recipe_that_was_broken_before_are_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     committed(tmp_path, monkeypatch, "= 1")
-    change = linting.change_since("HEAD")
+    change = changes.change_since("HEAD")
     assert {key.before for key in change.keys} == {""}
 
 
@@ -321,7 +322,7 @@ def test_a_review_says_what_a_build_would_run_and_keep(tmp_path: Path) -> None:
     job = RecipeJob(
         recipe=recipes.read("demo"), host_file=HostFile(build_out=tmp_path / "build_out")
     )
-    planned = linting.planned(job)
+    planned = changes.planned(job)
     assert planned.recipe == "demo"
     assert {"fetch", "compile", "publish"} <= set(planned.runs)
     assert not (tmp_path / "build_out/demo/tree").exists()

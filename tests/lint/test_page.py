@@ -4,7 +4,8 @@ import pytest
 from tests.making import Read
 
 from tfwright.lint import page
-from tfwright.lint.recipes import KeyChange, LintFinding, PlannedRecipe, RecipeChange
+from tfwright.lint.changes import KeyChange, PlannedRecipe, RecipeChange
+from tfwright.lint.recipes import LintFinding
 
 CHANGE = RecipeChange(
     ("mine",),

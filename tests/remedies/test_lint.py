@@ -12,6 +12,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
+from tfwright.lint import changes
 from tfwright.lint import recipes as linting
 from tfwright.lint.recipes import LintFinding
 
@@ -248,7 +249,7 @@ def test_a_revision_is_named_that_the_checkout_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(tmp_path, {"recipes/a.toml": ""})
-    monkeypatch.setattr(linting, "ROOT", tmp_path)
-    fault = failing(lambda: linting.change_since("nosuch"), RecipeError)
+    monkeypatch.setattr(changes, "ROOT", tmp_path)
+    fault = failing(lambda: changes.change_since("nosuch"), RecipeError)
     branch = find_text(r"--changed (\w+)\.", fault.remedy)
-    assert linting.change_since(branch[1]).files == ()
+    assert changes.change_since(branch[1]).files == ()

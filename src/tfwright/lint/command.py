@@ -31,11 +31,11 @@ def lint(
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
     from tfwright.documents.filesystem import INSTALLED
-    from tfwright.lint import page, rewriting
+    from tfwright.lint import changes, page, rewriting
     from tfwright.lint import recipes as linting
 
     one_of(recipe=recipe, changed=changed)
-    change = linting.change_since(changed) if changed else None
+    change = changes.change_since(changed) if changed else None
     names = [recipe] if recipe else recipes.names()
     # A change of code alone leaves no recipe to check.
     names = list(change.recipes) if change else names
@@ -47,11 +47,11 @@ def lint(
     serious = any(not finding.harmless for finding in findings)
     status = errors.RecipeError.exit_status if serious else 0
     if change:
-        plans = list[linting.PlannedRecipe]()
+        plans = list[changes.PlannedRecipe]()
         for name in names:
             # The findings say what keeps another one from being planned.
             with suppress(errors.RecipeError):
-                plans.append(linting.planned(job_of(name)))
+                plans.append(changes.planned(job_of(name)))
         show = partial(page.show_review, plans=plans, findings=findings)
         more = {"plans": plans, "findings": findings}
         yield Answer(change, show, lambda change: {**vars(change), **more}, status)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
-    from tfwright.lint.recipes import LintFinding, PlannedRecipe, RecipeChange
+    from tfwright.lint.changes import PlannedRecipe, RecipeChange
+from tfwright.lint.recipes import LintFinding
 
 
 def show_findings(recipes: Sequence[str], findings: "Sequence[LintFinding]") -> None:

@@ -6,28 +6,23 @@ recipe's own text where it judges what a person wrote, such as the reason behind
 
 import json
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from tfwright.build import plan as plans
 from tfwright.build import verified
 from tfwright.configure import expected, validation
 from tfwright.documents import composing
 from tfwright.documents import recipe as recipes
 from tfwright.documents.faults import line_of
-from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import DocumentError
-from tfwright.errors import RecipeError, ToolError
+from tfwright.errors import RecipeError
 from tfwright.facts import compatibility
 from tfwright.host import cuda, hermetic, toolchain
-from tfwright.pipeline.job import RecipeJob
 from tfwright.printable import guess
-from tfwright.progress import SILENCE
 from tfwright.rules import configurations, dropping, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools import files
@@ -97,7 +92,6 @@ class Subject:
 
 
 Rule = Callable[[Subject], Iterator[LintFinding]]
-_Document = Mapping[str, object]
 
 
 def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
@@ -716,173 +710,3 @@ def among(names: Sequence[str]) -> list[LintFinding]:
             remedy = "Set package.project_name in one of them."
             found.append(LintFinding(file, 1, what, remedy, "same-wheel"))
     return found
-
-
-# A change
-
-
-@dataclass(frozen=True)
-class KeyChange:
-    """One key of a recipe that differs between two revisions."""
-
-    recipe: str
-    key: str
-    before: str
-    """Empty where the key is new."""
-    after: str
-    """Empty where the key is gone."""
-
-
-@dataclass(frozen=True)
-class RecipeChange:
-    """What a change of the checkout means for its recipes."""
-
-    recipes: tuple[str, ...]
-    """The recipes whose file, lock, patches or assets differ; deleted ones are left out."""
-    keys: tuple[KeyChange, ...]
-    files: tuple[str, ...]
-    """The files that differ, relative to the checkout."""
-    tests: tuple[str, ...]
-    """The commands that show whether the changed recipes still work."""
-
-
-def change_since(revision: str) -> RecipeChange:
-    """Return what differs from a git revision.
-
-    Raises RecipeError if git does not know the revision.
-    """
-    # Resolved first: what a person types must not become an option.
-    wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
-    try:
-        printed = _git(*wanted)
-    except ToolError as fault:
-        raise RecipeError(
-            f"{revision!r} is not a revision of this checkout",
-            remedy="Name a branch, a tag or a commit that it has: --changed main.",
-            evidence=fault.evidence,
-        ) from fault
-    tree = printed.split()[-1]
-    files = tuple(_changed_files(tree))
-    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
-    changed.update(_using(files))
-    # A deleted recipe is among the changes, but cannot be planned or built.
-    present = tuple(sorted(changed.intersection(recipes.names())))
-    keys = tuple(change for name in present for change in _key_changes(tree, name))
-    tests = tuple(_tests(present))
-    return RecipeChange(present, keys, files, tests)
-
-
-def _using(files: Sequence[str]) -> Iterator[str]:
-    """Yield the recipes that name one of these files: a patch, an asset, a toolkit, archives."""
-    for recipe in recipes.that_load():
-        named = {f"patches/{file}" for file in recipe.source.named_files}
-        # Documents of this checkout, as git names them.
-        named |= {
-            str(path.relative_to(ROOT)) for path in recipe.documents if path.is_relative_to(ROOT)
-        }
-        if named.intersection(files):
-            yield recipe.name
-
-
-@dataclass(frozen=True)
-class PlannedRecipe:
-    """What a build of a recipe would do on this host, in short."""
-
-    recipe: str
-    runs: tuple[str, ...]
-    """The stages that would run."""
-    keeps: tuple[str, ...]
-    """The stages whose result would be kept."""
-    hindered: tuple[str, ...]
-    """What keeps this host from building it."""
-    stale: str = ""
-    """What changed since it was verified."""
-
-
-def planned(job: RecipeJob) -> PlannedRecipe:
-    """Return the plan of a recipe as a reviewer needs it; nothing is run and nothing changed."""
-    # What it notes is of one recipe among several.
-    stages, findings = plans.plan(replace(job, listener=SILENCE))
-    runs, keeps = list[str](), list[str]()
-    for stage in stages:
-        (runs if stage.why else keeps).append(stage.stage.name)
-    hindered = tuple(str(finding) for finding in findings)
-    stale = verified.stale(job.recipe)
-    return PlannedRecipe(job.recipe.name, tuple(runs), tuple(keeps), hindered, stale)
-
-
-_FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")
-"""Where what decides about recipes lies."""
-
-
-def _changed_files(tree: str) -> list[str]:
-    # Without renames, both names of a moved file are listed.
-    options = ("--name-only", "--no-renames", tree, "--", *_FOLDERS)
-    # A new recipe is looked at before it is committed.
-    new = _git("ls-files", "--others", "--exclude-standard", "--", *_FOLDERS)
-    return [*_git("diff", *options).splitlines(), *new.splitlines()]
-
-
-def _git(*arguments: str) -> str:
-    """Run git in this checkout; return what it prints."""
-    return GitRepository(ROOT / ".git", ROOT).run(*arguments)
-
-
-def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
-    """Yield the keys and the resolved packages of a recipe that differ; comments do not count."""
-    # Git's own directory of this checkout, which may be one of several worktrees.
-    repository = GitRepository(Path(_git("rev-parse", "--absolute-git-dir").strip()))
-    own = composing.file_of(ROOT / "recipes" / f"{name}.toml")
-    # A recipe of an axis that is new, or gone, has the keys of another one.
-    keys = _differing(repository, tree, own, _flat)
-    packages = _differing(repository, tree, own.with_name(name + composing.PINS), _packages)
-    for key, (before, after) in {**keys, **packages}.items():
-        yield KeyChange(name, key, before, after)
-
-
-def _differing(
-    repository: GitRepository, tree: str, path: Path, flat: Callable[[_Document], dict[str, str]]
-) -> dict[str, tuple[str, str]]:
-    """Return what differs in a document between a revision and now, by key."""
-    now = path.read_text("utf-8", "replace") if path.is_file() else ""
-    found = []
-    for text in (repository.text(f"{tree}:{path.relative_to(ROOT)}") or "", now):
-        try:
-            found.append(flat(tomllib.loads(text)))
-        except (ValueError, RecursionError):
-            # Other syntax, and tables within tables: a finding of its own.
-            found.append({})
-    before, after = found
-    # All keys of what cannot be read now would look as if they were removed.
-    keys = sorted(before.keys() | after.keys()) if after or not path.is_file() else ()
-    pairs = {key: (before.get(key, ""), after.get(key, "")) for key in keys}
-    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
-
-
-def _flat(table: _Document, prefix: str = "") -> dict[str, str]:
-    """Return the values of nested tables by dotted key."""
-    flat: dict[str, str] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = json.dumps(value, default=str)
-    return flat
-
-
-def _packages(table: _Document) -> dict[str, str]:
-    """Return the versions of the packages in a document of them, by list and name."""
-    return {
-        f"{key}.{composing.project(line)}": line.partition("==")[2]
-        for key, lines in table.items()
-        for line in (lines if isinstance(lines, list) else ())
-        if isinstance(line, str)
-    }
-
-
-def _tests(names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        yield f"invoke plan --recipe {name}"
-        yield f"invoke build --recipe {name} --until configure"
-    if names:
-        yield "pytest tests/test_recipes.py"

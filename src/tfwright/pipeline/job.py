@@ -227,7 +227,7 @@ class RecipeJob(Job):
             raise HostError(
                 f"{made} needs Bazel {self.pinned_bazel}, which the recipe pins; the host file "
                 f"puts {self.recipe.bazel.version} in its place",
-                remedy=f'Name a Bazel {self.pinned_bazel} in the host file: [bazels] '
+                remedy=f"Name a Bazel {self.pinned_bazel} in the host file: [bazels] "
                 f'"{self.pinned_bazel}" = "/path/to/bazel"; or pin {self.recipe.bazel.version} in '
                 f"[bazel] of {self.recipe.name}.",
             )
