@@ -47,8 +47,6 @@ class WantedFile:
     """Asked in this order."""
     size: int | None = None
     """Bytes, where they are known: a server that announces another size is not read."""
-    alternatives: bool = False
-    """Whether the caller can get the file in another way once all urls have failed."""
 
 
 @dataclass(frozen=True)
@@ -85,18 +83,12 @@ class Limits:
     pauses: tuple[float, ...] = PAUSES
     """Seconds before each further attempt at a url; the count starts again when an attempt brought
     the file further."""
-    patience: float = 120.0
+    patience: float = 60.0
     """The longest Retry-After that is waited for, in seconds."""
-    short_patience: float = 15.0
-    """The same while another way is left."""
     least_speed: float = 1000.0
     """Bytes a second that a server has to send."""
-    slow_seconds: float = 30.0
-    """Seconds over which the speed is measured while another way to the file is left."""
-    last_seconds: float = 300.0
-    """The same once no other way is left."""
-    deadline: float = 3600.0
-    """Seconds that one url may take while another way is left."""
+    slow_seconds: float = 60.0
+    """Seconds over which the speed is measured."""
 
 
 DEFAULTS = Limits()
@@ -124,9 +116,7 @@ def fetch(
     return _Run(transfers, limits).complete(report)
 
 
-def download(
-    url: str, to: Path, *, pauses: tuple[float, ...] = PAUSES, alternatives: bool = False
-) -> str:
+def download(url: str, to: Path, *, pauses: tuple[float, ...] = PAUSES) -> str:
     """Download one file to `to`, whatever comes, and return its SHA-256.
 
     Raises SupplyError, of the kind SilentServerError where no server answered; `to` is then as it
@@ -137,7 +127,7 @@ def download(
     with files.scratch(to.parent, f".{to.name}.") as folder:
         arrived = folder / "file"
         limits = Limits(pauses=pauses)
-        wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
+        wanted = WantedFile(url.rpartition("/")[2], "", (url,))
         (outcome,) = _Run([_Transfer(wanted, arrived)], limits).complete(SILENCE.progress)
         if not outcome.obtained:
             failure = outcome.failures[0]
@@ -163,82 +153,51 @@ class _Transfer:
     arrived: int = 0
     outcome: DownloadOutcome | None = None
 
-    def largest(self, announced: int | None, space: int) -> int:
-        """Return how many bytes the file may have, where a server announces so many.
 
-        `space` is what the disk has for it. Raises RequestError for an announcement that cannot be,
-        or must not be, believed.
-        """
-        size = self.wanted.size
-        if size is not None:
-            if announced not in {None, size}:
-                why = f"the server announces {announced:,} bytes, the file has {size:,}"
-                raise RequestError(FaultKind.OVERSIZE, why)
-            return size
-        # Without a stated size one file may not use up the disk that the others need too.
-        most = min(LARGEST, space // 2)
-        if announced is not None and announced > most:
-            raise RequestError(
-                FaultKind.OVERSIZE,
-                f"the server announces {announced:,} bytes; without a size in the lock file, "
-                f"at most {most:,} are accepted on this disk",
-            )
-        return most // 2 if announced is None else announced
-
-
-@dataclass
 class _Answer:
     """A server that is sending a file; the main thread may cut it while another one reads."""
 
-    raw: "urllib3.BaseHTTPResponse"
-    least: float
-    """Bytes a second that it has to send."""
-    window: float
-    """Seconds over which that is measured."""
-    end: float
-    """When it has had its time, however fast it is, by the monotonic clock."""
-    since: float
-    """When the measured seconds began."""
-    before: int = 0
-    """Bytes that had come by then."""
-    received: int = 0
-    too_slow: bool = False
+    def __init__(self, raw: "urllib3.BaseHTTPResponse", limits: Limits) -> None:
+        self._raw, self._limits = raw, limits
+        self._since = time.monotonic()
+        """When the measured seconds began."""
+        self._before = self._received = 0
+        """Bytes that had come by then, and by now."""
+        self._too_slow = False
 
     def pieces(self) -> Iterator[bytes]:
         """Yield what has arrived, so that a slow line shows its progress and loses little."""
         piece = b"begin"
         while piece:
             try:
-                piece = self.raw.read1(PIECE, decode_content=False)
+                piece = self._raw.read1(PIECE, decode_content=False)
             except Exception as fault:
                 # A cut surfaces as one of many exceptions of ssl, http.client and urllib3.
                 raise self._slow() or RequestError.of(fault) from fault
-            self.received += len(piece)
+            self._received += len(piece)
             yield piece
         if slow := self._slow():
             raise slow
 
     def _slow(self) -> RequestError | None:
-        if not self.too_slow:
+        if not self._too_slow:
             return None
-        why = f"it sent only {self.received:,} bytes before its time was over"
+        why = f"it sent only {self._received:,} bytes before its time was over"
         return RequestError(FaultKind.SLOW, why)
 
     def cut_if_slow(self) -> None:
         """End the transfer of a server that does not keep its pace."""
-        now = time.monotonic()
-        measured = now - self.since >= self.window
-        slow = measured and self.received - self.before < self.least * self.window
-        if measured:
-            self.since, self.before = now, self.received
-        if slow or now > self.end:
-            self.too_slow = True
-            self.cut()
+        now, seconds = time.monotonic(), self._limits.slow_seconds
+        if now - self._since >= seconds:
+            if self._received - self._before < self._limits.least_speed * seconds:
+                self._too_slow = True
+                self.cut()
+            self._since, self._before = now, self._received
 
     def cut(self) -> None:
         """End the transfer: whoever reads the pieces meets the end."""
         with suppress(ValueError, RuntimeError, OSError):  # it ended by itself in this moment
-            self.raw.shutdown()
+            self._raw.shutdown()
 
 
 class _Host:
@@ -249,52 +208,6 @@ class _Host:
         self.heard_at = self.rests_until = 0.0
         self.gone = ""
         """Why it is not asked again."""
-
-
-class _Visit:
-    """A url that is asked for a file, until it gives that or is given up."""
-
-    def __init__(self, url: str, host: _Host, limits: Limits, *, another: bool) -> None:
-        self.url, self.host = url, host
-        self.another = another
-        """Whether a url is left that was not asked yet."""
-        self._limits, self._pauses = limits, iter(limits.pauses)
-        # Later than any moment: nothing was asked yet, and no attempt has failed to connect.
-        self._begun = self._grown_at = self._missed_at = self._since = math.inf
-        self._furthest = 0
-
-    def begin(self) -> None:
-        """Begin an attempt."""
-        self._since = time.monotonic()
-        self._begun = min(self._begun, self._since)
-        self._grown_at = min(self._grown_at, self._since)
-
-    def answer(self, raw: "urllib3.BaseHTTPResponse", *, alternatives: bool) -> _Answer:
-        """Return the answer of this attempt; with another way to the file it must be quick."""
-        limits, window, end = self._limits, self._limits.last_seconds, math.inf
-        if self.another or alternatives:
-            window, end = limits.slow_seconds, self._begun + limits.deadline
-        return _Answer(raw, limits.least_speed, window, end, self._since)
-
-    def next_pause(self, arrived: int) -> float | None:
-        """Return how long to wait before it is asked again; None if it was asked often enough."""
-        now = time.monotonic()
-        # A server that cuts each answer still gives a large file, a piece at a time; with a byte an
-        # answer it would never end.
-        if arrived - self._furthest > self._limits.least_speed * (now - self._grown_at):
-            self._furthest, self._grown_at = arrived, now
-            self._pauses = iter(self._limits.pauses)
-        return next(self._pauses, None)
-
-    def note_silence(self, fault: RequestError) -> None:
-        """Give the server up that did not answer this file twice, nor any other one in between.
-
-        One without an address is not asked a second time.
-        """
-        missed_twice = self.host.heard_at <= self._missed_at < math.inf
-        if fault.kind is FaultKind.NO_SUCH_HOST or missed_twice:
-            self.host.gone = str(fault)
-        self._missed_at = time.monotonic()
 
 
 class _StoppedError(Exception):
@@ -392,26 +305,23 @@ class _Run:
             partial = self._opened(transfer)
         except FileExistsError:
             return DownloadOutcome(wanted, obtained=True, url=None, failures=())
-        urls, deferred, url = list(wanted.urls), set[str](), None
+        urls, deferred = list(wanted.urls), set[str]()
         with closing(partial):
-            while urls and not url:
-                asked = urls.pop(0)
-                # A url that was deferred offers nothing new: it gets the patience of the last one.
-                another = any(each not in deferred for each in urls)
+            while urls:
+                url = urls.pop(0)
                 try:
-                    host = self.hosts[_host_of(asked)]
-                    self._ask(_Visit(asked, host, self.limits, another=another), transfer, partial)
-                    url = asked
+                    self._ask(url, transfer, partial)
                 except RequestError as fault:
-                    # A slow one may be the only one that has the file.
-                    if fault.kind is FaultKind.SLOW and urls and asked not in deferred:
-                        deferred.add(asked)
-                        urls.append(asked)
+                    # A slow one is asked last: it may be the only one that has the file.
+                    if fault.kind is FaultKind.SLOW and url not in deferred:
+                        deferred.add(url)
+                        urls.append(url)
                     else:
-                        failures.append(Failure(asked, str(fault), fault.kind in client.SILENT))
-            if url:
-                partial.keep()
-        return DownloadOutcome(wanted, url is not None, url, tuple(failures))
+                        failures.append(Failure(url, str(fault), fault.kind in client.SILENT))
+                else:
+                    partial.keep()
+                    return DownloadOutcome(wanted, obtained=True, url=url, failures=tuple(failures))
+        return DownloadOutcome(wanted, obtained=False, url=None, failures=tuple(failures))
 
     def _opened(self, transfer: _Transfer) -> Partial:
         """Open what has arrived of a file, once no other process brings it.
@@ -424,39 +334,49 @@ class _Run:
             except BusyError:
                 self._pause(TICK)
 
-    def _ask(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> None:
+    def _ask(self, url: str, transfer: _Transfer, partial: Partial) -> None:
         """Bring what is missing of a file from one url, asked again where that may help.
 
         Raises RequestError.
         """
-        limits, host = self.limits, visit.host
-        while fault := self._attempt(visit, transfer, partial):
+        limits, host = self.limits, self.hosts[_host_of(url)]
+        # Later than any moment: no attempt has failed to connect.
+        pauses, furthest, missed_at = iter(limits.pauses), 0, math.inf
+        while fault := self._attempt(url, host, transfer, partial):
             # No pause: the server answered, and only the question was wrong.
             if fault.kind is FaultKind.RESTART:
                 continue
-            pause, now = visit.next_pause(transfer.arrived), time.monotonic()
+            # A server that cuts each answer still gives a large file, a piece at a time; with a
+            # byte an answer it would never end.
+            if transfer.arrived - furthest > limits.least_speed:
+                pauses, furthest = iter(limits.pauses), transfer.arrived
+            pause = next(pauses, None)
             if fault.kind in client.SILENT:
-                visit.note_silence(fault)
+                # It did not answer this file twice, nor any other one in between. One without an
+                # address is not asked a second time.
+                missed_twice = host.heard_at <= missed_at < math.inf
+                if fault.kind is FaultKind.NO_SUCH_HOST or missed_twice:
+                    host.gone = str(fault)
+                missed_at = time.monotonic()
             if host.gone or pause is None or fault.after > limits.patience:
                 raise fault
-            host.rests_until = max(host.rests_until, now + fault.after)
-            if fault.after > limits.short_patience and visit.another:
-                # The file returns to this server when no other has it.
-                raise RequestError(FaultKind.SLOW, str(fault))
+            host.rests_until = max(host.rests_until, time.monotonic() + fault.after)
             self._pause(pause)
 
-    def _attempt(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> RequestError | None:
+    def _attempt(
+        self, url: str, host: _Host, transfer: _Transfer, partial: Partial
+    ) -> RequestError | None:
         """Ask a url once, as soon as its server may be asked.
 
         Returns why it has to be asked again; raises RequestError where that would not help.
         """
-        with visit.host.slots:
-            self._pause(visit.host.rests_until - time.monotonic())
+        with host.slots:
+            self._pause(host.rests_until - time.monotonic())
             with self.slots:
-                if visit.host.gone:
-                    raise RequestError(FaultKind.UNREACHABLE, visit.host.gone)
+                if host.gone:
+                    raise RequestError(FaultKind.UNREACHABLE, host.gone)
                 try:
-                    self._receive(visit, transfer, partial)
+                    self._receive(url, host, transfer, partial)
                 except RequestError as fault:
                     final = fault.kind in {FaultKind.REFUSED, FaultKind.OVERSIZE}
                     # A server that announces more than it has ends every answer with a cut, also
@@ -470,7 +390,7 @@ class _Run:
                     return fault
         return None
 
-    def _receive(self, visit: _Visit, transfer: _Transfer, partial: Partial) -> None:
+    def _receive(self, url: str, host: _Host, transfer: _Transfer, partial: Partial) -> None:
         """Bring what is missing of a file; it is complete and right unless an error is raised.
 
         A server may send all of the file where only the rest was asked for. No validator goes with
@@ -478,7 +398,6 @@ class _Run:
         decides in the end.
         """
         wanted = transfer.wanted
-        visit.begin()
         if not wanted.sha256:
             # Nothing could tell whether the rest belongs to the same file.
             partial.restart()
@@ -486,36 +405,30 @@ class _Run:
         space = start + partial.free()
         headers = client.PLAIN | ({"Range": f"bytes={start}-"} if start else {})
         try:
-            response = client.get(self.session, visit.url, headers)
+            response = client.get(self.session, url, headers)
         except Exception as fault:
             # Libraries raise what they like for an answer that makes no sense: ValueError,
             # UnicodeError, …
             raise RequestError.of(fault) from fault
         with response:
             begun, total = _accepted(response, start)
-            largest = transfer.largest(total, space)
+            largest = _largest(wanted, total, space)
             transfer.announced = total
             if not begun:
                 partial.restart()
-            sending = visit.answer(response.raw, alternatives=wanted.alternatives)
-            with self._watched(sending) as answer:
+            with self._watched(_Answer(response.raw, self.limits)) as answer:
                 for piece in answer.pieces():
-                    if partial.size + len(piece) > largest:
+                    # However many files of unknown size come at once, room is left for the others.
+                    crowded = wanted.size is None and partial.free() < space // 4
+                    if crowded or partial.size + len(piece) > largest:
                         raise RequestError(
                             FaultKind.OVERSIZE,
                             f"the server sends more than the {largest:,} bytes that the file may "
-                            "have",
+                            "have, or that the disk has to spare",
                         )
-                    # However many files of unknown size come at once.
-                    if wanted.size is None and partial.free() < space // 4:
-                        why = (
-                            f"{space // 4:,} bytes of the disk are left for files whose size a "
-                            "lock file states"
-                        )
-                        raise RequestError(FaultKind.OVERSIZE, why)
                     partial.append(piece)
                     transfer.arrived = partial.size
-                    visit.host.heard_at = time.monotonic()
+                    host.heard_at = time.monotonic()
         _verify(wanted, partial, begun, total)
 
     @contextmanager
@@ -559,6 +472,28 @@ def _accepted(response: "requests.Response", start: int) -> tuple[int, int | Non
     if code != OK:
         raise RequestError(FaultKind.REFUSED, why)
     return 0, client.content_length(response)
+
+
+def _largest(wanted: WantedFile, announced: int | None, space: int) -> int:
+    """Return how many bytes a file may have, where a server announces so many.
+
+    `space` is what the disk has for it. Raises RequestError for an announcement that cannot be, or
+    must not be, believed.
+    """
+    size = wanted.size
+    # Without a stated size one file may not use up the disk that the others need too.
+    most = min(LARGEST, space // 2) if size is None else size
+    if announced is not None and (announced > most or size not in {None, announced}):
+        raise RequestError(
+            FaultKind.OVERSIZE,
+            f"the server announces {announced:,} bytes, "
+            + (
+                f"and without a size in the lock file, at most {most:,} are accepted on this disk"
+                if size is None
+                else f"the file has {size:,}"
+            ),
+        )
+    return most if announced is None else announced
 
 
 def _verify(wanted: WantedFile, partial: Partial, begun: int, total: int | None) -> None:
