@@ -9,33 +9,26 @@ from tests.making import make_file
 
 from tfwright.build import plan
 from tfwright.documents.host_file import HostFile, OtherBazel
-from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable, HostTable
+from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.bazel import binary as bazels
 
-BUILD = """\
-sh_binary(name = "build_pip_package", data = [":tool"])
-py_binary(name = "tool", srcs = ["tool.py"], python_version = "PY2")
-"""
 JOINED = ("--distinct_host_configuration=false",)
 
 
 @pytest.fixture
 def job(job: RecipeJob) -> RecipeJob:
-    """Return a job whose tree is there, with one program for Python 2."""
-    files.write(job.places.tree / "tensorflow/tools/pip_package/BUILD", BUILD)
+    """Return a job whose tree is there."""
+    job.places.tree.mkdir(parents=True)
     return of_tensorflow(job)
 
 
-def of_tensorflow(
-    job: RecipeJob, *flags: str, bazel: str = "0.26.1", python: str = "3.8"
-) -> RecipeJob:
+def of_tensorflow(job: RecipeJob, *flags: str, bazel: str = "0.26.1") -> RecipeJob:
     tables = {
         "compile": CompileTable(target=TENSORFLOW_TARGET, flags=flags),
         "bazel": BazelTable(version=bazel),
-        "host": HostTable(system="any", machine="any", python=python),
     }
     return replace(job, recipe=job.recipe.changed(**tables))
 
@@ -44,32 +37,16 @@ def doubled(job: RecipeJob) -> list[str]:
     return [text for _, text in engine.stage_named("compile").warnings(job)]
 
 
-def test_both_reasons_for_compiling_twice_are_given(job: RecipeJob) -> None:
-    tools, programs = doubled(job)
-    assert "--distinct_host_configuration=false" in tools
-    assert programs.startswith("Programs for Python 2 in the wheel (1) have")
-    assert programs.endswith("tensorflow/tools/pip_package/BUILD:2")
-
-
-def test_a_wheel_for_python_2_wants_its_programs_in_python_2(job: RecipeJob) -> None:
-    assert not doubled(of_tensorflow(job, *JOINED, python="2.7"))
-
-
-def test_before_bazel_0_25_python_2_is_not_a_second_configuration(job: RecipeJob) -> None:
-    assert not doubled(of_tensorflow(job, *JOINED, bazel="0.24.1"))
-
-
-def test_where_all_programs_are_for_python_3_only_the_tools_are_compiled_twice(
-    job: RecipeJob,
-) -> None:
-    build = job.places.tree / "tensorflow/tools/pip_package/BUILD"
-    files.write(build, BUILD.replace("PY2", "PY3"))
-    assert [text[:17] for text in doubled(job)] == ["The programs that"]
+def test_tools_with_a_configuration_of_their_own_are_warned_of(job: RecipeJob) -> None:
+    (text,) = doubled(job)
+    assert text.endswith(JOINED[0])
+    assert not doubled(of_tensorflow(job, *JOINED))
+    assert not doubled(of_tensorflow(job, bazel="6.1.0"))
 
 
 def test_the_trees_own_bazelrc_counts_as_the_recipes_flags_do(job: RecipeJob) -> None:
     files.write(job.places.tree / ".bazelrc", f"build {JOINED[0]}\n")
-    assert [text[:21] for text in doubled(job)] == ["Programs for Python 2"]
+    assert not doubled(job)
 
 
 def test_without_a_tree_nothing_is_said(job: RecipeJob) -> None:

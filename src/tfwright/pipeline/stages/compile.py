@@ -15,7 +15,6 @@ from tfwright.documents.recipe import (
     BazelTable,
     CompileTable,
     ConfigureTable,
-    HostTable,
     NcclTable,
     SourceTable,
 )
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 
 REVISION = 2
-PYTHON_3_FIRST = "0.25"
-"""From this Bazel on, a program for Python 2 has a configuration of its own."""
 HOST_IS_EXEC = "6"
 """From this Bazel on, --distinct_host_configuration has no effect."""
 LINKS = ("bazel-bin", "bazel-genfiles", "bazel-out", "bazel-testlogs")
@@ -186,7 +183,7 @@ def damage(job: Job) -> str | None:
 
 
 def warnings(
-    job: Job, source: SourceTable, host: HostTable, pinned: BazelTable, table: CompileTable
+    job: Job, source: SourceTable, pinned: BazelTable, table: CompileTable
 ) -> Iterator[tuple[str, str]]:
     """Yield what makes Bazel compile the same sources twice, as far as the tree on disk shows it.
 
@@ -195,29 +192,18 @@ def warnings(
     from tfwright.facts.compatibility import is_older
     from tfwright.rules import configurations
 
+    tree = job.places.tree
     # A bundled tree has little to compile.
-    if source.bundled or table.target not in {TENSORFLOW_TARGET, WHEEL_TARGET}:
+    large = not source.bundled and table.target in {TENSORFLOW_TARGET, WHEEL_TARGET}
+    if not large or not tree.is_dir() or not is_older(pinned.version, HOST_IS_EXEC):
         return
-    heading, tree = "Compiled twice", job.places.tree
-    read = configurations.reader(tree)
-    apart = configurations.tools_apart(read(".bazelrc") or "", table.flags)
-    if tree.is_dir() and apart and is_older(pinned.version, HOST_IS_EXEC):
+    joined = "--distinct_host_configuration=false"
+    if joined not in configurations.in_force(configurations.of_tree(tree), table.flags):
         text = (
             "The programs that run during the build have a configuration of their own, and "
-            "share most of their C++ code with the wheel. Add to [compile] flags: "
-            "--distinct_host_configuration=false"
+            f"share most of their C++ code with the wheel. Add to [compile] flags: {joined}"
         )
-        yield heading, text
-    if is_older(pinned.version, PYTHON_3_FIRST) or host.python.startswith("2"):
-        return
-    programs = configurations.for_python_2(table.target, read)
-    if programs:
-        text = (
-            f"Programs for Python 2 in the wheel ({len(programs)}) have a configuration of their "
-            "own, with all the code that they need. Patch python_version to PY3 at "
-            + ", ".join(map(str, programs))
-        )
-        yield heading, text
+        yield "Compiled twice", text
 
 
 def steps(
