@@ -16,7 +16,7 @@ from tfwright.tools.python import resolving
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a shorter silence of ./configure for a question."""
     monkeypatch.setattr(dialogue, "SETTLE_SECONDS", 0.01)
-    monkeypatch.setattr(dialogue, "QUIET_SECONDS", 0.3)
+    monkeypatch.setattr(dialogue, "QUIET_SECONDS", 0.1)
 
 
 @pytest.fixture

@@ -63,6 +63,52 @@ def test_a_container_that_forbids_fixed_addresses_is_quoted(
     )
 
 
+def test_of_an_unknown_machine_it_is_not_known_what_a_program_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert pseudo_terminal.waits_for_input(os.getsid(0)) is None
+
+
+@pytest.mark.parametrize(
+    ("calls", "waits"),
+    [
+        # read() of a terminal, by one process of several.
+        ({"7": "running", "8": "0 0x0 0x1"}, True),
+        ({"7": "running"}, False),
+        ({"7": "-1 0x7ffe 0x7f00"}, False),
+        ({"7": ""}, None),
+        # poll(): a line editor, or a program that waits for its server.
+        ({"7": "7 0x7ffe 0x1"}, None),
+        ({"7": "0 0x3 0x1"}, False),
+    ],
+)
+def test_a_program_waits_for_input_if_a_process_of_its_session_reads_the_terminal(
+    calls: dict[str, str],
+    waits: bool | None,  # noqa: FBT001 a case of the table above
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/syscall").touch()
+    for process, call in calls.items():
+        (tmp_path / process / "fd").mkdir(parents=True)
+        (tmp_path / process / "syscall").write_text(f"{call}\n", "ascii")
+        (tmp_path / process / "stat").write_text(f"{process} (a b) S 1", "ascii")
+        (tmp_path / process / "fd/0").symlink_to("/dev/pts/3")
+        (tmp_path / process / "fd/3").symlink_to("pipe:[17]")
+    monkeypatch.setattr(pseudo_terminal, "PROCESSES", tmp_path)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(os, "getsid", lambda _: 5)
+    assert pseudo_terminal.waits_for_input(5) is waits
+
+
+def test_a_process_that_has_just_ended_does_not_wait(tmp_path: Path) -> None:
+    assert pseudo_terminal._system_call(tmp_path / "gone") == (-1, 0)
+    assert not pseudo_terminal._sleeps(tmp_path / "gone")
+    assert not pseudo_terminal._is_terminal(tmp_path / "gone", 0)
+
+
 def test_a_process_of_another_user_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: int) -> NoReturn:
         raise PermissionError(errno.EPERM, "Operation not permitted")

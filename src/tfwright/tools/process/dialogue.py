@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 CHUNK = 1 << 16
 SETTLE_SECONDS = 0.02
 """A question at the end counts once nothing follows it for so long: a pty may split a write."""
-QUIET_SECONDS = 2.0
-"""After so long a silence in the middle of a line, a program waits for an answer."""
+QUIET_SECONDS = 1.5
+"""After so long a silence, a program may be waiting for the answer to an unknown question."""
 FIRST_PATIENCE = 2
 """How many times longer the first question may take: Bazel unpacks itself before it."""
 MOST_TEXT = 64 << 20
@@ -32,6 +32,9 @@ LONGEST_LINE = 500
 """Characters of a line that an error shows."""
 LONGEST_ANSWER = 4095
 """Bytes of a line that a terminal hands on; it would cut off the rest."""
+
+_QUESTION_ENDS = (":", "?", "]", ")", ">", " ")
+"""How a question ends, where the system does not say whether the program waits for an answer."""
 
 
 class Respondent(Protocol):
@@ -118,7 +121,7 @@ class _Listener:
         self.size = 0
         self.end = ""
         self.quiet_since = time.monotonic()
-        self.looked = False
+        self.looked = self.waited = False
 
     def read_question(self) -> bool:
         """Read; return whether the program asks. Raises _LostError if it does neither in time."""
@@ -129,7 +132,7 @@ class _Listener:
             try:
                 piece = self.child.read_nonblocking(CHUNK, SETTLE_SECONDS)
                 self.quiet_since = time.monotonic()
-                self.looked = False
+                self.looked = self.waited = False
                 self.pieces.append(piece)
                 self.size += len(piece)
                 # A line end may have come in two pieces.
@@ -151,14 +154,23 @@ class _Listener:
 
     def _asks(self) -> bool:
         """Say whether a program that pauses has asked something."""
+        # On a busy machine a program may ask after the last read and before the look at
+        # what it waits for. So that look counts only if another read finds nothing.
+        if self.waited:
+            return True
         # The end is looked at once for each pause, since the questions are many.
-        if not self.looked:
-            self.looked = True
-            if self.respondent.recognises(self.end):
-                return True
-        # A question that nobody knows: a program that works ends its lines first.
-        silent = time.monotonic() - self.quiet_since > QUIET_SECONDS
-        return silent and bool(self.end) and not self.end.endswith("\n")
+        if not self.looked and self.respondent.recognises(self.end):
+            return True
+        self.looked = True
+        if time.monotonic() - self.quiet_since > QUIET_SECONDS:
+            pid, self.waited = self.child.pid, False
+            if not pseudo_terminal.has_unread_line(self.child):
+                # Linux shows in which system call a process waits; elsewhere the text has to do.
+                # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
+                waits = pseudo_terminal.waits_for_input(pid) if pid else None
+                self.waited = self.end.endswith(_QUESTION_ENDS) if waits is None else waits
+            self.quiet_since = time.monotonic()
+        return False
 
     def text(self) -> str:
         """Return all that was heard, with plain line ends."""
