@@ -233,6 +233,13 @@ def test_the_formats_are_chosen_by_what_the_client_accepts(url: str) -> None:
     assert list(kinds) == list(kinds.values())
 
 
+def test_wheels_are_kept_for_ever_and_come_in_parts(url: str) -> None:
+    wheel = f"{url}packages/demo-1.0-py2.py3-none-any.whl"
+    answer = requests.get(wheel, headers={"Range": "bytes=0-1"}, timeout=5)
+    assert (answer.status_code, answer.content) == (206, b"PK")
+    assert "immutable" in answer.headers["Cache-Control"]
+
+
 @pytest.mark.parametrize("path", ["packages/.catalog.json", ".git/config", "../etc/passwd"])
 def test_hidden_files_are_not_served(url: str, path: str) -> None:
     assert requests.get(url + path, timeout=5).status_code in {400, 404}

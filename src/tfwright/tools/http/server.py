@@ -1,89 +1,191 @@
-"""A loopback web server for an index.
+"""A loopback web server for an index: content negotiation, ranges and cache headers.
 
 It serves one folder, read-only, to this machine. A web server such as nginx serves other machines.
 """
 
-import io
+import datetime as dt
+import email.utils
+import http.server
+import mimetypes
+import os
+import re
 import socket
+import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from email.message import Message
 from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, NamedTuple
+from urllib.parse import unquote, urlsplit
 
+from tfwright.documents import filesystem
 from tfwright.errors import HostError
+from tfwright.tools import files
 from tfwright.tools.render import content_policy
 
 LOOPBACK = "127.0.0.1"
-JSON_TYPES = ("application/vnd.pypi.simple.v1+json", "application/vnd.pypi.simple.latest+json")
+_INDEX = "application/vnd.pypi.simple"
+JSON_TYPES = (f"{_INDEX}.v1+json", f"{_INDEX}.latest+json")
+HTML_TYPES = ("text/html", "*/*", f"{_INDEX}.v1+html", f"{_INDEX}.latest+html")
+ALLOWED = ("GET", "HEAD")
+NOTHING: Mapping[str, str] = {}
 FOR_EVER = "public, max-age=31536000, immutable"
 """A name never gets other bytes, so a copy of a wheel holds for ever."""
 ASK_AGAIN = "no-cache"
 """A copy of a page is used only after the server said that it still holds."""
+TYPES = {
+    ".whl": "application/octet-stream",
+    ".metadata": "application/octet-stream",
+    ".md": "text/markdown",
+    ".log": "text/plain",
+    ".xml": "application/atom+xml",
+}
 
 
-class _Handler(SimpleHTTPRequestHandler):
+class ByteRange(NamedTuple):
+    """Part of a file."""
+
+    start: int
+    length: int
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
     """Answers one connection."""
 
     protocol_version = "HTTP/1.1"
     server_version = "tfwright"
     sys_version = ""
     timeout = 60
-    # A request that cannot be read has none.
-    path = ""
-    extensions_map = SimpleHTTPRequestHandler.extensions_map | {
-        ".whl": "application/octet-stream",
-        ".metadata": "application/octet-stream",
-        ".md": "text/markdown",
-        ".log": "text/plain",
-        ".xml": "application/atom+xml",
-    }
 
-    def send_head(self) -> io.BytesIO | BinaryIO | None:
-        """Say what is sent of the file that the request names, and open it."""
-        page = _inside(Path(self.directory), Path(self.translate_path(self.path)))
-        if page is None:
-            self.send_error(HTTPStatus.NOT_FOUND)
-            return None
-        asked = self.path.partition("?")[0]
-        # pip and uv name JSON first; a browser and curl do not name it.
-        accepted = " ".join(self.headers.get_all("Accept", [])).lower()
-        json = any(kind in accepted for kind in JSON_TYPES) and (page / "index.json").is_file()
-        if json and asked.endswith("/"):
-            self.path = f"{asked}index.json"
-        return super().send_head()
+    folder: Path
 
-    def list_directory(self, path: object) -> None:
-        """Refuse a folder without a page."""
-        del path
-        self.send_error(HTTPStatus.NOT_FOUND)
+    def do_GET(self) -> None:
+        """Send a file, or for HEAD only what is said of it."""
+        # A body is not read: what follows on the connection would pass for the next request.
+        if {"Content-Length", "Transfer-Encoding"} & {name.title() for name in self.headers}:
+            self.close_connection = True
+        # RFC 9112, 3.2: without one, or with several, nobody knows which server is meant.
+        if self.request_version == "HTTP/1.1" and len(self.headers.get_all("Host", [])) != 1:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+        elif self.command in ALLOWED:
+            self._answer(body=self.command == "GET")
+        else:
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": ", ".join(ALLOWED)})
 
-    def guess_type(self, path: object) -> str:
-        """Return the type of a file."""
-        page = Path(str(path)).relative_to(self.directory)
-        if page.name == "index.json" and page.parts[0] in {"simple", "r"}:
-            return JSON_TYPES[0]
-        kind = super().guess_type(str(path))
-        return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_GET  # noqa: N815 names of http.server
+    do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = do_GET  # noqa: N815
 
-    def send_response(self, code: int, message: str | None = None) -> None:
-        """Begin an answer with the headers that every one has."""
-        super().send_response(code, message)
-        kept = code == HTTPStatus.OK and self.path.startswith("/packages/")
-        self.send_header("Cache-Control", FOR_EVER if kept else ASK_AGAIN)
-        # The same address gives HTML or JSON: a cache must keep both apart.
-        self.send_header("Vary", "Accept")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Content-Security-Policy", content_policy())
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that cannot be read, and end the connection."""
+        del message, explain
+        self.close_connection = True
+        # HTTP/0.9 has no status line, and counts until another version was read.
+        self.request_version = self.protocol_version
+        self._refuse(HTTPStatus(code))
 
     def log_message(self, *_: object) -> None:
         """Write no line for each request: a name in it may hold control characters."""
 
+    def _answer(self, *, body: bool) -> None:
+        """Send the file that the request names."""
+        try:
+            asked = urlsplit(self.path).path
+        except ValueError:
+            self._refuse(HTTPStatus.BAD_REQUEST)
+            return
+        path = _inside(self.folder, unquote(asked))
+        if path is None:
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        if path.is_dir() and not asked.endswith("/"):
+            # To the folder's own address; ``//x`` would be another server.
+            self._respond(HTTPStatus.MOVED_PERMANENTLY, {"Location": f"/{asked.lstrip('/')}/"})
+            return
+        page = path
+        if path.is_dir():
+            page = path / "index.json"
+            if not (prefers_json(", ".join(self.headers.get_all("Accept", []))) and page.is_file()):
+                page = path / "index.html"
+        # Opened before it is looked at: size and tag then belong to the bytes that are sent.
+        try:
+            stream = filesystem.open_file(page)
+        except OSError:
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        with stream:
+            self._send(page, stream, body=body)
 
-class _Server(ThreadingHTTPServer):
+    def _send(self, page: Path, stream: IO[bytes], *, body: bool) -> None:
+        """Send an open file, or the part of it that was asked for."""
+        state = os.fstat(stream.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        size = state.st_size
+        # A rebuilt page of the same length still gets another tag.
+        tag = f'"{state.st_mtime_ns:x}-{size:x}"'
+        changed = email.utils.format_datetime(filesystem.utc(state.st_mtime), usegmt=True)
+        headers = self._about(page) | {"ETag": tag, "Last-Modified": changed}
+        status = condition(self.headers, tag, changed)
+        if status != HTTPStatus.OK:
+            self._respond(status, headers)
+            return
+        # If the file changed since the client began, it needs the whole new one.
+        same = self.headers.get("If-Range", tag) in {tag, changed} and self.command == "GET"
+        wanted = byte_range(self.headers.get("Range", "") if same else "", size)
+        if wanted is None:
+            headers = self._about(page) | {"Content-Range": f"bytes */{size}"}
+            self._respond(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers)
+            return
+        headers |= {"Content-Length": str(wanted.length), "Accept-Ranges": "bytes"}
+        if wanted != ByteRange(0, size):
+            status = HTTPStatus.PARTIAL_CONTENT
+            last = wanted.start + wanted.length - 1
+            headers["Content-Range"] = f"bytes {wanted.start}-{last}/{size}"
+        self._respond(status, headers)
+        if body:
+            stream.seek(wanted.start)
+            # A client that has gone away is not an error.
+            with suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
+                self.wfile.writelines(files.pieces(stream.read, wanted.length))
+
+    def _about(self, page: Path) -> dict[str, str]:
+        """Return the headers of a file, whatever is sent of it."""
+        packaged = self.path.startswith("/packages/")
+        guessed, packed = mimetypes.guess_type(page.name)
+        kind = TYPES.get(page.suffix) or ("application/gzip" if packed else guessed)
+        kind = kind or "application/octet-stream"
+        if page.name == "index.json" and page.relative_to(self.folder).parts[0] in {"simple", "r"}:
+            kind = JSON_TYPES[0]
+        elif kind.startswith("text/"):
+            kind += "; charset=utf-8"
+        about = {"Cache-Control": FOR_EVER if packaged else ASK_AGAIN, "Content-Type": kind}
+        # The same address gives HTML or JSON: a cache must keep both apart.
+        return about | ({} if packaged else {"Vary": "Accept"})
+
+    def _respond(self, status: HTTPStatus, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        # A 304 stands for content whose length is not 0.
+        length = {} if status == HTTPStatus.NOT_MODIFIED else {"Content-Length": "0"}
+        ends = {"Connection": "close"} if self.close_connection else {}
+        safety = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": content_policy()}
+        for name, value in (safety | length | ends | headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _refuse(self, status: HTTPStatus, headers: Mapping[str, str] = NOTHING) -> None:
+        """Send a short error."""
+        text = f"{status.value} {status.phrase}\n".encode()
+        kind = "text/plain; charset=utf-8"
+        about = {"Content-Type": kind, "Content-Length": str(len(text))}
+        self._respond(status, {**about, **headers})
+        if self.command != "HEAD":
+            self.wfile.write(text)
+
+
+class _Server(http.server.ThreadingHTTPServer):
     """Answers each connection in a thread of its own."""
 
     # A client that opens more than wait here is refused; uv opens 50, and several may run.
@@ -98,13 +200,14 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def listening(folder: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
+def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTPServer]:
     """Listen on loopback for requests to `folder`; port 0 takes a free one.
 
     The caller runs ``serve_forever``. Raises HostError if the port is taken.
     """
+    handler = type("_FolderHandler", (_Handler,), {"folder": folder.resolve()})
     try:
-        server = _Server((LOOPBACK, port), partial(_Handler, directory=str(folder.resolve())))
+        server = _Server((LOOPBACK, port), handler)
     except OSError as fault:
         raise HostError(
             f"Port {port} of {LOOPBACK} cannot be used: {fault.strerror}",
@@ -114,15 +217,73 @@ def listening(folder: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
         yield server
 
 
-def _inside(folder: Path, path: Path) -> Path | None:
-    """Return a path below the folder of which something can be sent; None for any other."""
+def condition(asked: Message, tag: str, changed: str) -> HTTPStatus:
+    """Return the status that a request's conditions want, by RFC 9110, 13.2.2.
+
+    A tag counts before a date, and a weak tag names no bytes.
+    """
+
+    def holds(name: str, dated: str, *tags: str) -> bool | None:
+        if given := asked.get_all(name):
+            return not {"*", *tags}.isdisjoint(map(str.strip, ",".join(given).split(",")))
+        with suppress(ValueError, OverflowError):
+            since = email.utils.parsedate_to_datetime(asked.get(dated, ""))
+            return since.replace(tzinfo=dt.UTC) >= email.utils.parsedate_to_datetime(changed)
+        return None
+
+    if holds("If-Match", "If-Unmodified-Since", tag) is False:
+        return HTTPStatus.PRECONDITION_FAILED
+    known = holds("If-None-Match", "If-Modified-Since", tag, f"W/{tag}")
+    return HTTPStatus.NOT_MODIFIED if known else HTTPStatus.OK
+
+
+def byte_range(asked: str, size: int) -> ByteRange | None:
+    """Read a Range header: all of the file for none, or for one that is not understood.
+
+    Several ranges at once are answered with the whole file, as RFC 9110 allows. None means that
+    no byte of the range exists.
+    """
+    # At most 18 digits: Python refuses to convert numbers of thousands of them.
+    found = re.fullmatch(r"(?i)bytes=(\d{0,18})-(\d{0,18})", asked.strip())
+    if not found or not (found[1] or found[2]):
+        return ByteRange(0, size)
+    # "bytes=-500" asks for the last 500 bytes.
+    if not found[1]:
+        length = min(int(found[2]), size)
+        return ByteRange(size - length, length) if length else None
+    start = int(found[1])
+    # Not a range at all, which is ignored.
+    if found[2] and int(found[2]) < start:
+        return ByteRange(0, size)
+    last = min(int(found[2]), size - 1) if found[2] else size - 1
+    return ByteRange(start, last - start + 1) if start <= last else None
+
+
+def _inside(folder: Path, asked: str) -> Path | None:
+    """Return the path below the folder that a URL names; None for any other."""
+    parts = [part for part in asked.split("/") if part]
     # Hidden files are the catalog and unfinished pages.
-    if any(part.startswith(".") for part in path.relative_to(folder).parts):
+    if any(part.startswith(".") or "\0" in part or "\\" in part for part in parts):
         return None
+    path = folder.joinpath(*parts)
     try:
+        # The system refuses names that are too long, also to say whether they exist.
+        path.lstat()
         # Resolved, since a link in the folder could lead out of it.
-        there = path.is_file() or path.is_dir()
-        return path if there and path.resolve().is_relative_to(folder) else None
-    except (OSError, ValueError, RuntimeError):
-        # The system refuses names that are too long, or have a zero byte.
+        return path if path.resolve().is_relative_to(folder) else None
+    except (OSError, RuntimeError):
         return None
+
+
+def prefers_json(accepted: str) -> bool:
+    """Say whether an Accept header names the index as JSON, and no HTML with a greater weight.
+
+    A browser and curl take anything, and get HTML.
+    """
+    weights = dict.fromkeys((*JSON_TYPES, *HTML_TYPES), 0.0)
+    for part in accepted.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        weight = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        weights[kind] = float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
+    json = max(weights[kind] for kind in JSON_TYPES)
+    return 0 < json >= max(weights[kind] for kind in HTML_TYPES)
