@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -178,23 +175,6 @@ def test_no_bazel_is_started_to_stop_one_that_does_not_run(tmp_path: Path) -> No
     make_file(tmp_path / "base/server/server.pid.txt", "1")
     bazel.stop()
     assert not (tmp_path / "asked").exists()
-
-
-@pytest.mark.parametrize("heard", [True, False])
-def test_a_server_is_asked_to_end_and_killed_if_it_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, heard: bool
-) -> None:
-    monkeypatch.setattr(bazel_client, "SHUTDOWN_SECONDS", 20.0 if heard else 0.1)
-    code = (
-        "import signal; heard or signal.signal(15, signal.SIG_IGN); print(1, flush=True); input()"
-    )
-    argv = (sys.executable, "-c", f"heard = {heard}; {code}", f"{tmp_path}/base/")
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        assert server.stdout
-        server.stdout.readline()
-        make_file(tmp_path / "base/server/server.pid.txt", str(server.pid))
-        client(tmp_path, "").stop()
-        assert server.wait() == -(signal.SIGTERM if heard else signal.SIGKILL)
 
 
 def test_the_outputs_of_a_target_are_read_through_nested_sets(tmp_path: Path) -> None:

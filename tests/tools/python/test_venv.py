@@ -94,6 +94,19 @@ def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: b
     assert not victim.exists() or "EVIL" not in victim.read_text("utf-8")
 
 
+def test_a_file_of_two_packages_is_as_one_of_them_installed_it(tmp_path: Path) -> None:
+    site = tmp_path / "lib/python3.9/site-packages"
+    module = make_file(site / "pkg_resources/__init__.py", "NEW = 1\n")
+    for package, checksum in (("pkg_resources-0", "sha256=old"), ("setuptools-80", "")):
+        row = f"pkg_resources/__init__.py,{checksum or venv._checksum(module)},8\n"
+        make_file(site / f"{package}.dist-info/RECORD", row)
+    assert [*venv.changed_files(tmp_path)] == []
+    module.write_text("EVIL = 1\n", "utf-8")
+    assert [*venv.changed_files(tmp_path)] == [
+        "lib/python3.9/site-packages/pkg_resources/__init__.py"
+    ]
+
+
 def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
     tmp_path: Path, quick_python: Path
 ) -> None:

@@ -105,6 +105,9 @@ def run(
 
 def _prepare(job: Job, bazel: "Invocation", host: HostFacts) -> None:
     """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
+    from tfwright.pipeline.compile import invocation
+    from tfwright.tools.bazel import installation
+
     bazel.write_settings()
     # The log holds every attempt of one build, and is read from its beginning.
     files.remove(job.log("compile"))
@@ -114,6 +117,8 @@ def _prepare(job: Job, bazel: "Invocation", host: HostFacts) -> None:
     # Bazel makes its links again, but leaves a directory in the place of one.
     for name in LINKS:
         files.remove(job.places.tree / name)
+    if wrong := installation.mend(bazel.binary, invocation.install_root(job)):
+        job.listener.note(f"Bazel unpacks itself again: {wrong[0]} changed on disk")
     _insist_on_external(job, bazel.client)
     _forget_compiler(job, bazel.client, host)
 

@@ -3,37 +3,32 @@
 import json
 import os
 import re
-import shutil
 import signal
+import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
-from tfwright.errors import FullDiskError, TfwrightError, ToolError, invoke
+from tfwright.errors import ToolError, invoke
 from tfwright.progress import Report
 from tfwright.tools import files, json_text
+from tfwright.tools.bazel import installation
 from tfwright.tools.bazel.output import Display
 from tfwright.tools.process import capacity, gauge, isolation, pseudo_terminal, runner
-from tfwright.tools.process.command import Command, clean_environment, host_process
-from tfwright.tools.process.file_lock import is_running
+from tfwright.tools.process.command import Command, clean_environment, host_process, open_container
+from tfwright.tools.process.runner import leashed
 
 REMEDY = f"Run '{invoke('build --again fetch')}' to obtain Bazel again."
-UNSTARTED = (
-    "Bazel does not run on this host: read what it says above, and choose another binary in the "
-    "host file: [bazels]."
-)
-KEPT = "options.json"
-"""The file next to a binary that says what it understands."""
-_TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
 IDLE_SECONDS = 60
 """After so long without work a server ends by itself: what limits the life of one whose tfwright
 was killed."""
 POLL_SECONDS = 0.02
 SHUTDOWN_SECONDS = 20.0
+HEARD_SECONDS = 0.5
+"""How long a client has, at first, to reach its server."""
 KEPT_LINES = 2000
 """Lines from the first error on that are kept in memory; the log has all."""
 
@@ -52,70 +47,59 @@ class Options:
 
 def options(binary: Path, install_root: Path) -> Options:
     """Return what `binary` understands; asked once, and kept next to it."""
-    if known := _kept(binary):
-        return known
-    asked = {}
-    with files.scratch() as scratch:
-        for name, topic in _TOPICS.items():
-            argv = (
-                str(binary),
-                f"--output_user_root={install_root}",
-                f"--output_base={scratch / 'base'}",
-                # Asked without a server, which would stay for three hours, and keep the output
-                # base open.
-                "--batch",
-                "help",
-                *topic,
-            )
-            command = Command(argv, scratch, clean_environment(scratch))
-            try:
-                page = runner.run(command, scratch / "log", remedy=UNSTARTED)
-            except ToolError as fault:
-                raise _explained(fault, binary, install_root) from fault
-            # Each page of help gets a new output base.
-            files.remove(scratch / "base")
-            # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
-            # semicolon.
-            found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
-            asked[name] = {flag: kind.partition(";")[0] for flag, kind in found}
-    files.write(binary.with_name(KEPT), json.dumps(asked, indent=1))
-    return Options(**asked)
+    kept = binary.with_name("options.json")
+    if _kept(kept) is None:
+        asked = {}
+        with tempfile.TemporaryDirectory(prefix="tfwright-") as folder:
+            scratch = Path(folder)
+            for name, topic in _TOPICS.items():
+                argv = (
+                    str(binary),
+                    f"--output_user_root={install_root}",
+                    f"--output_base={scratch / 'base'}",
+                    # Asked without a server, which would stay for three hours, and keep the output
+                    # base open.
+                    "--batch",
+                    "help",
+                    *topic,
+                )
+                command = Command(argv, scratch, clean_environment(scratch))
+                try:
+                    page = runner.run(command, scratch / "log", remedy=installation.REMEDY)
+                except ToolError as fault:
+                    raise installation.explained(fault, binary, install_root) from fault
+                # Each page of help gets a new output base.
+                files.remove(scratch / "base")
+                # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
+                # semicolon.
+                found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
+                asked[name] = {flag: kind.partition(";")[0] for flag, kind in found}
+        files.write(kept, json.dumps(asked, indent=1))
+    return known_options(binary)
+
+
+_TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
+
+
+def options_damaged(binary: Path) -> bool:
+    """Say whether what is kept about `binary` is there, but cannot be read."""
+    kept = binary.with_name("options.json")
+    return kept.exists() and _kept(kept) is None
 
 
 def known_options(binary: Path) -> Options:
     """Return what is kept about `binary`; nothing, if it was not asked yet."""
-    return _kept(binary) or Options()
+    kept = binary.with_name("options.json")
+    return _kept(kept) or Options()
 
 
-def _kept(binary: Path) -> Options | None:
+def _kept(path: Path) -> Options | None:
     """Return what Bazel said before; None where that is missing or damaged."""
-    kept = json_text.record(binary.with_name(KEPT))
-    whole = kept.keys() == _TOPICS.keys() and all(isinstance(one, dict) for one in kept.values())
-    return Options(**kept) if whole else None
-
-
-def _explained(fault: ToolError, binary: Path, install_root: Path) -> TfwrightError:
-    """Return what an error of a Bazel's first start means; half-unpacked ones are removed.
-
-    Bazel's own words are "No such file or directory" where the disk was full (seen with 0.26.1).
-    """
-    # The log is in a temporary directory, which is gone when somebody reads this.
-    evidence = replace(fault.evidence, log=None)
-    size = 0
-    # A script in the place of a binary unpacks nothing.
-    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(binary) as packed:
-        size = sum(member.file_size for member in packed.infolist())
-    # The first start of a Bazel makes this directory.
-    install_root.mkdir(parents=True, exist_ok=True)
-    lacking = shutil.disk_usage(install_root).free < size
-    # Bazel never removes what it unpacked by half, <md5>.tmp.<process>: some hundred megabytes.
-    for leftover in (install_root / "install").glob("*.tmp.*"):
-        process = leftover.name.rpartition(".")[2]
-        if re.fullmatch("[0-9]+", process) and not is_running(int(process)):
-            files.remove(leftover)
-    if lacking and any("embedded binaries" in line for line in evidence.lines):
-        return FullDiskError(f"{binary.name} could not unpack itself in {install_root}", evidence)
-    return ToolError(fault.what, remedy=UNSTARTED, evidence=evidence)
+    kept = json_text.record(path)
+    whole = kept.keys() == _TOPICS.keys()
+    if not whole or not all(isinstance(topic, dict) for topic in kept.values()):
+        return None
+    return Options(**kept)
 
 
 @dataclass(frozen=True)
@@ -183,6 +167,13 @@ class Client:
 
         It does not find a server that was started in another network.
         """
+        command = self._command(*arguments)
+        if not self.alone:
+            return command
+        return isolation.enclosed(command)
+
+    def _command(self, *arguments: str) -> Command:
+        """Return a run in the network of the caller."""
         # All runs have the same startup options, or the server would restart in between.
         startup = (
             f"--output_user_root={self.install_root}",
@@ -198,8 +189,7 @@ class Client:
             ),
             f"--bazelrc={self.rc}",
         )
-        command = Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
-        return isolation.enclosed(command) if self.alone else command
+        return Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
 
     def run(
         self,
@@ -251,13 +241,34 @@ class Client:
     def stop(self) -> None:
         """End the server of this output base, if one runs; kill it if it ignores the request."""
         server = self._server()
-        # Only the actions that run now are lost: the next build runs them again.
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            until = time.monotonic() + SHUTDOWN_SECONDS
-            while server and self._runs(server) and time.monotonic() < until:
-                with suppress(ProcessLookupError):
-                    os.kill(server, number)
-                time.sleep(POLL_SECONDS)
+        if server is None:
+            return
+        deadline = time.monotonic() + SHUTDOWN_SECONDS
+        patience = HEARD_SECONDS
+        try:
+            while self._runs(server) and time.monotonic() < deadline:
+                command = self._command("shutdown")
+                # Client and server talk over loopback, which each network namespace has for itself.
+                if open_container() is None:
+                    command = isolation.in_network_of(server, command)
+                with suppress(OSError), leashed(command) as client:
+                    self._await_end(server, patience, lambda: client.poll() is None)
+                    client.kill()
+                self._await_end(server, patience)
+                # A server that is busy may need longer to accept the request.
+                patience *= 2
+        finally:
+            if self._runs(server):
+                # Only the actions that run now are lost: the next build runs them again.
+                os.kill(server, signal.SIGKILL)
+
+    def _await_end(
+        self, server: int, patience: float, asking: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Wait for at most `patience` seconds, while `asking`, until the server has ended."""
+        until = time.monotonic() + patience
+        while self._runs(server) and time.monotonic() < until and asking():
+            time.sleep(POLL_SECONDS)
 
     def _server(self) -> int | None:
         """Return the process id of the running server."""

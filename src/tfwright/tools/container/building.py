@@ -6,6 +6,7 @@ also where Docker runs it: Docker before 25 gives no image in OCI's form.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfwright.errors import HostError, RecipeError
@@ -14,13 +15,14 @@ from tfwright.tools.container import engine, image
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
 
-IMAGE = re.compile(
-    r"^[ \t]*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?[ \t]*$"
-    r"|--from=(\S+)|--mount=\S*?\bfrom=([^,\s]+)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""An image that a Containerfile names: a base, perhaps with the name of its stage, or one that
-`COPY` and `RUN` take files of."""
+FROM = re.compile(r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*", re.IGNORECASE)
+ARG = re.compile(r'ARG\s+(\w+)=(?:"([^"]*)"|(\S+))\s*', re.IGNORECASE)
+TAKEN = re.compile(r"--from=(\S+)|--mount=\S*?\bfrom=([^,\s]+)", re.IGNORECASE)
+"""What `COPY` and `RUN` name to take files of."""
+MOST_HALVES = 20
+"""Lines that an instruction is put together from."""
+DIRECTIVE = re.compile(r"^\W*#\s*escape\s*=.*$", re.IGNORECASE | re.MULTILINE)
+VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 PINNED = re.compile(r"(.+@)?sha256:[0-9a-f]{64}")
 
 
@@ -33,18 +35,59 @@ def insist_on_pins(containerfile: Path) -> None:
             f"{containerfile} cannot be read: {fault}",
             remedy="Correct its name; a recipe's Containerfile is next to the recipe.",
         ) from fault
-    # Comments go first: one may stand between two halves of a line.
-    plain = re.sub(r"(?m)^[ \t]*#.*\n", "", text.removeprefix("\ufeff"))
-    found = list(IMAGE.finditer(re.sub(r"\\[ \t]*\n", "", plain)))
-    # Later instructions name a stage by its name or by its number.
-    stages = {"scratch", *map(str, range(len(found))), *(one[2].lower() for one in found if one[2])}
-    for one in found:
-        named = one[1] or one[3] or one[4]
-        if named.lower() not in stages and not PINNED.fullmatch(named):
-            raise RecipeError(
-                f"{containerfile.name}: the image {named} has no digest",
-                remedy=f"Write {named}@sha256:…; a tag can move to another image.",
-            )
+    if found := DIRECTIVE.search(text):
+        raise RecipeError(
+            f"{containerfile.name} changes the character that joins lines",
+            remedy=f"Take the line {found[0].strip()!r} out, and join lines by a backslash.",
+        )
+    for number, named in _unpinned(text):
+        raise RecipeError(
+            f"{containerfile.name}:{number}: the image {named} has no digest",
+            remedy=f"Write {named}@sha256:…; a tag can move to another image.",
+        )
+
+
+def _unpinned(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the images without a digest, each with the number of its line."""
+    stages = {"scratch"}
+    arguments = dict[str, str]()
+    count = 0
+    lines = text.removeprefix("\ufeff").split("\n")
+    # From each line on: the end of a here-document may look like the first half of a FROM.
+    for number in range(len(lines)):
+        line = _joined(lines[number : number + MOST_HALVES])
+        # An ARG after the first FROM is one of that stage, and no later FROM sees it.
+        if not count and (given := ARG.fullmatch(line)):
+            arguments[given[1]] = given[2] or given[3] or ""
+        names = [found[1] or found[2] for found in TAKEN.finditer(line)]
+        if named := FROM.fullmatch(line):
+            names.append(named[1])
+        for name in names:
+            # The Containerfile's own arguments are filled in.
+            image = VARIABLE.sub(lambda found: arguments.get(found[1], found[0]), name)
+            if image.lower() not in stages and not PINNED.fullmatch(image):
+                yield number + 1, image
+        if named:
+            # Later instructions name a stage by its name or by its number.
+            stages |= {str(count), (named[2] or str(count)).lower()}
+            count += 1
+
+
+def _joined(lines: Sequence[str]) -> str:
+    """Return the instruction that lines begin with, joined as podman joins lines."""
+    whole = ""
+    for line in lines:
+        # A comment is dropped also between two halves, and its last character joins nothing.
+        comment = line.lstrip().startswith("#")
+        if comment and not whole:
+            return ""
+        if comment or (whole and not line.strip()):
+            continue
+        half = line.rstrip()
+        if not half.endswith("\\"):
+            return (whole + half).strip()
+        whole += half[:-1]
+    return whole.strip()
 
 
 def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = None) -> KeptImage:

@@ -1,10 +1,13 @@
 """The target Python's venv: the interpreter that TensorFlow is built for, with exact pins."""
 
+import base64
+import csv
 import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfwright.documents.names import EXACT_PIN
@@ -101,12 +104,20 @@ def place(
 
 
 def damaged(home: Path) -> bool:
-    """Read a venv, and say whether it holds anything else than when it was made, or may do so."""
+    """Read a venv, and say whether it holds anything else than when it was made.
+
+    Also true of one that was made before tfwright kept a digest of them.
+    """
     try:
         recorded = files.text(_record(home)).split()
         return recorded[:1] != [trees.content(home).sha256]
     except OSError:
         return True
+
+
+def differs(home: Path) -> bool:
+    """Say whether a venv whose digest is known holds anything else than when it was made."""
+    return _record(home).is_file() and damaged(home)
 
 
 def content(home: Path) -> TreeContent:
@@ -224,3 +235,50 @@ def _install(
 def _pin(requirement: str) -> str:
     """Return a requirement without the checksums that it may name."""
     return requirement.partition(_HASH)[0]
+
+
+IGNORED = ("__pycache__", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
+"""What Python or pip writes after the installation, or what no RECORD has a checksum for."""
+
+
+def changed_files(venv: Path) -> Iterator[str]:
+    """Yield the files that are not as their package installed them, and those of no package.
+
+    Paths are relative to the venv.
+    """
+
+    def shown(file: Path) -> str:
+        return str(file.relative_to(venv)) if file.is_relative_to(venv) else str(file)
+
+    for site in sorted(venv.glob("lib/python*/site-packages")):
+        # Two packages may own a file: Debian's venvs have a package pkg_resources, which setuptools
+        # replaces.
+        recorded: defaultdict[Path, set[str]] = defaultdict(set)
+        for record in sorted(site.glob("*.dist-info/RECORD")):
+            with record.open(encoding="utf-8", errors="replace", newline="") as stream:
+                rows = [row for row in csv.reader(stream) if len(row) > 1]
+            for path, checksum, *_ in rows:
+                # Scripts stand in RECORD as ../../../bin/name. RECORD has no checksum for itself,
+                # and none for scripts that pip made. Bytecode is Python's.
+                known = () if not checksum or path.endswith(".pyc") else (checksum,)
+                recorded[(site / path).resolve()].update(known)
+        for file, checksums in recorded.items():
+            if checksums and _checksum(file) not in checksums:
+                yield shown(file)
+        for file in sorted(site.rglob("*")):
+            # Python writes bytecode when a module is first imported, in whatever build comes first.
+            if file.suffix == ".pyc" or not set(file.parts).isdisjoint(IGNORED):
+                continue
+            # A module or a .pth file that no package brought would take part in every build.
+            imported = file.suffix in {".py", ".pth", ".so"}
+            if imported and file.is_file() and file.resolve() not in recorded:
+                yield shown(file)
+
+
+def _checksum(file: Path) -> str:
+    """Return a file's checksum as RECORD writes it; empty for a file that is not there."""
+    if not file.is_file():
+        return ""
+    digest = hashlib.sha256(file.read_bytes()).digest()
+    # PEP 376 and the wheel format: URL-safe base64 without its padding.
+    return "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")

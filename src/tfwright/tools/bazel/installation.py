@@ -1,0 +1,103 @@
+"""Where a Bazel unpacks itself, and what it leaves there when the disk is full."""
+
+import json
+import re
+import shutil
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+from tfwright.errors import Evidence, FullDiskError, TfwrightError, ToolError
+from tfwright.tools import files, json_text, trees
+from tfwright.tools.process.file_lock import is_running
+
+KEY = "install_base_key"
+"""The file of a Bazel that holds the name of the directory into which it unpacks itself."""
+REMEDY = (
+    "Bazel does not run on this host: read what it says above, and choose another binary in the "
+    "host file: [bazels]."
+)
+
+
+def explained(fault: TfwrightError, binary: Path, install_root: Path) -> TfwrightError:
+    """Return what an error of a Bazel's first start means; half-unpacked ones are removed.
+
+    Bazel's own words are "No such file or directory" where the disk was full (seen with 0.26.1).
+    """
+    seen = fault.evidence
+    # The log is in a temporary directory, which is gone when somebody reads this.
+    evidence = Evidence(command=seen.command, status=seen.status, lines=seen.lines)
+    if not isinstance(fault, ToolError):
+        return fault
+    place = install_root
+    # The first start of a Bazel makes this directory.
+    while not place.exists():
+        place = place.parent
+    size = 0
+    # A script in the place of a binary unpacks nothing.
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(binary) as packed:
+        size = sum(member.file_size for member in packed.infolist())
+    lacking = shutil.disk_usage(place).free < size
+    # Bazel never removes what it unpacked by half, <md5>.tmp.<process>: some hundred megabytes.
+    for leftover in (install_root / "install").glob("*.tmp.*"):
+        process = leftover.name.rpartition(".")[2]
+        if re.fullmatch("[0-9]+", process) and not is_running(int(process)):
+            files.remove(leftover)
+    if lacking and any("embedded binaries" in line for line in seen.lines):
+        return FullDiskError(f"{binary.name} could not unpack itself in {install_root}", evidence)
+    return ToolError(fault.what, remedy=REMEDY, evidence=evidence)
+
+
+def mend(binary: Path, install_root: Path) -> list[str]:
+    """Remove unpacked forms of `binary` that hold other files than it; return the names of those.
+
+    Bazel itself looks at the files' times only, which can be put back, and unpacks itself again
+    when it starts.
+    """
+    memo = install_root / "verified.json"
+    known = json_text.record(memo)
+    found = list[str]()
+    now: dict[str, str] = {}
+    for unpacked in sorted((install_root / "install").glob(32 * "[0-9a-f]")):
+        key = f"{binary.parent.name}/{unpacked.name}"
+        glance = trees.glance(unpacked)
+        if known.get(key) != glance and (wrong := _other_files(binary, unpacked)):
+            found += wrong
+            files.remove(unpacked)
+        else:
+            now[key] = glance
+    if now.items() - known.items():
+        files.write(memo, json.dumps({**known, **now}, indent=1))
+    return found
+
+
+def _other_files(binary: Path, unpacked: Path) -> list[str]:
+    """Return the files of an unpacked Bazel that differ from those packed in a binary.
+
+    None of another Bazel's; a script in the place of a binary has nothing to compare.
+    """
+    # Up to 2.x they are in a directory of their own.
+    old = unpacked / "_embedded_binaries"
+    root = old if old.is_dir() else unpacked
+    try:
+        with zipfile.ZipFile(binary) as packed:
+            members = {
+                member.filename: member for member in packed.infolist() if not member.is_dir()
+            }
+            # Its key is that of the directory: other Bazels are unpacked next to it.
+            key = members.get(KEY)
+            if key is None or packed.read(key).decode("ascii").strip() != unpacked.name:
+                return []
+            # What it did not unpack below its tools would take part in builds, too.
+            found = (path for path, _ in trees.files_below(root / "embedded_tools"))
+            names = sorted(path.relative_to(root).as_posix() for path in found)
+            return [
+                *(name for name in names if name not in members),
+                *(
+                    name
+                    for name, member in members.items()
+                    if not files.holds(root / name, packed.read(member))
+                ),
+            ]
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return []
