@@ -234,6 +234,23 @@ def test_a_moved_branch_is_reported_and_never_followed(
     assert not GitRepository(found).kind(tip)
 
 
+@pytest.mark.parametrize("year", [2016, 2020])
+def test_a_branch_that_was_taken_elsewhere_is_reported(
+    upstream: Path, bring: Bring, store: Path, listener: Notebook, year: int
+) -> None:
+    pin = pin_of(upstream)
+    plain_git("checkout", "--quiet", "--orphan", "other", cwd=upstream)
+    tip = commit(upstream, {"core/op.cc": "int up;\n"}, year=year)
+    plain_git("branch", "--force", "r1.8", "other", cwd=upstream)
+    bring(pin)
+    assert listener.notes[-1] == (
+        f"Branch r1.8 is at {tip[:12]} now and does not contain the pinned "
+        "commit (it never did, or it was rewritten); "
+        f"{pin.commit[:12]} is built, as pinned"
+    )
+    assert [path.suffix for path in sorted(store.iterdir())] == [".git", ".lock"]
+
+
 def test_a_branch_that_is_gone_is_reported(
     upstream: Path, bring: Bring, listener: Notebook
 ) -> None:

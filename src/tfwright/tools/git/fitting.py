@@ -3,7 +3,6 @@
 import difflib
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, zip_longest
@@ -18,6 +17,10 @@ SLACK = 4
 """Lines that upstream may have put into a hunk's place."""
 NEAR = 8
 """Lines around a change in which the line that it replaces would still be."""
+ALIKE = 0.75
+"""Likeness from which a line counts as another spelling of the patch's."""
+SHORTEST_ALIKE = 12
+"""Characters of a line that can be recognised in another spelling."""
 MOST_COMPARED = 400
 """Lines of a hunk that is compared with a file that it does not fit; difflib takes cubic time."""
 LONGEST_COMPARED = 2_000
@@ -154,18 +157,24 @@ class Hunk:
         masked = r"\b[0-9a-f]{7,}\b|\d+(\.\d+)+"
         wanted = [re.sub(masked, "#", line.strip()) for line in self.before]
         present = [re.sub(masked, "#", line.strip()) for line in lines]
-        votes = Counter[int]()
+        votes: dict[int, dict[int, float]] = {}
         for number, line in enumerate(wanted):
-            for at, other in enumerate(present):
-                if other == line:
-                    votes[at - number] += len(line)
-        # Upstream may have put lines in between, so that the rest of the hunk moved on.
-        windows = {at: sum(votes[at + shift] for shift in range(SLACK + 1)) for at in votes}
-        # Of two windows with the same lines, the one that begins where the hunk does.
-        best = max(windows, key=lambda at: (windows[at], votes[at]), default=0)
-        if windows.get(best, 0) / max(1, sum(map(len, wanted))) < CLOSE:
+            found = {at: float(len(line)) for at, other in enumerate(present) if other == line}
+            for at, weight in (found or _alike(line, present)).items():
+                votes.setdefault(at - number, {})[number] = weight
+        best, most = 0, 0.0
+        for place, own in votes.items():
+            gathered: dict[int, float] = {}
+            # Upstream may have put lines in between, so that the rest of the hunk moved on.
+            for shift in range(SLACK + 1):
+                for number, weight in votes.get(place + shift, {}).items():
+                    gathered[number] = max(weight, gathered.get(number, 0.0))
+            # Of two windows with the same lines, the one that begins where the hunk does.
+            weight = sum(gathered.values()) + sum(own.values()) / 1000
+            if weight > most:
+                best, most = max(0, place), weight
+        if most / max(1, sum(map(len, wanted))) < CLOSE:
             return Fit("missing", self.start)
-        best = max(0, best)
         differing = tuple(_differing(self.before, lines[best : best + len(wanted) + SLACK]))
         context = set(self.before) - set(self.removed)
         fuzz = all(not was or f"{was}\n" in context for was, _ in differing)
@@ -186,6 +195,24 @@ def places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
 
 def _squeezed(lines: Sequence[str]) -> str:
     return re.sub(r"\s+", "", "".join(lines))
+
+
+def _alike(line: str, present: Sequence[str]) -> dict[int, float]:
+    """Return the lines that are another spelling of this one, with their weights."""
+    if len(line) < SHORTEST_ALIKE:
+        return {}
+    matcher = difflib.SequenceMatcher(None, autojunk=False)
+    # SequenceMatcher keeps what it knows of the second sequence, so that one stays the same.
+    matcher.set_seq2(line)
+    alike = {}
+    for at, other in enumerate(present):
+        matcher.set_seq1(other)
+        # The quick ratios are upper bounds, and spare most of a long file's comparisons.
+        if matcher.real_quick_ratio() > ALIKE and matcher.quick_ratio() > ALIKE:
+            ratio = matcher.ratio()
+            if ratio > ALIKE:
+                alike[at] = ratio * len(line)
+    return alike
 
 
 def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str]]:

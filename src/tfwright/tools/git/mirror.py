@@ -383,7 +383,10 @@ class PinnedMirror(GitRepository):
             self._fetch("--refetch", "--depth=1", "--no-filter", "origin", self._pin.commit)
 
     def _note_branch(self) -> None:
-        """Note that the branch has moved or is gone; it is never followed."""
+        """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.
+
+        It is never followed.
+        """
         pin, note = self._pin, self._listener.note
         try:
             transport.insist_on_host(self._origin.address)
@@ -397,7 +400,36 @@ class PinnedMirror(GitRepository):
         if not tip:
             note(f"The server has no branch {pin.branch}; the pinned commit decides")
         elif tip != pin.commit:
-            note(f"Branch {pin.branch} is at {tip[:12]} now; {pin.commit[:12]} is built, as pinned")
+            lost = (
+                " and does not contain the pinned commit (it never did, or it was rewritten)"
+                if self._leads_elsewhere()
+                else ""
+            )
+            note(
+                f"Branch {pin.branch} is at {tip[:12]} now{lost}; {pin.commit[:12]} is built, "
+                "as pinned"
+            )
+
+    def _leads_elsewhere(self) -> bool:
+        """Say whether the branch is known not to contain the pinned commit; no file is fetched."""
+        # No history is needed from before the pinned commit, and none of the files.
+        since = f"--shallow-since={self.epoch(self._pin.commit)}"
+        look = GitRepository(self.path.with_suffix(".look"))
+        files.remove(look.path)
+        branch = f"refs/heads/{self._pin.branch}"
+        try:
+            look.make()
+            transport.fetch(
+                transport.fetching(look, since, "--filter=tree:0", self._origin.address, branch)
+            )
+        except SupplyError:
+            return False
+        except ToolError as fault:
+            return _says(fault, "no commits selected")
+        else:
+            return not look.kind(self._pin.commit)
+        finally:
+            files.remove(look.path)
 
 
 UNNAMED = "unadvertised object"
