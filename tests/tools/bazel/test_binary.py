@@ -259,7 +259,7 @@ def test_a_bazel_on_path_is_taken_only_at_exactly_this_version(
     program(elsewhere / "bazel", fake("0.26.0"))
     with pytest.raises(SupplyError) as caught:
         obtain(offline=True)
-    assert caught.value.evidence.lines[0].endswith("and is 0.26.0, not 0.26.1")
+    assert caught.value.evidence.lines[0].endswith("is Bazel 0.26.0, not 0.26.1")
     program(elsewhere / "bazel", fake())
     assert obtain(offline=True).origin == "PATH"
 
@@ -301,8 +301,8 @@ def test_the_host_files_own_binary_comes_before_the_network(
     [
         (None, "that file does not exist"),
         ("#!/bin/sh\n", "a script or a launcher"),
-        (fake("0.25.0"), "is 0.25.0, not 0.26.1"),
-        (fake().replace(b"echo", b"fail"), "and does not run: .*: .*fail.* not found"),
+        (fake("0.25.0"), "is Bazel 0.25.0, not 0.26.1"),
+        (fake().replace(b"echo", b"fail"), "does not run: .*: .*fail.* not found"),
     ],
 )
 def test_a_host_file_that_names_something_else_is_corrected_not_passed_over(

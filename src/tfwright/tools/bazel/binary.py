@@ -229,7 +229,7 @@ def _from(given: Path) -> Way:
             _insist(wanted, given, scratch)
         except _NotThereError as why:
             raise RecipeError(
-                f"The host file's Bazel {wanted.version} {why}",
+                f"The host file names no Bazel {wanted.version}: {why}",
                 remedy="Correct [bazels] in the host file.",
             ) from why
         return given
@@ -294,7 +294,7 @@ def _insist(wanted: _Wanted, path: Path, scratch: Path) -> None:
     if not (zipfile.is_zipfile(path) and os.access(path, os.X_OK)):
         # Bazel is a program with a zip at its end. Wrappers and launchers are not, and
         # run what they choose.
-        raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
+        raise _NotThereError(f"{path} is a script or a launcher, not Bazel itself")
     # A copy in the store, which a container sees: its libraries may be newer than the host's.
     program = str(shutil.copy2(path, scratch / "program"))
     command = Command(
@@ -309,10 +309,10 @@ def _insist(wanted: _Wanted, path: Path, scratch: Path) -> None:
     except TfwrightError as fault:
         # Bazel itself says what is wrong: a library, Java, an option in the system's bazelrc.
         why = ": ".join((fault.what, *runner.last_lines(log, 1)))
-        raise _NotThereError(f"is at {path} and does not run: {why}") from fault
+        raise _NotThereError(f"{path} does not run: {why}") from fault
     if not label or label[1] != wanted.version:
-        version = label[1] if label else "of no version"
-        raise _NotThereError(f"is at {path} and is {version}, not {wanted.version}")
+        version = f"Bazel {label[1]}" if label else "a Bazel of no version"
+        raise _NotThereError(f"{path} is {version}, not {wanted.version}")
 
 
 SERVER = "A-server.jar"
