@@ -218,6 +218,14 @@ def test_the_report_of_links_covers_every_archive(job: RecipeJob) -> None:
     assert (rows["two"].left, rows["two"].kept) == (0, False)
 
 
+def test_no_server_is_asked_for_a_package_url_of_a_lock(job: RecipeJob, tmp_path: Path) -> None:
+    path = tmp_path / "small.lock"
+    pinning.write(job, path)
+    change_text(path, "https://nowhere.invalid/one.zip", "pkg:pypi/one@1.0")
+    (rows,) = pinning.check_together([replace(job, locked=path)])
+    assert [row.name for row in rows] == ["two"]
+
+
 def test_the_sources_of_an_archive_are_asked_although_its_substitute_is_of_another_one(
     job: RecipeJob, tmp_path: Path
 ) -> None:

@@ -177,9 +177,9 @@ class Catalog:
                 remedy=f"Delete {file}; the next run reads every wheel again.",
             ) from fault
 
-    def write(self, folder: Path) -> None:
-        """Keep it for the next run."""
-        files.write(folder / FILE, _CATALOG.dump_json(self))
+    def encoded(self) -> bytes:
+        """Return the text of its file."""
+        return _CATALOG.dump_json(self)
 
 
 _CATALOG = TypeAdapter(Catalog)

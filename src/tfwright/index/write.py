@@ -31,7 +31,7 @@ BY_RECIPE = "r"
 """The folder of the sub-indexes, one for each recipe."""
 API_VERSION = "1.4"
 """PEP 833 froze HTML at this version; it is the one that brought the status of a project."""
-EXTRAS = (".intoto.json", ".intoto.jsonl", ".dsse.json", ".cdx.json", ".buildinfo.json")
+EXTRAS = (".intoto.json", ".intoto.jsonl", ".cdx.json")
 """Suffixes of files next to a wheel that describe it."""
 
 Notes = Mapping[str, Mapping[str, object]]
@@ -61,8 +61,6 @@ class IndexUpdate:
     """Wheels that were read, because they are new or changed."""
     written: int
     """Files that were written."""
-    removed: int
-    """Pages that were removed, because nothing is left on them."""
     refused: tuple[WheelError, ...] = ()
     """Why some wheels of the folder are not in the index."""
 
@@ -97,9 +95,10 @@ def refresh(
         _stage(folder, pages, batch, f"{packages}/" if packages else "")
         written = batch.place()
         # The catalog follows the files: after a crash in between, the work is done again.
-        scan.remember()
-    removed = _remove_stale(folder, pages)
-    return IndexUpdate(tuple(found), scan.read, written, removed, tuple(scan.refused))
+        scan.remember(batch)
+        batch.place()
+    _remove_stale(folder, pages)
+    return IndexUpdate(tuple(found), scan.read, written, tuple(scan.refused))
 
 
 def metadata_of(wheel: Path) -> Path:
@@ -182,14 +181,15 @@ class _Scan:
             found = found.noted(needs=tuple(report.needs_of_machine().items()))
         return found
 
-    def remember(self) -> None:
-        """Write what was read into the catalog."""
+    def remember(self, batch: FileBatch) -> None:
+        """Stage the catalog with what was read."""
         gone = self._known.keys() - self._names
         # The name of a wheel that is gone stays taken.
         taken = {name: wheel.sha256 for name, (_, wheel) in self._kept.items()}
         left = {name: known for name, known in self._known.items() if name not in gone}
         if self._kept or gone:
-            Catalog(left | self._kept, self._catalog.digests | taken).write(self._packages)
+            catalog = Catalog(left | self._kept, self._catalog.digests | taken)
+            batch.add(self._packages / wheels.FILE, catalog.encoded())
 
 
 def _pages(
@@ -270,8 +270,8 @@ def project_json(project: IndexedProject, packages: str) -> dict[str, object]:
     }
 
 
-def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> int:
-    """Remove the pages of projects and recipes that have no wheel left; return how many."""
+def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> None:
+    """Remove the pages of projects and recipes that have no wheel left."""
     wanted = {folder / place for place in pages}
     for place, projects in pages.items():
         wanted |= {folder / place / project.name for project in projects}
@@ -284,4 +284,3 @@ def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> in
         # What somebody put next to a page stays, and fails no night.
         if not any(page.iterdir()):
             page.rmdir()
-    return len(written - wanted)

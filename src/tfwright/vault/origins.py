@@ -14,6 +14,7 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, FileSourceTable
 from tfwright.errors import SilentServerError, SupplyError
+from tfwright.printable import listed
 from tfwright.progress import Progress, Report
 from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive, transport
@@ -167,7 +168,7 @@ class Supply:
             lacking = "1 archive was" if count == 1 else f"{count} archives were"
             yield (
                 f"{lacking} not found, and Bazel will say if it wants one: "
-                f"{listed(missing.wanted.name for missing in self.missing)}"
+                f"{listed([*dict.fromkeys(one.wanted.name for one in self.missing)], SHOWN)}"
             )
         # Of one file why it was not found: a proxy or name server fails for most alike.
         for missing in [missing for missing in self.missing if missing.attempts][:1]:
@@ -183,17 +184,6 @@ class Supply:
                     "of its files. Add this to the recipe, and run 'invoke pin':\n"
                     + "\n".join(lines)
                 )
-
-
-def listed(names: Iterable[str], most: int | None = SHOWN) -> str:
-    """List names, each once with its count, so that the total agrees with them."""
-    # A rule with a file for each platform gives several archives of one name.
-    counts = Counter(name.partition(",")[0] for name in names)
-    shown = []
-    for name, count in list(counts.items())[:most]:
-        shown.append(f"{name} ({count} files)" if count > 1 else name)
-    rest = sum(list(counts.values())[len(shown) :])
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
+from tfwright.printable import listed
 from tfwright.rules import listings, repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
@@ -21,7 +22,7 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import substitutes
 from tfwright.vault.lock import Lock
-from tfwright.vault.origins import Missing, Supply, WantedArchive, listed
+from tfwright.vault.origins import SHOWN, Missing, Supply, WantedArchive
 from tfwright.vault.store import Store
 
 MOST_RULES = 64 * 2**20
@@ -136,12 +137,12 @@ def left_to_bazel(rules: Rules) -> Iterator[str]:
         for entry in unpinned_downloads(rules)
     ]
     if names:
-        yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names)}"
+        yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names, SHOWN)}"
     places = [f"{one.file}:{one.line} {one.why}" for one in rules.unreadable if one.reached]
     if places:
         yield (
             "What these places declare was not read; Bazel downloads it by itself, and a build "
-            f"without a network lacks it: {listed(places)}"
+            f"without a network lacks it: {listed(places, SHOWN)}"
         )
 
 

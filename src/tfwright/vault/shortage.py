@@ -9,7 +9,7 @@ from tfwright.errors import Evidence, SupplyError, TfwrightError
 from tfwright.printable import printable
 from tfwright.tools import files
 from tfwright.tools.git.clones import Clone
-from tfwright.vault.origins import Attempt, Missing, listed
+from tfwright.vault.origins import Attempt, Missing
 
 SHOWN = 12
 """Files that the message describes; the log has all of them."""
@@ -55,7 +55,8 @@ def error(
     if left := len(lines) - len(shown):
         shown.append(f"and {left} more, see the log")
     return SupplyError(
-        f"{len(names)} {noun} that {recipe} needs could not be found: {listed(names, None)}",
+        f"{len(names)} {noun} that {recipe} needs could not be found: "
+        f"{', '.join(dict.fromkeys(names))}",
         remedy=f"Copy each file, under any name, into {host_files.drop_folder(host_file)}; or "
         f"name a mirror in [mirrors] or [downloads] of {host_files.path()}; or add another "
         "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "
