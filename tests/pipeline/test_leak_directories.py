@@ -90,7 +90,7 @@ def test_below_a_short_build_out_only_longer_directories_are_looked_for(
         leak_directories.of_build(job, job.recipe.host, facts_of("/usr/bin/python3"))
     )
     chance = b"\0/w/a.cc\0/small\0//\0/vault\0/git/a\0"
-    assert list(search.leaks("a.so", chance)) == []
+    assert list(search.leaks("a.so", chance, library=True)) == []
     tree = f"{job.places.tree}/a.cc".encode()
-    (leak,) = search.leaks("a.so", tree)
+    (leak,) = search.leaks("a.so", tree, library=True)
     assert leak.directory == str(job.places.tree)

@@ -105,12 +105,16 @@ def compiled(folder: Path, source: str, *options: str) -> bytes:
 
 
 @compiler
-def test_a_library_is_read_with_its_search_path(tmp_path: Path) -> None:
-    content = {"small/a.so": compiled(tmp_path, "", "-Wl,-rpath,../lib"), "small/a.py": b""}
+def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None:
+    source = 'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n'
+    content = {"small/a.so": compiled(tmp_path, source, "-Wl,-rpath,../lib"), "small/a.py": b""}
     report = inspection.inspect(wheel_of(tmp_path, LINUX, content))
     (found,) = report.libraries
     assert found.system == "Linux"
     assert (found.path, found.fault) == ("small/a.so", "")
+    (leak,) = report.leaks
+    assert (leak.file, leak.path) == ("small/a.so", "/home/builder/.cache/bazel/a.cc")
+    assert any(leak.path in note for note in report.notes)
     assert any("looks for libraries in ../lib" in note for note in report.notes)
 
 

@@ -68,7 +68,7 @@ class Inspection:
     """What the libraries need together; None where they were not read."""
     libraries: tuple[Library, ...] = ()
     leaks: tuple[Leak, ...] = ()
-    """Paths of this host, in the files of a wheel that may have been built here."""
+    """Paths of a machine that builds, in its files."""
     faults: tuple[str, ...] = ()
     """How the wheel is damaged or contradicts itself, and what could not be read."""
     broken_promises: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ def inspect(
         with archive.opened(path) as wheel:
             build_record = f"{archive.metadata_directory(wheel)}/{archive.BUILD_RECORD}"
             known = directories() if build_record in wheel.NameToInfo else ()
-            search = LeakSearch(known)
+            search = LeakSearch(known, guess=True)
             return replace(_report(path, size, wheel, search), signed_by=signed_by)
     except WheelError as fault:
         return Inspection(path.name, size, faults=(fault.what,))
@@ -291,7 +291,7 @@ def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelC
                 coming.append(other.submit(_unpacked, wheel, following))
             with held:
                 library, table = inspection_library.read(member, content)
-                leaks += search.leaks(member.filename, content)
+                leaks += search.leaks(member.filename, content, library=True)
             found.append(library)
             entries[library.path] = entry
             if table:
@@ -301,7 +301,7 @@ def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelC
     for member in others:
         with archive.unpacked(wheel, member) as content:
             entries[member.filename] = record.entry(member.filename, content)
-            leaks += search.leaks(member.filename, content)
+            leaks += search.leaks(member.filename, content, library=False)
     # After all have been read: a symbol may come from the wheel's last library.
     return WheelContents(inspection_library.resolved(found, tables), entries, tuple(leaks))
 
