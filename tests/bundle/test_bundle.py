@@ -356,11 +356,19 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
         unpacking.unpack(made(tmp_path), build_out, SILENCE)
 
 
-def test_what_a_killed_unpacking_left_is_removed_by_the_next_one(build_out: Path) -> None:
+def test_what_a_killed_unpacking_left_is_removed_by_the_next_fetch_and_by_the_vault(
+    build_out: Path,
+) -> None:
     left = make_file(build_out / bundle.UNPACKING / "0", b"large")
-    with bundle.unpacking_room(build_out, "x.tar") as room:
-        assert list(room.iterdir()) == []
+    bundle.discard_leftovers(build_out)
     assert not left.parent.exists()
+
+
+def test_a_running_unpacking_is_not_disturbed(build_out: Path) -> None:
+    build_out.mkdir()
+    with bundle.unpacking_room(build_out, "x.tar") as room:
+        bundle.discard_leftovers(build_out)
+        assert room.is_dir()
 
 
 @pytest.mark.medium

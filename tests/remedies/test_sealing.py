@@ -124,13 +124,15 @@ def test_room_is_linked_into_a_library_or_shorter_paths_are_given(way: str) -> N
         rewrite(machs.WANTED, padded=True)
 
 
-def test_a_library_is_built_unsigned() -> None:
+def test_a_library_is_built_without_a_certificate() -> None:
     def rewrite(signature: bytes) -> object:
         before = machs.library([machs.path(0xC, CUDART)], signature=signature)
         return machs.rewritten(before)
 
-    failing(lambda: rewrite(b"signed"), WheelError, "unsigned")
+    signed = machs.adhoc(certificate=b"who signed")
+    failing(lambda: rewrite(signed), WheelError, "unsigned")
     assert rewrite(b"")
+    assert rewrite(machs.adhoc())
 
 
 # The platform of the tag

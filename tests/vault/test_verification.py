@@ -20,7 +20,7 @@ from tfwright.tools import files, trees
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
-from tfwright.vault import usage, verification
+from tfwright.vault import bundle, usage, verification
 from tfwright.vault.store import Store
 
 
@@ -176,9 +176,11 @@ def test_unused_files_are_removed_from_a_full_disk(build_out: Path) -> None:
         path.write_bytes(b"idle")
     for aged in (store.path(sha256), store.path(sha256).parent):
         os.utime(aged, (10**9, 10**9))
+    (build_out / bundle.UNPACKING).mkdir()
     (build_out / "small").mkdir()
     (build_out / "small/lock").touch()
     packages.write_page(build_out / "vault")
     with largest_file(0):
         usage.collect(build_out, [], lambda _: None)
     assert not store.holds(sha256)
+    assert not (build_out / bundle.UNPACKING).exists()

@@ -1,3 +1,4 @@
+import hashlib
 import io
 import struct
 import zipfile
@@ -44,6 +45,32 @@ def library(
     header = struct.pack("<6I4x", machine, 0, 6, 1 + len(commands) + len(signed), len(content), 0)
     start = (b"\xcf\xfa\xed\xfe" + header + content).ljust(code, b"\0")
     return start.ljust(2 * PAGE, b"\x90") + signature
+
+
+def adhoc(digests: Sequence[bytes] = (bytes(32),) * 2, certificate: bytes = b"") -> bytes:
+    """Return a signature as the linker makes it: digests, and an empty part for a certificate."""
+    directory = struct.pack(
+        ">9I4BII", 0xFADE0C02, 48 + 64, 0x20100, 2, 48, 0, 0, 2, 2 * PAGE, 32, 2, 0, 12, 0, 0
+    ) + b"".join(digests)
+    wrapper = struct.pack(">2I", 0xFADE0B01, 8 + len(certificate)) + certificate
+    return (
+        struct.pack(
+            ">7I",
+            0xFADE0CC0,
+            28 + len(directory) + len(wrapper),
+            2,
+            0,
+            28,
+            0x10000,
+            28 + len(directory),
+        )
+        + directory
+        + wrapper
+    )
+
+
+def pages(content: bytes) -> list[bytes]:
+    return [hashlib.sha256(content[start : start + PAGE]).digest() for start in (0, PAGE)]
 
 
 def rewritten(content: bytes, wanted: WantedCommands = WANTED) -> tuple[bytes, tuple[str, ...]]:
@@ -131,12 +158,12 @@ def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_writ
     assert made == before
 
 
-def test_a_signed_library_is_refused_and_nothing_is_written() -> None:
-    before = library([path(0xC, "@rpath/libcudart.9.2.dylib")], machine=ARM64, signature=b"signed")
-    made = bytearray(before)
-    with fails(WheelError, "a.so (arm64)", "signature", "no_adhoc_codesign"):
-        relinking.rewrite(made, WANTED, "a.so")
-    assert made == before
+def test_a_signature_made_ad_hoc_is_made_true_again() -> None:
+    commands = [path(0xC, "@rpath/libcudart.9.2.dylib")]
+    before = library(commands, machine=ARM64, signature=adhoc())
+    after, _ = rewritten(library(commands, machine=ARM64, signature=adhoc(pages(before))))
+    assert after[2 * PAGE :] == adhoc(pages(after))
+    assert pages(after)[0] != pages(before)[0]
 
 
 @pytest.mark.parametrize(
@@ -150,6 +177,11 @@ def test_a_signed_library_is_refused_and_nothing_is_written() -> None:
 def test_a_lying_or_truncated_file_is_refused(content: bytes) -> None:
     with pytest.raises((ValueError, struct.error)):
         rewritten(content)
+
+
+def test_a_signature_that_lies_outside_the_file_is_refused() -> None:
+    with pytest.raises(ValueError, match="outside the file"):
+        rewritten(library([path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc())[: 2 * PAGE])
 
 
 NAME = "tensorflow/_pywrap.so"

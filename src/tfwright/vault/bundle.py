@@ -12,7 +12,7 @@ import re
 import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal, Self
@@ -99,7 +99,7 @@ def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
     """
     folder = build_out / UNPACKING
     command = f"invoke bundle --unpack {name}"
-    with file_lock.held(build_out / f"{UNPACKING}.lock", command, wait=True):
+    with file_lock.held(_unpacking_lock(build_out), command, wait=True):
         # An unpacking that was killed leaves its files behind.
         files.remove(folder)
         folder.mkdir()
@@ -107,6 +107,18 @@ def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
             yield folder
         finally:
             files.remove(folder)
+
+
+def discard_leftovers(build_out: Path) -> None:
+    """Remove what a killed `invoke bundle --unpack` left; a running one is not disturbed."""
+    folder = build_out / UNPACKING
+    if folder.is_dir():
+        with suppress(HostError), file_lock.held(_unpacking_lock(build_out), "removing leftovers"):
+            files.remove(folder)
+
+
+def _unpacking_lock(build_out: Path) -> Path:
+    return build_out / f"{UNPACKING}.lock"
 
 
 def _different(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:

@@ -19,6 +19,7 @@ from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
+from tfwright.vault import bundle
 
 ARCHIVE = "archive"
 BY_BAZEL = "by Bazel"
@@ -171,6 +172,8 @@ def collect(
 
     Raises HostError if a build is running: it may be about to need something.
     """
+    # What an interrupted unpacking left behind is in no inventory.
+    bundle.discard_leftovers(build_out)
     with ExitStack() as stack:
         # Every recipe has a lock of its own, and any of their builds may be about to need an entry.
         for path in sorted(build_out.glob("*/lock")):

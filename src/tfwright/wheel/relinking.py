@@ -1,10 +1,12 @@
 """A wheel whose macOS libraries look for other libraries, or elsewhere, than the linker wrote.
 
 Its RECORD follows the change. In a library this is what Apple's install_name_tool does, on any
-system and in place. macholib can rename what a library needs, but not add where that is looked for,
-and it reads the whole file, a gigabyte for a TensorFlow.
+system and in place. macholib can rename what a library needs, but neither add where that is looked
+for nor keep a signature true, and it reads the whole file, a gigabyte for a TensorFlow; lief keeps
+the signature of the bytes before the change.
 """
 
+import hashlib
 import struct
 import zipfile
 from collections import Counter
@@ -15,9 +17,23 @@ from typing import IO
 from tfwright.errors import WheelError
 from tfwright.wheel import archive, rewriting
 from tfwright.wheel.binary import macho
+from tfwright.wheel.binary.elf_image import numbers, piece
 from tfwright.wheel.binary.macho import HEAD, ID, LOADS, RPATH, LoadCommand, Slice
 
 PREFIX = "@rpath/"
+
+_SIGNATURES, _DIRECTORY, _CERTIFIED = 0xFADE0CC0, 0xFADE0C02, 0xFADE0B01
+"""Magics of <cs_blobs.h>: the whole signature, its list of digests, what a certificate adds."""
+_EMPTY = 8
+"""Bytes of a part that is only a head.
+
+A signature made ad hoc may hold an empty part in the certificate's place.
+"""
+_LAYOUT = ">4x2I4xI8x2I4B4x"
+"""Of the list of digests: length, version, where the digests start, how many there are, how far
+they reach; then the bytes of a digest, its kind, the platform, and the page's size as a power of
+two."""
+_DIGESTS = {1: "sha1", 2: "sha256", 3: "sha256", 4: "sha384"}
 
 
 @dataclass(frozen=True)
@@ -63,20 +79,23 @@ def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) ->
 def rewrite(content: bytearray, wanted: WantedCommands, name: str) -> tuple[str, ...]:
     """Rewrite the library in `content`; return each change once.
 
-    Raises WheelError where the new commands have no room, or the library is signed; nothing is
+    A signature made ad hoc, as the linker makes it for ARM, is made true again. Raises WheelError
+    where the new commands have no room, or the library is signed with a certificate; nothing is
     written then. `name` is what errors call it.
     """
     parts = [(part, _wanted(part, wanted)) for part in macho.slices(content)]
     touched = [(part, new) for part, new in parts if new != part.commands]
     # All first: a universal library must not be left with one machine's part rewritten.
     for part, new in touched:
-        _insist(part, new, name)
+        _insist(content, part, new, name)
     for part, new in touched:
         packed = _packed(new)
         # Zeros where there were more before.
         block = packed.ljust(len(_packed(part.commands)), b"\0")
         _put(content, part.start + 16, struct.pack("<2I", len(new), len(packed)))
         _put(content, part.start + macho.LENGTH, block)
+        # Last, since the digests cover the header with its new commands.
+        _sign(content, part, macho.LENGTH + len(block))
     # The parts of a universal library mostly change alike.
     return tuple(dict.fromkeys(change for part, new in touched for change in _changes(part, new)))
 
@@ -119,7 +138,7 @@ def _packed(commands: Sequence[LoadCommand]) -> bytes:
     return b"".join(command.content for command in commands)
 
 
-def _insist(part: Slice, new: Sequence[LoadCommand], name: str) -> None:
+def _insist(content: bytearray, part: Slice, new: Sequence[LoadCommand], name: str) -> None:
     """Raise WheelError if the commands cannot be put into the library."""
     size, called = len(_packed(new)), f"{name} ({part.machine})"
     # Sections follow: moving them would change every address in the library.
@@ -131,14 +150,52 @@ def _insist(part: Slice, new: Sequence[LoadCommand], name: str) -> None:
             "compile.flags, or give shorter paths in [package].",
             where=name,
         )
-    # Linkers sign for Apple's own processors, for which there is no CUDA.
-    if any(command.kind == macho.CODE_SIGNATURE for command in part.commands):
+    if any(kind == _CERTIFIED for kind, _ in _signature(content, part)):
+        # Only the holder of the certificate's key could sign the changed library again.
         raise WheelError(
-            f"{called} is signed, and other load commands would break the signature",
-            remedy='Build it unsigned, with "--linkopt=-Wl,-no_adhoc_codesign" in compile.flags, '
-            "and sign the wheel's libraries after packaging.",
+            f"{called} is signed with a certificate, and other load commands would break the "
+            "signature",
+            remedy="Build it unsigned, and sign the wheel's libraries after packaging.",
             where=name,
         )
+
+
+def _signature(content: bytearray, part: Slice) -> Iterator[tuple[int, int]]:
+    """Return magic and place of each part of a signature that is not empty."""
+    for command in part.commands:
+        if command.kind != macho.CODE_SIGNATURE:
+            continue
+        offset, _ = numbers(command.content, "<2I", HEAD, "load command")
+        start = part.start + offset
+        magic, _, count = numbers(content, ">3I", start, "signature")
+        # Signatures are big-endian on every machine.
+        if magic != _SIGNATURES:
+            raise ValueError("its signature is of a kind that is not known")
+        # Apple's own signatures have four or five parts.
+        index = piece(content, start + 12, 8 * min(count, 64), "signature")
+        for (place,) in struct.iter_unpack(">4xI", index):
+            kind, size = numbers(content, ">2I", start + place, "signature")
+            if size > _EMPTY:
+                yield kind, start + place
+
+
+def _sign(content: bytearray, part: Slice, end: int) -> None:
+    """Make the digests of the pages true that hold the header, which ends there."""
+    for kind, start in _signature(content, part):
+        if kind != _DIRECTORY:
+            continue
+        fields = numbers(content, _LAYOUT, start, "list of digests")
+        _, _, first, count, limit, width, digest, _, page = fields
+        if digest not in _DIGESTS or not 12 <= page <= 16:  # noqa: PLR2004 4 to 64 KiB
+            raise ValueError("its signature holds digests of a kind that is not known")
+        # Only pages with load commands changed; the rest of a gigabyte need not be read.
+        for number in range(min(count, -(-end >> page))):
+            place = number << page
+            # The last page ends where the signature begins.
+            signed = piece(content, part.start + place, min(1 << page, limit - place), "page")
+            made = hashlib.new(_DIGESTS[digest], signed).digest()
+            # sha256 may be cut to the 20 bytes of sha1, as CS_HASHTYPE_SHA256_TRUNCATED.
+            _put(content, start + first + number * width, made[:width])
 
 
 def _put(content: bytearray, place: int, new: bytes) -> None:

@@ -48,8 +48,9 @@ def run(
     from tfwright.pipeline.external import ExternalRules, RecipePins
     from tfwright.rules import listings, tree_files
     from tfwright.tools.python import packages
-    from tfwright.vault import lock
+    from tfwright.vault import bundle, lock
 
+    bundle.discard_leftovers(job.places.build_out)
     # CUDA and Python are chosen by the answers, and by flags.
     environment = hermetic.environment(source, wanted, configure, compile)
     pins = RecipePins(source, bazel, fetch, environment)
