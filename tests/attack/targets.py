@@ -244,9 +244,7 @@ TARGETS = {
     "elf": Target(elf.examine, corpus("elf-*"), (ValueError,)),
     "mach-o": Target(macho.read, corpus("macho-*"), (ValueError,)),
     "fat binary": Target(fatbin.architectures, corpus("fatbin-*"), (ValueError,)),
-    "registered operations": Target(
-        by_path(library.registered, "a.so"), corpus("elf-*"), (ValueError,)
-    ),
+    "registered operations": Target(by_path(library.stub, "a.so"), corpus("elf-*"), (ValueError,)),
     "NCCL's version": Target(library.nccl, lambda: [b"\0NCCL version 2.4.7+cuda10.0\0"]),
     "directories of the host": Target(
         leaking, lambda: [b"\0/home/me/a.cc\0/srv/out/a.cc\0-I/srv/out\0"]

@@ -62,8 +62,6 @@ class IndexedWheel:
     """The reason, which may be empty; None for a wheel that is not yanked."""
     hidden: bool = False
     """Whether the index leaves it out; the file stays until it is deleted."""
-    extras: tuple[str, ...] = ()
-    """Suffixes of the files next to it: provenance, signature, bill of materials."""
     needs: tuple[tuple[str, str], ...] = ()
     """What ``invoke inspect`` read off its libraries: ``glibc``, ``cpu``, ``gpu``, ``cuda``."""
 

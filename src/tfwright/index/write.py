@@ -152,9 +152,8 @@ class _Scan:
             except WheelError as fault:
                 self.refused.append(fault)
                 continue
-            extras = tuple(suffix for suffix in EXTRAS if filename + suffix in self._names)
             said = {name: value for name, value in told.items() if value or name != "needs"}
-            noted = found.noted(**said, extras=extras)
+            noted = found.noted(**said)
             if before != (stat, noted):
                 self._kept[filename] = stat, noted
             yield noted

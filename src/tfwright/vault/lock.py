@@ -270,7 +270,6 @@ class Gathered:
     """Bazel by platform."""
     files: Mapping[str, str]
     """Digests of patches and assets, by path under patches/."""
-    requirements: tuple[LockedRequirement, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the archives that were obtained, by digest."""
     wanted: Mapping[str, str] | None = None
@@ -291,7 +290,6 @@ def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered)
         bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
         archives=tuple(_archives(rules, gathered)),
         clones=tuple(_clones(rules, gathered)),
-        requirements=gathered.requirements,
         files=tuple(
             LockedFile(path=path, sha256=sha256) for path, sha256 in gathered.files.items()
         ),
@@ -332,7 +330,8 @@ def differences(lock: Lock, now: Lock) -> list[str]:
 
     What is not known on one side (a size before the first download, whether Bazel wants an archive,
     a binary for another platform, the place that the same binary came from) does not count. Where
-    no Bazel runs, what it declares is not known either.
+    no Bazel runs, what it declares is not known either. Requirements, which only `invoke lock`
+    resolves, are for `locking.unlocked` to compare.
     """
     known, found = lock.bazel.binaries, now.bazel.binaries
     lines = [
@@ -346,7 +345,7 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     # Only a Bazel that runs on this host can be asked which archives it declares by itself.
     archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
     lines += _compared(archives, now.archives)
-    for name in ("clones", "requirements", "files", "unlockable", "substitutes"):
+    for name in ("clones", "files", "unlockable", "substitutes"):
         lines += _compared(getattr(lock, name), getattr(now, name))
     # A lock of an earlier version lists no packages.
     return [*lines, *_compared(lock.packages, now.packages if lock.packages else ())]

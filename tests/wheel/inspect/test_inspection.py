@@ -154,7 +154,6 @@ def test_for_a_wheel_from_elsewhere_the_directories_of_this_host_are_not_asked_f
 def test_nccl_ops_is_said_to_be_real_or_a_stub(tmp_path: Path, source: str, kind: str) -> None:
     content = {"small/_nccl_ops.so": compiled(tmp_path, source)}
     report = inspection.inspect(wheel_of(tmp_path, LINUX, content))
-    assert report.libraries[0].registered is not None
     assert any("a stub" in note for note in report.notes) is (kind == "stub")
 
 
@@ -347,7 +346,7 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(out: Read) -> None:
         "1.0",
         stated=(("is_cuda_build", "True"),),
         signed_by="0123",
-        cuda=(cuda.CudaSource("inside the wheel", ("libcudnn.so.7",), 1),),
+        cuda=(cuda.CudaSource("inside the wheel", ("libcudnn.so.7",)),),
         cuda_in_reach=("cudnn",),
         libraries=(Library("a.so", 10, (asking,), nccl="2.4.7"),),
         summary=Summary(

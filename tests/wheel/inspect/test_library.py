@@ -137,28 +137,23 @@ def compiled(folder: Path, source: str) -> Path:
 def test_a_library_that_calls_the_registry_registers_operations_that_have_no_kernel(
     tmp_path: Path,
 ) -> None:
-    found = library.registered(compiled(tmp_path, REGISTERING))
-    assert found == (True, False)
-    assert found.stub == "its operations have no kernel"
+    assert library.stub(compiled(tmp_path, REGISTERING)) == "its operations have no kernel"
 
 
 def test_a_library_with_kernels_is_no_stub(tmp_path: Path) -> None:
-    found = library.registered(compiled(tmp_path, REGISTERING + KERNEL))
-    assert found == (True, True)
-    assert not found.stub
+    assert library.stub(compiled(tmp_path, REGISTERING + KERNEL)) == ""
 
 
 def test_a_library_from_an_empty_source_registers_none(tmp_path: Path) -> None:
     assert (
-        library.registered(compiled(tmp_path, f"#if GOOGLE_CUDA\n{REGISTERING}#endif\n")).stub
-        == "it registers no operation"
+        library.stub(compiled(tmp_path, f"#if GOOGLE_CUDA\n{REGISTERING}#endif\n"))
+        == library.NO_OPERATION
     )
 
 
 def test_a_mention_in_text_is_no_registration(tmp_path: Path) -> None:
-    assert not library.registered(
-        compiled(tmp_path, 'extern "C" const char* text() { return "OpDefBuilder"; }\n')
-    ).operations
+    source = 'extern "C" const char* text() { return "OpDefBuilder"; }\n'
+    assert library.stub(compiled(tmp_path, source)) == library.NO_OPERATION
 
 
 def test_a_library_that_is_not_elf_is_searched_as_it_lies(tmp_path: Path) -> None:
@@ -169,12 +164,12 @@ def test_a_library_that_is_not_elf_is_searched_as_it_lies(tmp_path: Path) -> Non
         + bytes(28)
         + b"\0__ZN10tensorflow11register_op20OpDefBuilderReceiverC1EPKc\0",
     )
-    assert library.registered(file) == (True, False)
+    assert library.stub(file) == "its operations have no kernel"
 
 
 def test_an_empty_file_registers_nothing(tmp_path: Path) -> None:
     (tmp_path / "ops.so").touch()
-    assert library.registered(tmp_path / "ops.so") == (False, False)
+    assert library.stub(tmp_path / "ops.so") == library.NO_OPERATION
 
 
 def test_the_version_of_nccl_is_found() -> None:

@@ -168,13 +168,7 @@ def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted:
         # The lock is about the pinned one, and knows nothing of what another one declares.
         pinned = locked.bazel.changed(binaries={})
         found = found.changed(bazel=pinned)
-    # Only `invoke lock` resolves packages, so this run has none to compare; whether the recipe's
-    # own pins are locked is asked below.
-    requirements = found.changed(requirements=locked.requirements)
-    wrong = [
-        *lock.differences(locked, requirements),
-        *locking.unlocked(wanted.requirements, locked),
-    ]
+    wrong = [*lock.differences(locked, found), *locking.unlocked(wanted.requirements, locked)]
     if wrong:
         raise SupplyError(
             f"{path.name} does not fit the inputs: {first_of(wrong)}",

@@ -57,8 +57,6 @@ class CudaSource:
     """In words."""
     libraries: tuple[str, ...]
     """NVIDIA's libraries that are found so, if they are there."""
-    users: int
-    """How many of the wheel's libraries need one of them."""
 
 
 def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[CudaSource, ...]:
@@ -75,17 +73,12 @@ def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[Cuda
         for line in requires
         if (named := re.match(r"nvidia[-_]([a-z0-9_-]+?)[-_]cu\d+", line.lower()))
     }
-    ways: dict[str, tuple[set[str], set[str]]] = {}
+    ways: dict[str, set[str]] = {}
     for library in libraries:
         for name in library.needed:
             if NVIDIA.match(name):
-                how = _way(name, library, own, packages)
-                names, users = ways.setdefault(how, (set(), set()))
-                names.add(name)
-                users.add(library.path)
-    found = [
-        CudaSource(how, tuple(sorted(names)), len(users)) for how, (names, users) in ways.items()
-    ]
+                ways.setdefault(_way(name, library, own, packages), set()).add(name)
+    found = [CudaSource(how, tuple(sorted(names))) for how, names in ways.items()]
     return tuple(sorted(found, key=lambda source: -len(source.libraries)))
 
 

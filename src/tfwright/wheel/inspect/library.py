@@ -6,7 +6,6 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from tfwright.wheel.binary import elf, elf_image, fatbin, macho
 from tfwright.wheel.binary.elf import ElfTable, LibraryPart
@@ -14,6 +13,7 @@ from tfwright.wheel.binary.elf_image import KERNELS, REGISTRY, Content, ElfImage
 
 NCCL_OPS = "_nccl_ops.so"
 """Only TensorFlow 1.0 to 1.12 have this library; later ones link NCCL into their own."""
+NO_OPERATION = "it registers no operation"
 FIXED = re.compile(r"/|@|\$(ORIGIN|\{ORIGIN\})(/|$)")
 """How a directory begins that does not depend on where a program is started."""
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+")
@@ -29,42 +29,31 @@ NCCL = re.compile(
 """What NCCL says at its start; Bazel compiles it without the macros that would say its CUDA."""
 
 
-class Registered(NamedTuple):
-    """What a library of operations brings, as far as its symbols tell."""
+def stub(library: Path) -> str:
+    """Say why a library of operations is a stub; empty if it is not one.
 
-    operations: bool
-    kernels: bool
-    """What operations run by; without one they only have a name."""
-
-    @property
-    def stub(self) -> str:
-        """Why the library is a stub; empty if it is not one."""
-        if self.kernels:
-            return ""
-        if self.operations:
-            return "its operations have no kernel"
-        return "it registers no operation"
-
-
-def registered(library: Path) -> Registered:
-    """Say what a library registers. Raises ValueError where it is damaged."""
+    Raises ValueError where it is damaged.
+    """
     # mmap refuses an empty file.
     if not library.stat().st_size:
-        return Registered(operations=False, kernels=False)
+        return _stub(b"")
     with (
         library.open("rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,
     ):
-        return _registered(content)
+        return _stub(content)
 
 
-def _registered(content: Content) -> Registered:
+def _stub(content: Content) -> str:
     # In ELF only dynamic symbols count: the text may also stand in debug information. Mach-O keeps
     # the names of its symbols as plain text, which is enough to find them.
     texts = content
     if content[:4] == elf_image.MAGIC:
         texts = ElfImage(content).names.texts
-    return Registered(texts.find(REGISTRY) >= 0, texts.find(KERNELS) >= 0)
+    # Kernels are what operations run by; without one they only have a name.
+    if texts.find(KERNELS) >= 0:
+        return ""
+    return "its operations have no kernel" if texts.find(REGISTRY) >= 0 else NO_OPERATION
 
 
 @dataclass(frozen=True)
@@ -77,8 +66,8 @@ class Library:
     """What it says of itself, once for each machine: a library for macOS may hold several."""
     nccl: str = ""
     """The version of the NCCL that is linked into it, with its CUDA if it says that."""
-    registered: Registered | None = None
-    """Of ``_nccl_ops.so``: whether it is the real library, or a stub."""
+    stub: str = ""
+    """Of ``_nccl_ops.so``: why it is a stub; empty if it is the real library."""
     fault: str = ""
 
     @property
@@ -106,8 +95,8 @@ class Library:
         """Say what a sound library may still do to its users."""
         if self.system == "Windows":
             yield "is for Windows, and what it needs is not read, apart from GPU code"
-        if self.registered and self.registered.stub:
-            yield f"a stub, {self.registered.stub}"
+        if self.stub:
+            yield f"a stub, {self.stub}"
         for missing in (part.symbols.missing for part in self.parts if part.symbols.missing):
             least = "at least " if len(missing) == MOST_MISSING else ""
             others = f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
@@ -139,8 +128,8 @@ def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable |
 
 def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library that is sound. Raises ValueError for other files."""
-    operations = _registered(content) if PurePosixPath(path).name == NCCL_OPS else None
-    found = Library(path, len(content), nccl=nccl(content), registered=operations)
+    why = _stub(content) if PurePosixPath(path).name == NCCL_OPS else ""
+    found = Library(path, len(content), nccl=nccl(content), stub=why)
     # By the content: a file named .so may be a linker script.
     magic = bytes(content[:4])
     if magic == elf_image.MAGIC:
