@@ -165,7 +165,7 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
 
 @pytest.mark.slow
 def test_a_redone_patch_names_the_later_ones_that_do_not_fit_after_it(
-    path: Path, tmp_path: Path
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (first,) = recipes.read(str(path)).source.patches
     listed = [first, "demo/0002-new.patch", "demo/0003-changed.patch", "demo/0004-new-too.patch"]
@@ -181,7 +181,11 @@ def test_a_redone_patch_names_the_later_ones_that_do_not_fit_after_it(
     tree = patches.prepare(job, "2")
     assert patches.waiting(tree) == []
     (tree / "new.txt").write_text("newer\n", "utf-8")
-    assert patches.refresh(job, "2").unfit == (listed[2],)
+    # Another recipe has the same file, and may have another tree.
+    make_file(path.with_name("other.toml"), path.read_text("utf-8"))
+    monkeypatch.setattr(recipes, "RECIPES", path.parent)
+    redone = patches.refresh(job, "2")
+    assert (redone.unfit, redone.shared) == ((listed[2],), ("other",))
 
 
 def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_next_to_it(

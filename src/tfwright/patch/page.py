@@ -28,7 +28,7 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
     # A header is required: a patch without its reason is never dropped again.
     lacking = [field for field, value in answers.items() if not value.strip()]
     if lacking and not sys.stdin.isatty():
-        options = " ".join(QUESTIONS[field][0] for field in lacking)
+        options = " and ".join(QUESTIONS[field][0] for field in lacking)
         raise RecipeError(
             "The header of the patch is not complete",
             remedy=f"Add {options}, each with a sentence.",
@@ -64,6 +64,8 @@ def show_patch(written: "WrittenPatch", recipe: str = "") -> None:
         text.tell(f"  changes {file}")
     if written.added:
         text.tell("  entered at the end of source.patches")
+    for name in written.shared:
+        text.tell(f"  {name} has this patch, too: see that it still fits there", text.WARNING)
     for name in written.unfit:
         text.tell(f"  {name} comes later, and does not fit after it", text.WARNING)
     if written.unfit:

@@ -45,6 +45,8 @@ class WrittenPatch:
     """Whether the recipe's list got a new entry."""
     unfit: tuple[str, ...] = ()
     """Later patches of the series that do not fit after this one, by their names."""
+    shared: tuple[str, ...] = ()
+    """The other recipes that name the same file."""
 
 
 def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
@@ -212,7 +214,9 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
     unfit = tuple(name for name in later if not _fits(tree, source.file(name)))
     tree.discard()
     files.remove(tree.state)
-    return WrittenPatch(target, changed, added=False, unfit=unfit)
+    others = (each for each in recipes.that_load() if each.name != job.recipe.name)
+    shared = tuple(one.name for one in others if target in map(one.source.file, one.source.patches))
+    return WrittenPatch(target, changed, added=False, unfit=unfit, shared=shared)
 
 
 def _fits(tree: WorkTree, patch: Path) -> bool:
