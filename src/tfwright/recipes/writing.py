@@ -25,7 +25,7 @@ from tfwright.documents.filesystem import SHIPPED
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
-from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.errors import RecipeError, TfwrightError
 from tfwright.facts import compatibility, gpus
 from tfwright.facts.compatibility import is_of_line, is_older, version_numbers
 from tfwright.host.hermetic import ANOTHER_CUDA
@@ -533,7 +533,8 @@ def pinned(made: NewRecipe) -> NewRecipe:
     try:
         with console.working("pinning"):
             packages.pin(job, made.path)
-    except (HostError, SupplyError) as fault:
+    except TfwrightError as fault:
+        # The recipe is written, and of use without them.
         said = f"versions of its packages: {fault.what}. {fault.remedy}"
         return replace(made, open=(*made.open, said))
     return replace(made, unpinned=())
