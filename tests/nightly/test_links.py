@@ -14,8 +14,11 @@ from tfwright.vault.links import ANSWERS, GONE, SILENT, Link, LinkRow
 def told(host: BuildHost) -> list[str]:
     """Return the subject of each notice that a night raised about archives."""
     with states.opened(host.directory) as state:
-        rows = state.database.execute("select thread, closed from thread order by thread")
-        return [f"{thread} {'closed' if closed else 'open'}" for thread, closed in rows]
+        query = "select thread, body, max(number) from notice group by thread order by thread"
+        last = {thread: json.loads(body) for thread, body, _ in state.database.execute(query)}
+    return [
+        f"{name} {'closed' if own['kind'] == 'fixed' else 'open'}" for name, own in last.items()
+    ]
 
 
 def archives(host: BuildHost) -> dict[str, str]:

@@ -10,7 +10,8 @@ import html
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from email import policy
 from email.message import EmailMessage
@@ -100,26 +101,27 @@ class Book:
 
     def raise_all(self) -> None:
         """Write a notice for every transition since the last call."""
-        nightly, changes = self.nightly, list[Notice]()
+        nightly, changes, threads = self.nightly, list[Notice](), self._threads()
         # Whether a wheel is withdrawn, the pages say: whoever yanked it knows.
         for view in views(nightly, self.state, {}, self.now):
             if view.listed:
-                changes += self._of_wheel(view) if nightly.notices.wheels else ()
-                changes += self._of_status(view)
+                own = threads[view.target.name]
+                changes += self._of_wheel(view, own) if nightly.notices.wheels else ()
+                changes += self._of_status(view, own)
         self._record(changes)
 
-    def _of_status(self, view: TargetView) -> Iterator[Notice]:
+    def _of_status(self, view: TargetView, threads: Mapping[str, Notice]) -> Iterator[Notice]:
         """Yield what changed of a target: it broke, was fixed, or lost archives."""
         nightly, name, status = self.nightly, view.target.name, view.status
         if not view.nights:
             status = self._waiting(name, nightly.notices.stale_nights)
-        known, page = self._open_threads(name), _page(nightly, f"recipes/{name}.html")
+        known, page = _open(threads), _page(nightly, f"recipes/{name}.html")
         if view.links:
             yield from _of_links(view.target, view.links, known, page)
-            known = [thread for thread in known if thread != f"{name} {LINKS}"]
+            known.pop(f"{name} {LINKS}", None)
         if status.fine:
-            for thread in known:
-                before = self._said_first(thread)
+            for thread, opened in known.items():
+                before = opened.text.partition("\n")[0]
                 text = f"It was {before}\nThe night of {view.nights[-1].at:%Y-%m-%d} was good.\n"
                 yield Notice(thread, name, "fixed", f"{name}: fixed", text, page)
             return
@@ -149,22 +151,22 @@ class Book:
         page = _page(nightly, view.failed_page)
         yield Notice(thread, name, kind, subject, text, page)
 
-    def _of_wheel(self, view: TargetView) -> Iterator[Notice]:
+    def _of_wheel(self, view: TargetView, threads: Mapping[str, Notice]) -> Iterator[Notice]:
         """Yield a notice of the wheel that the last night gave."""
-        name = view.target.name
         last = view.nights[-1] if view.nights else None
-        made = [build for build in view.builds if last and build.id == last.build and build.good]
-        told = self.state.checks("wheel").get(name)
-        if made and not (told and told.detail == made[0].id):
-            self.state.check(name, "wheel", self.now, passed=True, detail=made[0].id)
-            yield of_wheel(self.nightly, made[0])
+        for build in view.builds:
+            if last and build.id == last.build and build.good:
+                notice = of_wheel(self.nightly, build)
+                told = threads.get(notice.thread)
+                if not (told and told.subject == redacted(notice.subject)):
+                    yield notice
 
     def raise_cut_off(self, last: PastNight) -> None:
         """Write a notice that the last night was cut off, once.
 
         No recipe is to blame for it, so that its thread has no target.
         """
-        if self._open_threads(""):
+        if _open(self._threads()[""]):
             return
         text = (
             f"The night of {last.started:%Y-%m-%d %H:%M} UTC was killed, or failed as a whole. The "
@@ -177,7 +179,7 @@ class Book:
     def close_cut_off(self) -> None:
         """Write a notice that a night came to its end, if one was cut off before."""
         text = "A night came to its end again.\n"
-        threads = self._open_threads("")
+        threads = _open(self._threads()[""])
         self._record([Notice(one, "", "fixed", "the build host: fixed", text) for one in threads])
 
     def _waiting(self, target: str, stale_nights: int) -> Status:
@@ -190,30 +192,21 @@ class Book:
             return Status("stale", known.at, detail=text)
         return Status("never run")
 
-    def _open_threads(self, target: str) -> list[str]:
-        query = "select thread from thread where target = ? and closed is null"
-        return [row[0] for row in self.state.database.execute(query, (target,))]
-
-    def _said_first(self, thread: str) -> str:
-        """Return the first line of what opened a thread the last time."""
-        query = """
-            select body from notice where thread = ? and json_extract(body, '$.kind') != 'fixed'
-            order by number desc limit 1"""
-        opened = self.state.database.execute(query, (thread,)).fetchone()
-        return read(opened[0]).text.partition("\n")[0] if opened else "unknown"
+    def _threads(self) -> defaultdict[str, dict[str, Notice]]:
+        """Return the last notice of each thread, by target."""
+        # SQLite takes the other columns of a group from the row that has its maximum.
+        query = "select thread, body, max(number) from notice group by thread"
+        found = defaultdict[str, dict[str, Notice]](dict)
+        for thread, body, _ in self.state.database.execute(query):
+            notice = read(body)
+            found[notice.target][thread] = notice
+        return found
 
     def _record(self, changes: Sequence[Notice]) -> None:
-        """Open and close threads and queue their notices, in one transaction: none is lost."""
+        """Queue notices, in one transaction: none is lost."""
         now = self.now.isoformat()
         with self.state.database as transaction:
             for notice in changes:
-                closed = now if notice.kind in {"fixed", "wheel"} else None
-                # A cause that comes back opens its old thread again.
-                transaction.execute(
-                    "insert into thread (thread, target, opened, closed) values (?, ?, ?, ?)"
-                    " on conflict (thread) do update set closed = excluded.closed",
-                    (notice.thread, notice.target, now, closed),
-                )
                 subject, text = redacted(notice.subject), redacted(notice.text)
                 text = text if len(text) <= LONGEST else f"{text[: LONGEST - 2]}{CUT}\n"
                 body = json.dumps(asdict(replace(notice, subject=subject, text=text)))
@@ -273,6 +266,11 @@ def read(body: str) -> Notice:
     return Notice(**json_text.parsed(body))
 
 
+def _open(threads: Mapping[str, Notice]) -> dict[str, Notice]:
+    """Return the threads that no success has closed; a cause that comes back opens its old one."""
+    return {thread: last for thread, last in threads.items() if last.kind not in {"fixed", "wheel"}}
+
+
 def newest(state: State, count: int) -> list[tuple[str, Notice]]:
     """Return the last notices, each with its time; of those about wheels the builds say more."""
     query = """
@@ -312,7 +310,7 @@ def _explained(failed: NightlyBuild) -> str:
     return "".join(f"{line.program}: {line.detail}\n" for line in ran)
 
 
-def _of_links(target: Target, found: CheckedOn, known: Sequence[str], page: str) -> list[Notice]:
+def _of_links(target: Target, found: CheckedOn, known: Collection[str], page: str) -> list[Notice]:
     """Return the notice that a target's archives are lost, or are back; none without a change."""
     name = target.name
     thread = f"{name} {LINKS}"

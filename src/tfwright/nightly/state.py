@@ -47,9 +47,6 @@ create table if not exists notice (
     number integer primary key, thread text not null, body text not null, created text not null,
     channel text not null, sent text, attempts integer not null default 0, problem text
 );
-create table if not exists thread (
-    thread text primary key, target text not null, opened text not null, closed text
-) without rowid;
 -- What the night under way has still to do, in its order.
 create table if not exists waiting (
     target text primary key, place integer not null, why text not null, seconds real not null,
