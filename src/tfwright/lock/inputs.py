@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from tfwright.pipeline.compile import attempts
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.external import ExternalRules, RecipePins
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Configured, Inputs, Programs, Tree
+from tfwright.pipeline.results import Configured, Inputs, Tree
 from tfwright.progress import SILENCE
 from tfwright.tools import files
 from tfwright.tools.http import client
@@ -21,8 +20,7 @@ from tfwright.tools.python import packages
 from tfwright.vault import links, lock, locking, reach, substitutes
 from tfwright.vault.links import LinkRow
 from tfwright.vault.lock import Lock
-from tfwright.vault.origins import VAULT, Origins, Supply, WantedArchive
-from tfwright.vault.reach import Reached, Suppliers
+from tfwright.vault.origins import Origins, WantedArchive
 
 
 def fetched(job: RecipeJob, *, wait: bool = False) -> Inputs:
@@ -31,22 +29,6 @@ def fetched(job: RecipeJob, *, wait: bool = False) -> Inputs:
     With `wait`, another command that works on the recipe is waited for.
     """
     return engine.build(replace(job, until="fetch", wait=wait)).of(Inputs)
-
-
-def held(job: RecipeJob, mirror: Path, programs: Programs | None) -> Reached:
-    """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
-    store = external.store(job)
-
-    def supply(wanted: Sequence[WantedArchive]) -> Supply:
-        held = [archive.sha256 for archive in wanted if store.holds(archive.sha256)]
-        return Supply(dict.fromkeys(held, VAULT), ())
-
-    pins = RecipePins.of(job.recipe)
-    rules = ExternalRules(job, pins, mirror, programs).rules()
-    cloning = partial(external.clone, job, offline=True)
-    suppliers = Suppliers(supply, cloning, environment=pins.environment)
-    # Without the lock: what it calls unused may have become needed since it was written.
-    return reach.bring(rules, job.recipe.fetch.substitutes, None, store, suppliers)
 
 
 def check(job: RecipeJob, *, deep: bool) -> list[LinkRow]:
@@ -108,9 +90,8 @@ def _sought(job: RecipeJob) -> list[WantedArchive]:
         fetch = job.recipe.fetch
         kept = substitutes.fitting(fetch.substitutes, rules.repositories)
         job = replace(job, recipe=job.recipe.changed(fetch=fetch.changed(substitutes=kept)))
-    rules = held(job, repository, programs).rules
-    table = job.recipe.fetch
-    return reach.wanted(rules, table.substitutes, locked)
+    reached = ExternalRules(job, RecipePins.of(job.recipe), repository, programs).held()
+    return reach.wanted(reached.rules, job.recipe.fetch.substitutes, locked)
 
 
 def write(job: RecipeJob, path: Path) -> Lock:
@@ -127,7 +108,7 @@ def write(job: RecipeJob, path: Path) -> Lock:
     wanted, fault = _wanted(free, inputs)
     recipe = free.recipe.changed(fetch=inputs.taken(free.recipe.fetch))
     here = ExternalRules(free, RecipePins.of(recipe), inputs.mirror, inputs.programs)
-    found = here.lock(held(replace(free, recipe=recipe), inputs.mirror, inputs.programs), wanted)
+    found = here.lock(here.held(), wanted)
     added = {
         "requirements": _requirements(free, inputs),
         "toolkit": locking.toolkit(free.recipe.toolkit),

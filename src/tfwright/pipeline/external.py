@@ -11,7 +11,7 @@ from tfwright.documents.recipe import BazelTable, FetchTable, Recipe, SourceTabl
 from tfwright.host import hermetic
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted, Unpinned
-from tfwright.progress import SILENCE, Progress
+from tfwright.progress import Progress
 from tfwright.rules import listings, modules, patched_tree, repositories
 from tfwright.rules.listings import Environment
 from tfwright.rules.model import Rules
@@ -24,7 +24,7 @@ from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import lock, locking, origins, reach, shortage, substitutes
 from tfwright.vault.lock import Lock, LockedBinary
-from tfwright.vault.origins import Origins, WantedArchive
+from tfwright.vault.origins import Origins, Supply, WantedArchive
 from tfwright.vault.reach import Reached, Suppliers
 from tfwright.vault.store import Store
 
@@ -189,6 +189,20 @@ class ExternalRules:
             job.listener.note(text)
         return reached
 
+    def held(self) -> Reached:
+        """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
+        job, kept = self.job, store(self.job)
+
+        def supply(wanted: Sequence[WantedArchive]) -> Supply:
+            held = [archive.sha256 for archive in wanted if kept.holds(archive.sha256)]
+            return Supply(dict.fromkeys(held, origins.VAULT), ())
+
+        cloning = partial(clone, job, offline=True)
+        readings, environment = Readings(job.places.readings), self.pins.environment
+        suppliers = Suppliers(supply, cloning, readings, environment)
+        # Without the lock: what it calls unused may have become needed since it was written.
+        return reach.bring(self.rules(), self.pins.fetch.substitutes, None, kept, suppliers)
+
     def lock(self, reached: Reached, wanted: Mapping[str, str] | None = None) -> Lock:
         """Return the lock that fits what the inputs are now.
 
@@ -229,10 +243,9 @@ def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
     Nothing is downloaded, and nothing is reported.
     """
     # The stage that asks, seal, was promised no network; fetch has brought everything.
-    quiet = replace(job, offline=True, listener=SILENCE)
     pins = replace(pins, fetch=inputs.taken(pins.fetch))
-    external = ExternalRules(quiet, pins, inputs.mirror, inputs.programs)
-    return external.lock(external.bring(None))
+    external = ExternalRules(job, pins, inputs.mirror, inputs.programs)
+    return external.lock(external.held())
 
 
 def registry(job: Job, found: Rules) -> dict[str, str]:
