@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tfwright.facts.compatibility import is_older
 from tfwright.wheel.binary import cpu, elf_image, fatbin, machine_code
 from tfwright.wheel.binary.cpu import Cpu
 from tfwright.wheel.binary.elf_image import TENSORFLOW, Content, ElfImage, Symbols
@@ -149,7 +150,7 @@ def _requires(image: ElfImage) -> dict[str, VersionRequirement]:
         if family not in FAMILIES or not re.fullmatch(r"\d{1,9}(\.\d{1,9})*", version):
             continue
         # As numbers: as text, 2.5 would be newer than 2.17.
-        if numbers(version) > numbers(newest.get(family, ("", 0))[0]):
+        if is_older(newest.get(family, ("", 0))[0], version):
             newest[family] = version, index
     return {
         family: VersionRequirement(version, image.name_with_version(index))
@@ -173,8 +174,3 @@ def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
             own = own + following if following else None
         # Offsets count from the entry itself; 0 ends a chain (Elf64_Verneed in the gABI).
         address = address + further if further else None
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """Return a version as something that compares; the empty one is older than all."""
-    return tuple(map(int, re.findall(r"\d{1,9}", version)))

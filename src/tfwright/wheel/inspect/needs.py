@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tfwright.facts.compatibility import is_older, version_numbers
 from tfwright.printable import first_of
-from tfwright.wheel.binary import cpu, elf, fatbin
+from tfwright.wheel.binary import cpu, fatbin
 from tfwright.wheel.inspect.library import Library
 
 
@@ -73,18 +74,16 @@ def of_each(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
 def beyond(libraries: Sequence[Library], name: str, version: str) -> list[WheelNeed]:
     """Return what needs a newer system than a version, of ``GLIBC`` or ``macOS``; newest first."""
     found = [
-        need
-        for own, need in of_each(libraries)
-        if own == name and elf.numbers(need.version) > elf.numbers(version)
+        need for own, need in of_each(libraries) if own == name and is_older(version, need.version)
     ]
-    return sorted(found, key=lambda need: elf.numbers(need.version), reverse=True)
+    return sorted(found, key=lambda need: version_numbers(need.version), reverse=True)
 
 
 def _age(name: str, need: WheelNeed) -> tuple[int, ...]:
     """Return what makes two needs of the same thing compare."""
     if name == "CPU":
         return (cpu.LEVELS.index(need.version),)
-    return elf.numbers(need.version)
+    return version_numbers(need.version)
 
 
 def unreadable(libraries: Sequence[Library]) -> list[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag, platform_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from tfwright.facts.compatibility import version_numbers
 from tfwright.wheel import archive
-from tfwright.wheel.binary import elf
 from tfwright.wheel.inspect import needs
 from tfwright.wheel.inspect.library import Library
 
@@ -168,7 +168,7 @@ def broken_promises(path: Path, stated: frozenset[Tag], found: Sequence[Library]
         # linux_x86_64 promises no glibc at all.
         promises = [(version, platform) for platform in platforms if (version := promise(platform))]
         # Of several platform tags the oldest counts: pip may choose the wheel for any of them.
-        oldest = min(promises, key=lambda pair: elf.numbers(pair[0]), default=None)
+        oldest = min(promises, key=lambda pair: version_numbers(pair[0]), default=None)
         if oldest and (beyond := needs.beyond(found, name, oldest[0])):
             newest, (version, platform) = beyond[0], oldest
             library = f"{newest.library} ({newest.symbol})" if newest.symbol else newest.library
