@@ -10,7 +10,7 @@ from tests.failing import fails
 from tests.making import make_folder, make_program, make_tar
 
 from tfwright.errors import SupplyError
-from tfwright.tools import registry
+from tfwright.tools import apt, registry
 from tfwright.tools.registry import RegistryPackage
 
 
@@ -85,26 +85,18 @@ def test_a_damaged_package_is_called_so(clients: Path, tmp_path: Path, damage: s
 
 
 @pytest.mark.usefixtures("anywhere")
-@pytest.mark.parametrize("form", ["sources", "list"])
 def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_own(
-    clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+    clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = make_folder(tmp_path / "etc/sources.list.d")
-    text = {
-        "sources": "Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\n",
-        "list": "deb http://mirror.example/debian bookworm main\n# a comment\n",
-    }[form]
-    (own / f"debian.{form}").write_text(text, "utf-8")
-    monkeypatch.setattr(registry, "APT_SOURCES", tmp_path / "etc")
+    monkeypatch.setattr(apt, "servers", lambda form: [form.replace("$(SITE)", "http://m.example")])
     program(
         clients / "apt-get",
-        'case "$*" in *update) cat "${2#-oDir::Etc::SourceList=}" '
+        'case "$*" in *update) cat "$(dirname "$APT_CONFIG")/sources.list" '
         f"> {tmp_path}/asked;; *) printf orig > a.orig.tar.bz2;; esac",
     )
     registry.extract(RegistryPackage("deb", "a", ""), "a.orig.tar.bz2", tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == b"orig"
-    assert "deb-src" in (tmp_path / "asked").read_text("utf-8")
-    assert "mirror.example" in (tmp_path / "asked").read_text("utf-8")
+    assert (tmp_path / "asked").read_text().startswith("deb-src [trusted=yes] http://m.example ")
 
 
 @pytest.mark.parametrize(

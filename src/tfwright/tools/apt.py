@@ -32,13 +32,34 @@ def here() -> bool:
     return shutil.which("apt-get") is not None
 
 
+def servers(form: str) -> list[str]:
+    """Return the archives that this host itself uses, each once, as a text in apt's own form.
+
+    None without apt.
+    """
+    # Read from apt and not from its files: a host may name its archive in either of two formats.
+    argv = ("apt-get", "indextargets", "--format", form, "Created-By: Packages")
+    return list(dict.fromkeys(runner.answer(Command.of_system(*argv, here=True)).splitlines()))
+
+
 def address() -> str:
     """Return the address of the Debian archive that this host itself uses; empty if none."""
-    # Read from apt and not from its files: a host may name its archive in either of two formats.
-    argv = ("apt-get", "indextargets", "--format", "$(SITE)")
-    printed = runner.answer(Command.of_system(*argv, here=True))
-    found = (line for line in printed.splitlines() if re.fullmatch(r"https?://\S+/debian/?", line))
+    found = (line for line in servers("$(SITE)") if re.fullmatch(r"https?://\S+/debian/?", line))
     return next(found, "")
+
+
+def world(scratch: Path, sources: str, architecture: str = "amd64") -> dict[str, str]:
+    """Make a world of its own for apt, which knows these sources; return the environment for it."""
+    # apt does not start without its "partial" directories.
+    for folder in ("state/lists/partial", "cache/archives/partial"):
+        (scratch / folder).mkdir(parents=True, exist_ok=True)
+    # With an empty list of installed packages apt takes every version for a new one.
+    files.write(scratch / "status", "")
+    files.write(scratch / "sources.list", sources)
+    files.write(
+        scratch / "apt.conf", _CONFIGURATION.format(scratch=scratch, architecture=architecture)
+    )
+    return clean_environment(scratch, extra={**proxies(), "APT_CONFIG": str(scratch / "apt.conf")})
 
 
 def download(names: Iterable[str], address: str, suite: str, into: Path, log: Path) -> list[Path]:
@@ -51,17 +72,9 @@ def download(names: Iterable[str], address: str, suite: str, into: Path, log: Pa
     wanted = [name.removesuffix(".deb").split("_") for name in names]
     # Packages for "all" do not say which index has to be read: each lists them.
     architectures = (architecture for *_, architecture in wanted if architecture != "all")
-    architecture = next(architectures, "amd64")
-    # apt does not start without its "partial" directories.
-    for folder in ("state/lists/partial", "cache/archives/partial", "got"):
-        (scratch / folder).mkdir(parents=True, exist_ok=True)
-    # With an empty list of installed packages apt takes every version for a new one.
-    files.write(scratch / "status", "")
-    files.write(scratch / "sources.list", _SOURCES.format(address=address, suite=suite))
-    files.write(
-        scratch / "apt.conf", _CONFIGURATION.format(scratch=scratch, architecture=architecture)
-    )
-    env = clean_environment(scratch, extra={**proxies(), "APT_CONFIG": str(scratch / "apt.conf")})
+    sources = _SOURCES.format(address=address, suite=suite)
+    env = world(scratch, sources, next(architectures, "amd64"))
+    (scratch / "got").mkdir(exist_ok=True)
     # apt writes the colon of a version's epoch as %3a.
     pins = [f"{name}={unquote(version)}" for name, version, _ in wanted]
     remedy = (

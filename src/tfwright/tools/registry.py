@@ -8,7 +8,6 @@ own tarball, a source package of Debian the release of its author.
 
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +15,13 @@ from typing import Self
 
 from tfwright.documents.names import PACKAGE_URL
 from tfwright.errors import SupplyError, ToolError
-from tfwright.tools import files, unpacking
+from tfwright.tools import apt, files, unpacking
 from tfwright.tools.process import runner
-from tfwright.tools.process.command import Command, clean_environment
+from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import UnstartableError
 from tfwright.tools.python import package_clients, sdist
 from tfwright.tools.python.sdist import Sdist
 
-APT_SOURCES = Path("/etc/apt")
-"""Where a Debian or Ubuntu names its servers."""
 _ASKING = {"npm": "npm config get registry", "apt-get": "apt-get indextargets"}
 """Commands that say which servers a client asks."""
 LARGEST_MEMBER = 4 * 2**30
@@ -62,9 +59,9 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
     file.
     """
     bring = {"npm": _npm, "pypi": _pypi, "deb": _deb}[package.kind]
-    with tempfile.TemporaryDirectory() as folder:
+    with files.scratch() as folder:
         try:
-            brought = bring(package, Path(folder))
+            brought = bring(package, folder)
         except (ToolError, UnstartableError) as fault:
             # The lines in which a client says what is wrong, without the stack of npm's own code.
             wrong = [
@@ -134,43 +131,14 @@ def _pypi(package: RegistryPackage, folder: Path) -> Path:
 
 def _deb(package: RegistryPackage, folder: Path) -> Path:
     """Let apt download a source package, with lists of its own: most hosts have none of sources."""
-    apt = _client("apt-get")
-    state, brought = folder / "apt", folder / "brought"
-    for place in (state / "lists/partial", state / "cache/archives/partial", brought):
-        place.mkdir(parents=True)
-    options = (
-        "-q",
-        f"-oDir::Etc::SourceList={_deb_sources(state)}",
-        "-oDir::Etc::SourceParts=/dev/null",
-        f"-oDir::State::Lists={state / 'lists'}",
-        f"-oDir::Cache={state / 'cache'}",
-        # apt cannot enter a private directory as its own user.
-        "-oAPT::Sandbox::User=root",
-    )
-    env = clean_environment(folder, extra=package_clients.proxies())
-    _run((apt, *options, "update"), state, env)
+    apt_get, brought = _client("apt-get"), folder / "brought"
+    brought.mkdir()
+    # The caller verifies the bytes, so apt need not know the archive's signature.
+    servers = apt.servers("deb-src [trusted=yes] $(SITE) $(RELEASE) $(COMPONENT)")
+    env = apt.world(folder / "apt", "".join(f"{line}\n" for line in servers))
+    _run((apt_get, "-q", "update"), brought, env)
     wanted = f"{package.name}={package.version}" if package.version else package.name
     # --only-source: apt takes the name of a program for that of its source package otherwise.
-    _run((apt, *options, "source", "--download-only", "--only-source", wanted), brought, env)
+    argv = (apt_get, "-q", "source", "--download-only", "--only-source", wanted)
+    _run(argv, brought, env)
     return brought
-
-
-def _deb_sources(folder: Path) -> Path:
-    """Write a list of the servers that this host's apt uses, for sources instead of programs."""
-    # Debian 12 and Ubuntu 24.04 have stanzas in *.sources, older ones lines in *.list. apt tells
-    # the two formats apart by the suffix of the file.
-    modern = sorted(APT_SOURCES.glob("sources.list.d/*.sources"))
-    stanzas = "\n\n".join(path.read_text("utf-8", "replace") for path in modern)
-    if "Types: deb" in stanzas:
-        listed = folder / "own.sources"
-        files.write(listed, re.sub(r"^Types:.*$", "Types: deb-src", stanzas, flags=re.MULTILINE))
-        return listed
-    listed = folder / "own.list"
-    lines = []
-    for path in (APT_SOURCES / "sources.list", *APT_SOURCES.glob("sources.list.d/*.list")):
-        # A host with *.sources only has no sources.list.
-        if path.is_file():
-            lines += path.read_text("utf-8", "replace").splitlines()
-    binary = [line for line in lines if re.match(r"deb\s", line)]
-    files.write(listed, "".join(f"deb-src{line.removeprefix('deb')}\n" for line in binary))
-    return listed
