@@ -174,9 +174,9 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
     for origin, bring in ways.items():
         wanted.shelf.mkdir(parents=True, exist_ok=True)
         # On the store's own disk: /tmp may be a memory of a few hundred megabytes.
-        with tempfile.TemporaryDirectory(dir=wanted.shelf, prefix=".scratch-") as scratch:
+        with files.scratch(wanted.shelf, ".scratch-") as scratch:
             try:
-                return _admit(wanted, bring(wanted, Path(scratch)), origin)
+                return _admit(wanted, bring(wanted, scratch), origin)
             except _NotThereError as why:
                 failures.append(f"{origin}: {why}")
     lacks_npm = "npm" in ways and here() in PACKAGES and not shutil.which("npm")

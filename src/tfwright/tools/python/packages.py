@@ -2,7 +2,6 @@
 
 import html
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -70,15 +69,15 @@ def supply(
     vault = stores[0]
     if supplied := _supplied(python, pins, vault):
         return supplied
-    with tempfile.TemporaryDirectory() as folder:
-        wanted = listed(Path(folder, "pins.txt"), pins)
+    with files.scratch() as folder:
+        wanted = listed(folder / "pins.txt", pins)
         try:
             # First without an index: pip then makes no request for what is kept already.
-            found = bring(python, (*offline(stores), *wanted), Path(folder, "here"), log)
+            found = bring(python, (*offline(stores), *wanted), folder / "here", log)
         except SupplyError:
             if offline_only:
                 raise
-            found = bring(python, wanted, Path(folder, "brought"), log)
+            found = bring(python, wanted, folder / "brought", log)
         kept = [f"{files.sha256(path)}/{path.name}" for path in found]
         # Also a file that was at hand may have come from a folder of this host's pip.
         new = {

@@ -1,11 +1,10 @@
 """All packages that some packages need, at the versions that pip of the target Python chooses."""
 
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.tools import json_text
+from tfwright.tools import files, json_text
 from tfwright.tools.process import runner
 from tfwright.tools.python import package_clients, packages, pips, venv
 
@@ -34,8 +33,8 @@ def closure(
     fit together.
     """
     wanted = list(requirements)
-    with tempfile.TemporaryDirectory(prefix="tfwright-pin-") as folder:
-        home = Path(folder) / "venv"
+    with files.scratch() as folder:
+        home = folder / "venv"
         venv.create(interpreter, version, home, log)
         pip = [line for line in wanted if packages.name_of(line) == "pip"]
         if not pip and (pin := pips.instead(home, version, log)):

@@ -3,7 +3,6 @@
 import re
 import shutil
 import sys
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -72,8 +71,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
     An empty `sha256` leaves it to the caller to verify the bytes. Raises SupplyError if pip cannot
     bring the package, or finds other bytes.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
+    with files.scratch() as scratch:
         for backend in _BACKENDS:
             files.write(scratch / "backend" / backend.partition("/")[0] / "__init__.py", "")
             files.write(scratch / "backend" / f"{backend}.py", _BACKEND)

@@ -5,7 +5,6 @@ import csv
 import hashlib
 import json
 import re
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -218,9 +217,9 @@ def _install(
     """
     python = home / "bin/python"
     listed = home / "requirements.txt"
-    with tempfile.TemporaryDirectory() as folder:
+    with files.scratch() as folder:
         wanted = (*options, *packages.listed(listed, requirements))
-        brought = packages.bring(python, wanted, Path(folder), log)
+        brought = packages.bring(python, wanted, folder, log)
         # The hashes of the downloaded files: pip installs these files, or fails.
         digests = {packages.project(path): files.sha256(path) for path in brought}
         exact = [pin + _HASH + digests[packages.name_of(pin)] for pin in map(_pin, requirements)]
