@@ -15,50 +15,28 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
     """Replace a table, or add it at the end; nothing else in the file changes."""
     import tomlkit
 
-    text = path.read_text("utf-8")
-    document = tomlkit.parse(text)
     made = tomlkit.table()
     for key, value in values.items():
         inline = isinstance(value, Mapping)
         made[key] = tomlkit.inline_table() if inline else value
         if inline:
             made[key].update(value)
-    if place := _alone(text, table):
-        lines = tomlkit.dumps({table: made})
-        files.write(path, f"{text[: place[0]]}{lines}{text[place[1] :]}")
-        return
-    if table in document:
-        document[table] = made
+    text, lines = path.read_text("utf-8"), tomlkit.dumps({table: made})
+    try:
+        start, end = section(text, (table,))
+    except KeyError:
+        files.write(path, f"{text}\n{lines}")
     else:
-        document.add(tomlkit.nl())
-        document.add(table, made)
-    files.write(path, tomlkit.dumps(document))
+        files.write(path, text[:start] + lines + text[end:])
 
 
 def without_table(text: str, table: str) -> str:
     """Return a document's text without one of its tables; all else stays as it was written."""
-    import tomlkit
-
-    if place := _alone(text, table):
-        return text[: place[0]] + text[place[1] :]
-    document = tomlkit.parse(text)
-    if table in document:
-        document.remove(table)
-    return tomlkit.dumps(document)
-
-
-def _alone(text: str, table: str) -> tuple[int, int] | None:
-    """Return where a table is if all of it stands below one header; else None.
-
-    tomlkit takes the comments above the next header for the end of the table before it.
-    """
-    names = [_name_of(line) for line in re.findall(r"(?m)^[ \t]*\[.*", text)]
-    if any(name[:1] == (table,) and len(name) > 1 for name in names):
-        return None
     try:
-        return section(text, (table,))
+        start, end = section(text, (table,))
     except KeyError:
-        return None
+        return text
+    return text[:start] + text[end:]
 
 
 def without_key(path: Path, key: Sequence[str]) -> None:
@@ -95,18 +73,22 @@ def replace_item(path: Path, key: Sequence[str], value: str, other: str = "") ->
 
 
 def section(text: str, table: Sequence[str]) -> tuple[int, int]:
-    """Return where a table's own lines begin and end in a document's text.
+    """Return where a table, with those within it, begins and ends in a document's text.
 
     The comments and blank lines at its end belong to what follows. Raises KeyError if the document
     has no such table under a header of its own.
     """
     headers = list(re.finditer(r"(?m)^[ \t]*\[[^\n]*\n?", text))
+    wanted = tuple(table)
     for number, header in enumerate(headers):
-        if _name_of(header[0]) != tuple(table):
+        if _name_of(header[0]) != wanted:
             continue
-        after = headers[number + 1 :]
-        end = after[0].start() if after else len(text)
-        own = text[header.start() : end]
+        others = (
+            after.start()
+            for after in headers[number + 1 :]
+            if (name := _name_of(after[0])) and (name == wanted or name[: len(wanted)] != wanted)
+        )
+        own = text[header.start() : next(others, len(text))]
         while trailing := re.search(r"(?m)^(?:[ \t]*|#.*)\n\Z", own):
             own = own[: trailing.start()]
         return header.start(), header.start() + len(own)
