@@ -205,7 +205,7 @@ def test_an_endless_number_of_members_is_refused(
     monkeypatch.setattr(unpacking, "MOST_MEMBERS", 3)
     with fails(SupplyError, tmp_path / "a"):
         unpacking.unpack(
-            tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))), into
+            tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(5))), into
         )
 
 

@@ -77,6 +77,8 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
             space = _Space(into, archive)
             if zipfile.is_zipfile(archive):
                 with zipfile.ZipFile(archive) as packed:
+                    if len(packed.infolist()) > MOST_MEMBERS:
+                        raise ValueError("it has too many members")
                     for member in packed.infolist():
                         path = PurePosixPath(member.filename)
                         # zipfile asks for the last character of a name before it looks for any.
@@ -188,14 +190,10 @@ class _Space:
     def __init__(self, into: Path, archive: Path) -> None:
         self.into, self.archive = into, archive
         self.left = shutil.disk_usage(into).free - KEPT_FREE
-        self.members = MOST_MEMBERS
 
     def take(self, size: int) -> None:
         """Count a member of so many bytes."""
         self.left -= size
-        self.members -= 1
-        if self.members < 0:
-            raise tarfile.ReadError("its members do not come to an end")
         # Before a member is written: a bomb must not fill the disk first.
         if self.left < 0:
             raise FullDiskError(
