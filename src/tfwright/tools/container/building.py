@@ -126,6 +126,4 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
         identifier = named.read_text("ascii").strip()
         push = engine.client("podman", "push", identifier, f"oci:{layout}")
         runner.run(push, log.with_suffix(".push.log"), remedy="Look at what podman says above.")
-        kept = image.adopt(layout, vault)
-        files.remove(layout)
-    return kept
+        return image.adopt(layout, vault)

@@ -10,7 +10,6 @@ import json
 import platform
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -242,11 +241,8 @@ def arriving(vault: Path) -> Iterator[Path]:
     """
     (vault / "images").mkdir(parents=True, exist_ok=True)
     # Its name is new: another build may bring an image at the same time.
-    incoming = Path(tempfile.mkdtemp(prefix="incoming-", dir=vault / "images"))
-    try:
+    with files.scratch(vault / "images", "incoming-") as incoming:
         yield incoming
-    finally:
-        files.remove(incoming)
 
 
 def _layer(root: Path, blobs: Path) -> tuple[str, int]:
