@@ -357,8 +357,11 @@ def obtain(
     asked = {file.sha256: file for file in wanted if file.sha256 not in ways}
     attempts: dict[str, list[Attempt]] = {sha256: [] for sha256 in asked}
     # Servers first and all at once: most archives come from there, and waiting is most of the time.
+    # With another source left, a slow server is not waited for.
     requests = [
-        replace(file, urls=tuple(urls)) for file in asked.values() if (urls := origins.urls(file))
+        replace(file, urls=tuple(urls), alternatives=bool(origins.sources(file)))
+        for file in asked.values()
+        if (urls := origins.urls(file))
     ]
     for outcome in downloads.fetch(requests, store, report=report) if requests else ():
         sha256 = outcome.wanted.sha256

@@ -205,6 +205,18 @@ def test_the_only_server_may_be_slow_but_not_for_ever(hosts: Hosts, store: Store
     assert time.monotonic() - begun < 3
 
 
+def test_a_server_that_takes_too_long_is_left_while_another_is_there(
+    hosts: Hosts, store: Store
+) -> None:
+    # Fast enough for the measure, and without an end.
+    drips = repeats(HEAD + b"Content-Length: 30000000\r\n\r\n", b"y" * 500, 0.01)
+    urls = (hosts.start(drips), good := hosts.start(says(WELL)))
+    limits = Limits(pauses=(), least_speed=100.0, slow_seconds=0.2, deadline=1.0)
+    wanted = WantedFile("archive", DIGEST, urls)
+    (outcome,) = fetch([wanted], store, report=SILENCE.progress, limits=limits)
+    assert outcome.url == good
+
+
 def test_a_reason_phrase_cannot_reach_the_terminal(hosts: Hosts, store: Store) -> None:
     escape = says(b"HTTP/1.1 404 \x1b]52;c;eA==\x07\r\nContent-Length: 0\r\n\r\n")
     outcome = bring(store, url := hosts.start(escape))

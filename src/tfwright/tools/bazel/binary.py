@@ -241,7 +241,7 @@ def _release(wanted: _Wanted, scratch: Path) -> Path:
     """Download the official release."""
     url = release(wanted.version)
     try:
-        found = downloads.download(url, scratch / "bazel", pauses=PAUSES)
+        found = downloads.download(url, scratch / "bazel", pauses=PAUSES, alternatives=True)
         promised = wanted.sha256
         if promised is None:
             # The digest that is published next to a release; the name of the binary follows it.

@@ -47,6 +47,8 @@ class WantedFile:
     """Asked in this order."""
     size: int | None = None
     """Bytes, where they are known: a server that announces another size is not read."""
+    alternatives: bool = False
+    """Whether the caller can get the file in another way once all urls have failed."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,16 @@ class Limits:
     pauses: tuple[float, ...] = PAUSES
     """Seconds before each further attempt at a url; the count starts again when an attempt brought
     the file further."""
-    patience: float = 60.0
+    patience: float = 120.0
     """The longest Retry-After that is waited for, in seconds."""
+    short_patience: float = 15.0
+    """The same while another way is left."""
     least_speed: float = 1000.0
     """Bytes a second that a server has to send."""
     slow_seconds: float = 60.0
     """Seconds over which the speed is measured."""
+    deadline: float = 3600.0
+    """Seconds that one url may take while another way is left."""
 
 
 DEFAULTS = Limits()
@@ -116,7 +122,9 @@ def fetch(
     return _Run(transfers, limits).complete(report)
 
 
-def download(url: str, to: Path, *, pauses: tuple[float, ...] = PAUSES) -> str:
+def download(
+    url: str, to: Path, *, pauses: tuple[float, ...] = PAUSES, alternatives: bool = False
+) -> str:
     """Download one file to `to`, whatever comes, and return its SHA-256.
 
     Raises SupplyError, of the kind SilentServerError where no server answered; `to` is then as it
@@ -127,7 +135,7 @@ def download(url: str, to: Path, *, pauses: tuple[float, ...] = PAUSES) -> str:
     with files.scratch(to.parent, f".{to.name}.") as folder:
         arrived = folder / "file"
         limits = Limits(pauses=pauses)
-        wanted = WantedFile(url.rpartition("/")[2], "", (url,))
+        wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
         (outcome,) = _Run([_Transfer(wanted, arrived)], limits).complete(SILENCE.progress)
         if not outcome.obtained:
             failure = outcome.failures[0]
@@ -151,14 +159,17 @@ class _Transfer:
     announced: int | None = None
     """Bytes, as a server says."""
     arrived: int = 0
+    end: float = math.inf
+    """When the url that is asked has had its time, by the monotonic clock; never for the last way
+    to the file."""
     outcome: DownloadOutcome | None = None
 
 
 class _Answer:
     """A server that is sending a file; the main thread may cut it while another one reads."""
 
-    def __init__(self, raw: "urllib3.BaseHTTPResponse", limits: Limits) -> None:
-        self._raw, self._limits = raw, limits
+    def __init__(self, raw: "urllib3.BaseHTTPResponse", limits: Limits, end: float) -> None:
+        self._raw, self._limits, self._end = raw, limits, end
         self._since = time.monotonic()
         """When the measured seconds began."""
         self._before = self._received = 0
@@ -188,11 +199,13 @@ class _Answer:
     def cut_if_slow(self) -> None:
         """End the transfer of a server that does not keep its pace."""
         now, seconds = time.monotonic(), self._limits.slow_seconds
-        if now - self._since >= seconds:
-            if self._received - self._before < self._limits.least_speed * seconds:
-                self._too_slow = True
-                self.cut()
+        measured = now - self._since >= seconds
+        slow = measured and self._received - self._before < self._limits.least_speed * seconds
+        if measured:
             self._since, self._before = now, self._received
+        if slow or now > self._end:
+            self._too_slow = True
+            self.cut()
 
     def cut(self) -> None:
         """End the transfer: whoever reads the pieces meets the end."""
@@ -309,11 +322,15 @@ class _Run:
         with closing(partial):
             while urls:
                 url = urls.pop(0)
+                # A url that was deferred offers nothing new: it gets the patience of the last one.
+                another = wanted.alternatives or any(each not in deferred for each in urls)
+                transfer.end = time.monotonic() + self.limits.deadline if another else math.inf
                 try:
                     self._ask(url, transfer, partial)
                 except RequestError as fault:
                     # A slow one is asked last: it may be the only one that has the file.
-                    if fault.kind is FaultKind.SLOW and url not in deferred:
+                    again = url not in deferred and (urls or not wanted.alternatives)
+                    if fault.kind is FaultKind.SLOW and again:
                         deferred.add(url)
                         urls.append(url)
                     else:
@@ -340,16 +357,18 @@ class _Run:
         Raises RequestError.
         """
         limits, host = self.limits, self.hosts[_host_of(url)]
+        pauses, furthest, grown_at = iter(limits.pauses), 0, time.monotonic()
         # Later than any moment: no attempt has failed to connect.
-        pauses, furthest, missed_at = iter(limits.pauses), 0, math.inf
+        missed_at = math.inf
         while fault := self._attempt(url, host, transfer, partial):
             # No pause: the server answered, and only the question was wrong.
             if fault.kind is FaultKind.RESTART:
                 continue
             # A server that cuts each answer still gives a large file, a piece at a time; with a
             # byte an answer it would never end.
-            if transfer.arrived - furthest > limits.least_speed:
-                pauses, furthest = iter(limits.pauses), transfer.arrived
+            now = time.monotonic()
+            if transfer.arrived - furthest > limits.least_speed * (now - grown_at):
+                pauses, furthest, grown_at = iter(limits.pauses), transfer.arrived, now
             pause = next(pauses, None)
             if fault.kind in client.SILENT:
                 # It did not answer this file twice, nor any other one in between. One without an
@@ -357,10 +376,13 @@ class _Run:
                 missed_twice = host.heard_at <= missed_at < math.inf
                 if fault.kind is FaultKind.NO_SUCH_HOST or missed_twice:
                     host.gone = str(fault)
-                missed_at = time.monotonic()
+                missed_at = now
             if host.gone or pause is None or fault.after > limits.patience:
                 raise fault
-            host.rests_until = max(host.rests_until, time.monotonic() + fault.after)
+            host.rests_until = max(host.rests_until, now + fault.after)
+            if fault.after > limits.short_patience and transfer.end < math.inf:
+                # The file returns to this server when no other has it.
+                raise RequestError(FaultKind.SLOW, str(fault))
             self._pause(pause)
 
     def _attempt(
@@ -416,7 +438,7 @@ class _Run:
             transfer.announced = total
             if not begun:
                 partial.restart()
-            with self._watched(_Answer(response.raw, self.limits)) as answer:
+            with self._watched(_Answer(response.raw, self.limits, transfer.end)) as answer:
                 for piece in answer.pieces():
                     # However many files of unknown size come at once, room is left for the others.
                     crowded = wanted.size is None and partial.free() < space // 4
