@@ -70,7 +70,7 @@ def test_what_would_fail_in_the_engine_is_refused_here(
 
 def test_the_schemas_name_every_file_of_the_protocol() -> None:
     found = json.loads(page.adapter("schema", "demo", IMAGE))
-    assert found.keys() == {"order.json", "built.json", "rebuilt.json"}
+    assert found.keys() == {"order.json", "built.json"}
     assert found["order.json"]["properties"]["format"]["const"] == 1
 
 

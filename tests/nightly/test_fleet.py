@@ -25,7 +25,7 @@ from tfwright.lock import inputs as lock_inputs
 from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild, Rebuilt
+from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
 from tfwright.nightly.night import BuildHost, Settle
 from tfwright.nightly.pages import views
 from tfwright.pipeline.job import RecipeJob
@@ -192,7 +192,7 @@ def test_a_result_says_which_machine_made_it(
     folder = ordered(changed(order_of(tmp_path, {}), worker=worker))
     fleets.carry_out(folder, SILENCE)
     # A night that was killed before it heard of it reads this.
-    assert fleets.left(folder / fleets.BUILT, NightlyBuild).worker == named
+    assert fleets.left(folder).worker == named
 
 
 def built(folder: Path, **changes: object) -> NightlyBuild:
@@ -344,9 +344,9 @@ def rebuilding(
         asked.append(host.name)
         if host.name not in found:
             return RemoteBuild(1.0, ssh.LOST, "no answer")
-        rebuilt = Rebuilt(target="demo", difference=found[host.name])
-        text = rebuilt.model_dump_json()
-        Path(program[-1], fleets.REBUILT).write_text(text, "utf-8")
+        differences = (found[host.name],) if found[host.name] else ()
+        rebuilt = a_build(result="built", differences=differences)
+        Path(program[-1], fleets.BUILT).write_text(rebuilt.model_dump_json(), "utf-8")
         return RemoteBuild(1.0)
 
     return run
@@ -399,16 +399,17 @@ def test_a_worker_fetches_what_it_lacks_before_it_builds_again_offline(
     folder = ordered(order_again(tmp_path, "one"))
     fleets.carry_out(folder, SILENCE)
     assert done == ["demo fetched", "demo against a-1-py3-none-any.whl"]
-    assert fleets.left(folder / fleets.REBUILT, Rebuilt).difference == "2 differences"
+    assert fleets.left(folder).differences == ("2 differences",)
 
 
 def test_what_a_cut_off_night_left_is_adopted_once_if_it_is_complete(tmp_path: Path) -> None:
     fleet = ssh_fleet(tmp_path, "one")
     order = order_of(tmp_path, {"the recipe": "1"})
-    for name in ("2026-01-01-cut", "2026-01-01-placed", "2026-01-01-done"):
+    for name in ("2026-01-01-again", "2026-01-01-cut", "2026-01-01-placed", "2026-01-01-done"):
         folder = tmp_path / "orders" / name
         folder.mkdir(parents=True)
-        fleets.write(folder, changed(order, id=name), fleet.builder, carry=False)
+        given = changed(order, id=name, again=name == "2026-01-01-again")
+        fleets.write(folder, given, fleet.builder, carry=False)
         if name != "2026-01-01-cut":
             built(folder, id=name, wheel="", sha256="", fingerprint=order.fingerprint)
     (tmp_path / "site/builds/2026-01-01-placed").mkdir(parents=True)
@@ -503,8 +504,11 @@ import hashlib, json, pathlib, sys
 folder = pathlib.Path(sys.argv[-1])
 order = json.loads((folder / "order.json").read_text())
 if order["again"]:
-    found = {"target": order["target"]["name"], "difference": "1 difference"}
-    (folder / "rebuilt.json").write_text(json.dumps(found))
+    found = {
+        "id": order["id"], "target": "demo", "recipe": "demo", "seconds": 1.0, "result": "built",
+        "started": order["started"], "differences": ["1 difference"],
+    }
+    (folder / "built.json").write_text(json.dumps(found))
     sys.exit()
 (folder / "result").mkdir()
 (folder / "result/a-1-py3-none-any.whl").write_bytes(b"wheel")
@@ -667,10 +671,9 @@ def test_a_worker_that_lacks_something_says_so_and_leaves_the_result(
 
 @pytest.mark.parametrize("left", ["", "{", '{"id": "id"}'])
 def test_a_worker_that_left_no_result_points_to_its_log(tmp_path: Path, left: str) -> None:
-    for name in (fleets.BUILT, fleets.REBUILT):
-        if left:
-            (tmp_path / name).write_text(left, "utf-8")
+    if left:
+        (tmp_path / fleets.BUILT).write_text(left, "utf-8")
     with fails(HostError, "build_out/workers/logs"):
         fleets.take(tmp_path, order_of(tmp_path, {}))
     with fails(HostError, "build_out/workers/logs"):
-        fleets.left(tmp_path / fleets.REBUILT, Rebuilt)
+        fleets.left(tmp_path)

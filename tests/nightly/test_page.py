@@ -6,7 +6,7 @@ from tests.nightly.fake import a_build
 
 from tfwright.documents.nightly import Target
 from tfwright.nightly import page
-from tfwright.nightly.builds import Breakage, Rebuilt
+from tfwright.nightly.builds import Breakage
 from tfwright.nightly.night import NightOutcome
 from tfwright.nightly.plan import PlannedTarget
 
@@ -88,16 +88,6 @@ def test_a_worker_says_what_broke_in_an_order(err: Read) -> None:
     broken = Breakage(stage="compile", line="no such header")
     page.show_order(a_build(target="mine", seconds=61.4, broken=broken))
     assert err() == "mine: failed in 61 s: no such header\n"
-
-
-@pytest.mark.parametrize(
-    ("difference", "said"), [("", "mine: reproduced"), ("a.so differs", "mine: a.so differs")]
-)
-def test_a_worker_says_whether_a_wheel_came_out_the_same(
-    difference: str, said: str, err: Read
-) -> None:
-    page.show_order(Rebuilt(target="mine", difference=difference))
-    assert err() == f"{said}\n"
 
 
 def test_an_outcome_shows_how_a_wheel_that_was_built_again_differs(out: Read) -> None:

@@ -201,14 +201,6 @@ class NightlyBuild(_Frozen):
         return f"smoke: {failed[0]}" if failed else ""
 
 
-class Rebuilt(_Frozen):
-    """What a worker found when it built a wheel again."""
-
-    target: str
-    difference: str
-    """How the wheel differs; empty if it is the same."""
-
-
 @dataclass(frozen=True)
 class FollowedCommit:
     """What a followed branch or tag pattern names now."""
@@ -301,8 +293,8 @@ def clear(work: Path, home: Path) -> None:
     work.rename(home / ".work").rmdir()
 
 
-def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
-    """Complete a build's directory and put it in its place below `home`; return that place.
+def finish(work: Path, home: Path, build: NightlyBuild) -> None:
+    """Complete a build's directory and put it in its place below `home`.
 
     Secrets are taken out of its files, but for the wheel and what is signed with it.
     """
@@ -323,15 +315,13 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
             (Path(folder) / name).chmod(0o644)
     files.write(work / DOCUMENT, build.model_dump_json(indent=1))
     home.mkdir(parents=True, exist_ok=True)
-    place = home / build.id
-    work.rename(place)
+    work.rename(home / build.id)
     # Without this, a power cut may undo the rename after the state has recorded the build.
     handle = os.open(home, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-    return place
 
 
 def discard(place: Path, work: Path) -> None:
@@ -352,7 +342,7 @@ def read(folder: Path) -> NightlyBuild | None:
     return json_text.kept(folder / DOCUMENT, NightlyBuild)
 
 
-def all_below(home: Path, known: Collection[str] = ()) -> Iterator[NightlyBuild]:
+def all_below(home: Path, known: Collection[str]) -> Iterator[NightlyBuild]:
     """Yield every complete build below a folder, oldest first, without the known ones."""
     here = {folder.name for folder in home.iterdir()} if home.is_dir() else set()
     found = []

@@ -75,7 +75,7 @@ def nightly(
             fleets.write_own(Path(order), recipe)
         built = fleets.carry_out(Path(order), Terminal())
         # Who sent the order reads what came of it; who builds a recipe has only the status.
-        failed = bool(recipe) and getattr(built, "result", "") == "failed"
+        failed = bool(recipe) and built.result == "failed"
         return Answer(built, page.show_order, status=int(failed))
     if watch:
         # Without the host file: a fault in it keeps no notice back.

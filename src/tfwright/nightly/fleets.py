@@ -2,20 +2,17 @@
 
 A build order is a directory. The host that runs the night writes ``order.json``, with what the
 build needs and a worker's checkout lacks. The worker fills ``result`` and writes ``built.json``
-last. If the order asks for the last good wheel once more, it compares the two and writes
-``rebuilt.json``.
+last. If the order asks for the last good wheel once more, that says in what the two differ.
 """
 
 import datetime as dt
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import BaseModel
 
 from tfwright.documents import host_file
 from tfwright.documents import nightly as nightly_document
@@ -25,7 +22,7 @@ from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.lock import inputs
 from tfwright.nightly import builds, notices, targets
 from tfwright.nightly.builder import PipelineBuilder
-from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild, Rebuilt
+from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
 from tfwright.nightly.night import FULL, BuildHost, Fleet, Settle
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE, Listener
@@ -37,7 +34,7 @@ from tfwright.workers.schedule import Assignment, WorkSchedule
 
 ORDERS = "orders"
 """The folder of orders, in the night's directory and in a worker's build_out."""
-ORDER, RESULT, BUILT, REBUILT = "order.json", "result", "built.json", "rebuilt.json"
+ORDER, RESULT, BUILT = "order.json", "result", "built.json"
 LAST = "last"
 """The folder of the last good wheel, for a worker that does not see the build host's files."""
 READ = "Look at the log of the worker in build_out/workers/logs."
@@ -47,7 +44,6 @@ CAUSES = {
     "failed": "the workers died while they built it, or tfwright failed there",
 }
 """Why there is no build, by the state of an assignment."""
-Document = TypeVar("Document", bound=BaseModel)
 
 
 def host(listener: Listener = SILENCE, note: Callable[[str], None] = lambda _: None) -> BuildHost:
@@ -118,7 +114,7 @@ def write_own(folder: Path, recipe: str) -> None:
     files.write(folder / ORDER, order.model_dump_json(indent=1))
 
 
-def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
+def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     """Build an order on this machine.
 
     Raises RecipeError if the folder holds no order, HostError if this machine would build another
@@ -133,9 +129,8 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
             remedy="Let 'invoke nightly' write it, on a build host with this version of tfwright, "
             "or add --recipe to build a recipe there.",
         )
-    # Carried out once before, it has documents of that time.
-    for name in (BUILT, REBUILT):
-        files.remove(folder / name)
+    # Carried out once before, it has a document of that time.
+    files.remove(folder / BUILT)
     # No command reached a lost worker, so it still has its old order.
     if folder.parent.name == ORDERS:
         files.remove_old(folder.parent, supply.LEFT_DAYS)
@@ -154,17 +149,19 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     # A path from the build host is absolute, and joining it leaves it as it is.
     last = folder / LAST / order.last_wheel
     if order.again:
+        begun = time.monotonic()
         # Offline it is built from this machine's vault, which may have none of its inputs yet.
         inputs.fetched(builder.job(target), wait=True)
         difference = builder.reproduce(target, last)
-        found = Rebuilt(target=target.name, difference=difference)
-        files.write(folder / REBUILT, found.model_dump_json())
-        return found
-    result = folder / RESULT
-    # A lost worker may have left a part of it in a shared directory.
-    files.remove(result)
-    result.mkdir(parents=True)
-    build = builder.build(order.model_copy(update={"work": result, "last_wheel": str(last)}))
+        found = (difference,) if difference else ()
+        seconds = time.monotonic() - begun
+        build = order.outcome(result="built", seconds=seconds, differences=found)
+    else:
+        result = folder / RESULT
+        # A lost worker may have left a part of it in a shared directory.
+        files.remove(result)
+        result.mkdir(parents=True)
+        build = builder.build(order.model_copy(update={"work": result, "last_wheel": str(last)}))
     # For a night that is killed before it hears which machine this was.
     worker = order.worker or os.environ.get("SLURMD_NODENAME", "")
     build = build.model_copy(update={"worker": worker})
@@ -174,9 +171,9 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild | Rebuilt:
     return build
 
 
-def left(file: Path, kind: type[Document]) -> Document:
-    """Return the document that a worker left. Raises HostError."""
-    found = json_text.kept(file, kind)
+def left(folder: Path) -> NightlyBuild:
+    """Return what a worker says of an order. Raises HostError."""
+    found = json_text.kept(folder / BUILT, NightlyBuild)
     if found is None:
         raise HostError("The worker left no result", remedy=READ)
     return found
@@ -187,7 +184,7 @@ def take(folder: Path, order: BuildOrder) -> NightlyBuild:
 
     Raises HostError if the worker left no result, or one of another order.
     """
-    result, build = folder / RESULT, left(folder / BUILT, NightlyBuild)
+    result, build = folder / RESULT, left(folder)
     # Identifier, target and wheel become paths of the site, and the rest says what is due.
     same = build.model_copy(update=order.known) == build
     if not same or build.wheel != Path(build.wheel).name:
@@ -290,7 +287,8 @@ class NightFleet:
             full, order = False, json_text.kept(folder / ORDER, BuildOrder)
             # What is in its place already was cut off after it.
             placed = (nightly.site / "builds" / folder.name).exists()
-            if order and (folder / BUILT).is_file() and not placed:
+            done = order and not order.again and (folder / BUILT).is_file()
+            if order and done and not placed:
                 work = nightly.directory / builds.WORK / order.id
                 order = order.model_copy(update={"work": work})
                 full = settle(order, partial(take, folder, order)).broken == FULL
@@ -311,7 +309,7 @@ class NightFleet:
         given = schedule.assignments[name]
         try:
             if given.state == "built":
-                return left(self.folder(order) / REBUILT, Rebuilt).difference
+                return "; ".join(left(self.folder(order)).differences)
         finally:
             files.remove(self.folder(order))
         raise HostError(given.detail, remedy=given.remedy or READ)
@@ -401,7 +399,7 @@ class NightFleet:
             if own:
                 try:
                     # The order itself stays as it was written here.
-                    ssh.fetch(host, there, folder, copied, (BUILT, REBUILT, f"{RESULT}/***"))
+                    ssh.fetch(host, there, folder, copied, (BUILT, f"{RESULT}/***"))
                 finally:
                     ssh.remove(host, there)
 

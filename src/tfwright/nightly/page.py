@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
-from tfwright.nightly.builds import BuildOrder, NightlyBuild, Rebuilt
+from tfwright.nightly.builds import BuildOrder, NightlyBuild
 from tfwright.nightly.night import NightOutcome
 from tfwright.nightly.plan import PlannedTarget
 from tfwright.printable import printable_lines
@@ -81,13 +81,10 @@ def plan_data(planned: Sequence[PlannedTarget]) -> list[dict[str, object]]:
     ]
 
 
-def show_order(build: NightlyBuild | Rebuilt) -> None:
+def show_order(build: NightlyBuild) -> None:
     """Say in a line what a worker did for an order."""
-    if isinstance(build, Rebuilt):
-        text.tell(f"{build.target}: {build.difference or 'reproduced'}")
-    else:
-        broken = f": {build.broken.line}" if build.broken else ""
-        text.tell(f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}")
+    broken = f": {build.broken.line}" if build.broken else ""
+    text.tell(f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}")
 
 
 def show_outcome(outcome: NightOutcome, place: object) -> None:
@@ -161,11 +158,7 @@ def adapter(engine: str, recipe: str, image: str) -> str:
     It is text for people to put into the engine's own files.
     """
     if engine == SCHEMA:
-        models: dict[str, type[BaseModel]] = {
-            "order.json": BuildOrder,
-            "built.json": NightlyBuild,
-            "rebuilt.json": Rebuilt,
-        }
+        models: dict[str, type[BaseModel]] = {"order.json": BuildOrder, "built.json": NightlyBuild}
         schemas = {name: model.model_json_schema() for name, model in models.items()}
         return json.dumps(schemas, indent=2) + "\n"
     if engine not in ENGINES:
