@@ -32,6 +32,8 @@ For the 1.8 GB of tensorflow 2.20, level 8 takes 2.7 times as long to save one b
 EARLIEST = dt.datetime(1980, 1, 1, tzinfo=dt.UTC)
 LATEST = dt.datetime(2107, 12, 31, 23, 59, 58, tzinfo=dt.UTC)
 """The times that zip can say."""
+Moment = tuple[int, int, int, int, int, int]
+"""Year, month, day, hour, minute, second."""
 
 
 @cache
@@ -46,6 +48,32 @@ class Packed(NamedTuple):
     member: zipfile.ZipInfo
     entry: record.RecordEntry
     body: Content
+
+
+def pack(name: str, content: Content, mode: int, moment: Moment) -> Packed:
+    """Keep the smaller of a file's content and its compressed form."""
+    import deflate
+
+    member = zipfile.ZipInfo(name, moment)
+    body: Content = deflate.deflate_compress(content, LEVEL)
+    # Images and archives in a wheel grow when they are packed again.
+    if len(body) < len(content):
+        member.compress_type = zipfile.ZIP_DEFLATED
+    else:
+        # A copy: the content may be mapped from a file that is closed soon.
+        body = bytes(content)
+    member.CRC = deflate.crc32(content)
+    member.compress_size, member.file_size = len(body), len(content)
+    member.external_attr = (stat.S_IFREG | mode) << 16
+    return Packed(member, record.entry(name, content), body)
+
+
+def pack_member(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, moment: Moment) -> Packed:
+    """Compress one file; of its mode, only whether it can be executed is kept."""
+    # The umask of the building machine decides the other bits.
+    mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
+    with archive.unpacked(wheel, member) as content:
+        return pack(member.filename, content, mode, moment)
 
 
 def seal(
@@ -68,42 +96,23 @@ def seal(
     added = {f"{folder}/{name}": content for name, content in (additions or {}).items()}
     kept = [one for one in archive.files(wheel) if one.filename not in {listing, *added}]
 
-    def pack(name: str, content: Content, mode: int) -> Packed:
-        """Keep the smaller of a file's content and its compressed form."""
-        import deflate
-
-        member = zipfile.ZipInfo(name, moment)
-        body: Content = deflate.deflate_compress(content, LEVEL)
-        # Images and archives in a wheel grow when they are packed again.
-        if len(body) < len(content):
-            member.compress_type = zipfile.ZIP_DEFLATED
-        else:
-            # A copy: the content may be mapped from a file that is closed soon.
-            body = bytes(content)
-        member.CRC = deflate.crc32(content)
-        member.compress_size, member.file_size = len(body), len(content)
-        member.external_attr = (stat.S_IFREG | mode) << 16
-        return Packed(member, record.entry(name, content), body)
-
-    def pack_member(member: zipfile.ZipInfo) -> Packed:
-        """Compress one file; of its mode, only whether it can be executed is kept."""
-        # The umask of the building machine decides the other bits.
-        mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
-        with archive.unpacked(wheel, member) as content:
-            return pack(member.filename, content, mode)
-
     with ThreadPoolExecutor(os.cpu_count()) as workers, zipfile.ZipFile(target, "w") as sealed:
         # On all processors: libdeflate compresses without Python's global lock. The largest go
         # first, so that none is left for one processor at the end.
         kept.sort(key=lambda member: -member.file_size)
-        packing = {member.filename: workers.submit(pack_member, member) for member in kept}
+        packing = {
+            member.filename: workers.submit(pack_member, wheel, member, moment) for member in kept
+        }
         lines = []
         # PEP 427 asks for dist-info at the physical end of the archive.
         for name in sorted(
             {*packing, *added}, key=lambda name: (name.startswith(f"{folder}/"), name)
         ):
-            # Taken out: its memory is needed.
-            packed = pack(name, added[name], 0o644) if name in added else packing.pop(name).result()
+            if name in added:
+                packed = pack(name, added[name], 0o644, moment)
+            else:
+                # Taken out: its memory is needed.
+                packed = packing.pop(name).result()
             archive.append(sealed, packed.member, [packed.body])
             lines.append(packed.entry)
         known = {line.path: line for line in lines if line.path not in added}
@@ -117,5 +126,5 @@ def seal(
             )
         # RECORD lists itself, too, but cannot hold its own digest.
         lines.append(record.RecordEntry(listing, "", ""))
-        packed = pack(listing, record.render(lines).encode(), 0o644)
+        packed = pack(listing, record.render(lines).encode(), 0o644, moment)
         archive.append(sealed, packed.member, [packed.body])
