@@ -10,12 +10,12 @@ from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import targets
+from tfwright.nightly.builder import breakage, smoked
 from tfwright.nightly.builds import KeptInputs, NightlyBuild
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Published
 from tfwright.progress import SILENCE, STAGES, Listener
-from tfwright.smoke import smoking
 from tfwright.tools import files, json_text
 from tfwright.wheel.inspect import inspection
 
@@ -141,9 +141,7 @@ def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
         if symptom.stage != "smoke":
             return TrialResult("good")
         stage = "smoke"
-        stores = request.places.stores if request.offline else ()
-        wanted = smoking.Request.of(request.recipe, request.host_file, wheel, stores)
-        report = smoking.smoke(wanted, lambda _: None)
+        report = smoked(request, wheel)
     except HostError:
         # Not an answer about the recipe: the disk is full, or a program is missing.
         raise
@@ -152,20 +150,8 @@ def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
         # A failure in another stage is another fault, and says nothing about this one. A wheel that
         # cannot be installed fails in smoke; a night calls this program "install".
         same = "install" in symptom.programs if stage == "smoke" else stage == symptom.stage
-        return TrialResult("bad" if same else "skip", stage, _line(fault))
+        return TrialResult("bad" if same else "skip", stage, breakage(fault).line)
     for outcome in report.failures:
         if outcome.program in symptom.programs:
             return TrialResult("bad", "smoke", f"{outcome.program}: {outcome.reason}")
     return TrialResult("good")
-
-
-def _line(fault: TfwrightError) -> str:
-    """Return the line that says what broke: the log's, where the stage has one."""
-    log = fault.evidence.log
-    if log and log.is_file():
-        from tfwright.diagnosis import reader
-
-        found = reader.diagnose(str(log))
-        if found.first:
-            return found.first.what
-    return fault.what

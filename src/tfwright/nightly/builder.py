@@ -38,6 +38,7 @@ from tfwright.pipeline.results import Built, Published, Tree, Verdict
 from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
+from tfwright.smoke.smoking import SmokeReport
 from tfwright.tools import files, trees
 from tfwright.tools.cache import store
 from tfwright.vault import usage
@@ -218,10 +219,8 @@ class PipelineBuilder:
         """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
         if not order.target.smoke:
             return {}
-        stores = job.places.stores if job.offline else ()
-        request = smoking.Request.of(job.recipe, job.host_file, wheel, stores)
         try:
-            report = smoking.smoke(request, lambda _: None)
+            report = smoked(job, wheel)
         except TfwrightError as fault:
             failed = SmokeLine(program="install", status="failed", detail=fault.what)
             return {"smoke": (failed,)}
@@ -320,14 +319,16 @@ def _differences(before: Path, now: Path) -> Iterator[str]:
         yield f"{where}{difference.what}"
 
 
-def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
+def smoked(job: RecipeJob, wheel: Path) -> SmokeReport:
+    """Try the wheel of a job in a fresh venv; raise what `smoking.smoke` raises."""
+    stores = job.places.stores if job.offline else ()
+    request = smoking.Request.of(job.recipe, job.host_file, wheel, stores)
+    return smoking.smoke(request, lambda _: None)
+
+
+def breakage(fault: TfwrightError) -> Breakage:
     """Return what broke: the line, its cause and what helps."""
     lines = [line for line in fault.evidence.lines if line.strip()]
-    # A server that does not answer is no fault of the recipe; one that answers without the file, or
-    # with other bytes, is.
-    unanswered = isinstance(fault, SupplyError) and any(
-        UNREACHABLE.search(line) for line in (fault.what, *lines)
-    )
     log = fault.evidence.log
     # The last line is what a log ends with. Lines without a log are details, such as the hunk of a
     # patch that does not apply.
@@ -349,11 +350,20 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
         if match := next((match for match in found.matches if match.explains), None):
             broken |= {"line": match.text, "number": match.line}
             broken |= {"cause": match.cause, "remedy": match.remedy}
+    return Breakage.model_validate(broken)
+
+
+def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
+    """Return what broke, and whether the recipe did."""
     files.write(work / "failure.txt", f"{fault.what}\n{fault.remedy}\n")
+    # A server that does not answer is no fault of the recipe; one that answers without the file, or
+    # with other bytes, is.
+    unanswered = isinstance(fault, SupplyError) and any(
+        UNREACHABLE.search(line) for line in (fault.what, *fault.evidence.lines)
+    )
     # A fault of the host says nothing about the recipe, and must not open a thread for it.
     blocked = isinstance(fault, HostError) or unanswered
-    result = "blocked" if blocked else "failed"
-    return {"result": result, "broken": Breakage.model_validate(broken)}
+    return {"result": "blocked" if blocked else "failed", "broken": breakage(fault)}
 
 
 def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
