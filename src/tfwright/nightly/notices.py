@@ -245,9 +245,8 @@ class Book:
                 with self.state.database as transaction:
                     at = None if problem else self.now.isoformat()
                     transaction.executemany(
-                        "update notice set sent = ?, attempts = attempts + 1, problem = ?"
-                        " where number = ?",
-                        [(at, problem, number) for number in numbers],
+                        "update notice set sent = ?, attempts = attempts + 1 where number = ?",
+                        [(at, number) for number in numbers],
                     )
                 sent += 0 if problem else len(numbers)
                 # One notice that a channel refuses must not hold up the others. But a mail server

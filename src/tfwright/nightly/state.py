@@ -45,7 +45,7 @@ create table if not exists checked (
 ) without rowid;
 create table if not exists notice (
     number integer primary key, thread text not null, body text not null, created text not null,
-    channel text not null, sent text, attempts integer not null default 0, problem text
+    channel text not null, sent text, attempts integer not null default 0
 );
 -- What the night under way has still to do, in its order.
 create table if not exists waiting (
