@@ -78,6 +78,7 @@ def test_each_python_has_its_own_abis(python: str, abis: set[str]) -> None:
         ("cp310-cp310-macosx_12_3_arm64", "macosx_12_0_arm64"),
         ("cp310-cp310-macosx_10_15_arm64", "macosx_12_0_arm64"),
         ("cp310-cp310-manylinux_x86_64", "manylinux_2_17_x86_64"),
+        ("cp310-cp310-musllinux_x86_64", "musllinux_1_2_x86_64"),
         ("cp310-cp310-ubuntu_22_04_x86_64", "no installer"),
         ("cp310-cp39-linux_x86_64", "another Python's"),
     ],

@@ -38,6 +38,12 @@ _POSSIBLE = re.compile(
     rf"|(android|ios|emscripten|pyodide|wasi|freebsd|openbsd|netbsd|solaris|aix)_\w+"
 )
 """Platform tags that some installer takes: PEP 425, 600, 656, 730, 738, 783; packaging.tags."""
+EXAMPLES = {
+    "macosx": "macosx_12_0_arm64",
+    "manylinux": "manylinux_2_17_x86_64",
+    "musllinux": "musllinux_1_2_x86_64",
+}
+"""What a tag of each kind is like."""
 _SYSTEM = re.compile(r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_")
 """What stands before the machine in a platform tag."""
 
@@ -138,8 +144,7 @@ def impossible(promised: frozenset[Tag]) -> Iterator[str]:
     """Say which tags no installer takes, whatever the machine."""
     for platform in sorted({tag.platform for tag in promised}):
         if not _POSSIBLE.fullmatch(platform):
-            examples = {"macosx": "macosx_12_0_arm64", "manylinux": "manylinux_2_17_x86_64"}
-            example = examples.get(platform.partition("_")[0])
+            example = EXAMPLES.get(platform.partition("_")[0])
             why = f"a tag is like {example}" if example else "no installer knows it"
             yield f"pip takes no wheel for the platform {platform}: {why}"
     for tag in sorted(promised, key=str):
