@@ -41,7 +41,7 @@ def tree_of(job: Job, **others: object) -> Tree:
 
 
 def configured_of(bazelrc: Path | Artefact, **others: object) -> Configured:
-    usual = {"bazelrc": _artefact(bazelrc), "asked": (), "never_asked": ()}
+    usual = {"bazelrc": _artefact(bazelrc), "asked": ()}
     return Configured.model_validate({**usual, **others})
 
 

@@ -18,8 +18,8 @@ def interview(given: Answers, by: By = "dialogue", *own: PromptTable) -> Intervi
     return Interview(dialect.of_tensorflow(ExactRelease(1, 8), "Linux", own), given, by)
 
 
-def typist(given: Answers, *own: PromptTable) -> answering.Typist:
-    return answering.Typist(interview(given, "dialogue", *own))
+def typist(given: Answers, *own: PromptTable) -> answering.Answerer:
+    return answering.Answerer(interview(given, "dialogue", *own))
 
 
 def test_yes_and_no_are_typed_as_letters_and_text_as_it_is() -> None:

@@ -1,8 +1,8 @@
 """Parsing, comparing and amending bazelrc files."""
 
 from tfwright.configure import bazelrc
-from tfwright.configure.bazelrc import Setting
 from tfwright.documents.release import Release
+from tfwright.rules.configurations import Setting, settings
 
 
 def test_releases_before_1_2_have_another_file() -> None:
@@ -21,7 +21,7 @@ def test_a_file_is_read_as_a_set_of_settings() -> None:
         '# comment\nbuild:opt --copt=-O2 --host_copt=-O2\n\nbuild --action_env A="b c" # '
         "why\nbuild:mkl -c opt\nbuild --define x=y\n"
     )
-    assert bazelrc.parse(text) == {
+    assert set(settings(text)) == {
         Setting("build", "opt", "--copt=-O2"),
         Setting("build", "opt", "--host_copt=-O2"),
         Setting("build", "", "--action_env=A=b c"),
@@ -52,13 +52,13 @@ def test_quotes_that_do_not_match_do_not_stop_the_comparison() -> None:
 
 
 def test_a_flag_of_one_letter_is_written_as_bazel_reads_it() -> None:
-    (setting,) = bazelrc.parse("build -c opt")
+    (setting,) = settings("build -c opt")
     assert str(setting) == "build -c opt"
 
 
 def test_a_setting_with_blanks_is_shown_as_bazel_would_read_it_back() -> None:
-    (setting,) = bazelrc.parse('build --action_env A="b c"')
-    assert bazelrc.parse(str(setting)) == {setting}
+    (setting,) = settings('build --action_env A="b c"')
+    assert settings(str(setting)) == [setting]
 
 
 def test_lines_are_added_and_left_out_with_the_places_of_this_host() -> None:
@@ -81,5 +81,5 @@ def test_of_a_line_with_several_settings_only_the_unwanted_one_is_left_out() -> 
 
 
 def test_a_line_goes_on_after_a_backslash_at_its_end() -> None:
-    joined = bazelrc.parse("build --copt=-g \\\n  --config=opt\n")
-    assert joined == bazelrc.parse("build --copt=-g --config=opt")
+    joined = settings("build --copt=-g \\\n  --config=opt\n")
+    assert joined == settings("build --copt=-g --config=opt")

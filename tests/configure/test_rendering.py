@@ -6,12 +6,13 @@ import pytest
 from tests.failing import fails
 from tests.making import make_file
 
-from tfwright.configure import bazelrc, catalogue, dialect, rendering, traits
+from tfwright.configure import catalogue, dialect, rendering, traits
 from tfwright.configure.catalogue import Answer, Answers
 from tfwright.configure.interview import By, Interview
 from tfwright.configure.traits import Scripts
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import RecipeError
+from tfwright.rules.configurations import settings
 
 CUDA: Answers = {
     "TF_NEED_CUDA": True,
@@ -72,7 +73,7 @@ def test_every_release_renders_without_a_line_that_bazel_cannot_read(
         assert "/p" in text
         assert all(
             setting.command in {"build", "test", "run"} and setting.flag.startswith("-")
-            for setting in bazelrc.parse(text)
+            for setting in settings(text)
         ), text
 
 

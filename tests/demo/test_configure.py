@@ -10,7 +10,7 @@ from tests.making import make_file, make_program
 
 from tfwright import tools
 from tfwright.configure import bazelrc, rendering
-from tfwright.configure.answering import Typist
+from tfwright.configure.answering import Answerer
 from tfwright.configure.dialect import of_tensorflow
 from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
@@ -82,7 +82,7 @@ class Site:
 
     def configure(self, answers: dict[str, bool | str]) -> list[str]:
         """Run ./configure, answered as the stage answers it; return what it asked for."""
-        typist = Typist(self.interview(answers))
+        typist = Answerer(self.interview(answers))
         env = clean_environment(self.folder, (self.programs,))
         dialogue.converse(
             Command((str(self.tree / "configure"),), self.tree, env),

@@ -43,24 +43,18 @@ def refused(path: Path, text: str) -> RecipeError:
         ("[" + ".".join("a" * 100_000) + "]", "a key of more than 32 parts"),
         ("x = {" + ".".join("a" * 100_000) + " = 1}", "a key of more than 32 parts"),
         (".".join(['"a"'] * 100_000) + " = 1", "a key of more than 32 parts"),
-        (
-            "\n".join(f"k{number} = 1" for number in range(200_000)),
-            "keys and tables, more than 10,000",
-        ),
+        ("\n".join(f"k{number} = 1" for number in range(40_000)), "40000 faults"),
+        ("".join(f"[a{number}]\n" for number in range(40_000)), "40000 faults"),
         ("x = '''" + "[" * 100_000, "not valid TOML"),
         ("x = 2026-99-99", "not valid TOML"),
         # Patterns that begin again at each character take hours for some megabytes of these.
-        ("z" * 2_000_000, "not valid TOML"),
-        (" " * 2_000_000 + "z", "not valid TOML"),
-        ("\t" * 2_000_000 + "z", "not valid TOML"),
-        ('"' + "\\" * 1_000_001, "not valid TOML"),
-        ('x = """' + '\\"""' * 500_000, "not valid TOML"),
-        ("\n" * 2_000_000, "lines, more than 50,000"),
-        ("#\n" * 1_000_000, "lines, more than 50,000"),
-        (
-            "".join(f"[a{number}]\n" for number in range(200_000)),
-            "keys and tables, more than 10,000",
-        ),
+        ("z" * 500_000, "not valid TOML"),
+        (" " * 500_000 + "z", "not valid TOML"),
+        ("\t" * 500_000 + "z", "not valid TOML"),
+        ('"' + "\\" * 500_001, "not valid TOML"),
+        ('x = """' + '\\"""' * 120_000, "not valid TOML"),
+        ("#\n" * 250_000 + "x", "not valid TOML"),
+        ("\n" * 2_000_000, "is larger than"),
     ],
     ids=lambda value: value[:20],
 )
@@ -69,7 +63,7 @@ def test_a_text_that_would_keep_the_parser_busy_is_refused(
 ) -> None:
     told = refused(recipe_file, text)
     assert why in told.what
-    assert len(told.what) < 2000
+    assert len(told.what) < 4000
 
 
 def test_a_document_without_end_is_read_no_further_than_it_may_be(recipe_file: Path) -> None:

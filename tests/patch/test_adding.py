@@ -132,7 +132,7 @@ def test_what_configure_wrote_is_no_edit_until_it_is_edited(
 ) -> None:
     written = make_file(job.places.tree / ".bazelrc", "build -c opt\n")
     bazelrc = Artefact.of(written)
-    made = Configured(bazelrc=bazelrc, asked=(), never_asked=(), written=(bazelrc,))
+    made = Configured(bazelrc=bazelrc, asked=(), written=(bazelrc,))
     monkeypatch.setattr(stamps, "last", lambda *_: made)
     file = make_file(tmp_path / "given.patch", diff(text, "Edited."))
     (added,) = adding.add(job, path, file, "", asked)

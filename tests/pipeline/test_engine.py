@@ -256,7 +256,7 @@ def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: RecipeJo
     engine.build(nest)
     with pytest.raises(ToolError):
         engine.build(for_target(nest, "//egg:stone"))
-    assert stamps.read(nest, engine.stage_named("hatch")) is None
+    assert stamps.read(nest, "hatch") is None
 
 
 def test_a_stamp_cut_short_counts_as_none(nest: RecipeJob) -> None:

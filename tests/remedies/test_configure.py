@@ -204,7 +204,7 @@ def spoken(release: str, *prompts: PromptTable) -> dialect.Dialect:
 def test_a_script_that_reads_without_a_question_gets_one() -> None:
     table = PromptTable(variable="WARP", question="How much warp? ")
     asked = Interview(spoken("1.8", table), {"WARP": "9"})
-    typist = answering.Typist(asked)
+    typist = answering.Answerer(asked)
     fault = failing(lambda: typist.answer(""), RecipeError, "reads")
     assert "by a patch" in fault.remedy or "Add a patch" in fault.remedy
     assert typist.answer("How much warp? ") == "9"

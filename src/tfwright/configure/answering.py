@@ -27,34 +27,27 @@ class Answerer:
         """Return the line to type.
 
         Raises RecipeError for a question that is not in the catalogue, one that the recipe does
-        not answer, and one whose answer TensorFlow did not take.
+        not answer, one whose answer TensorFlow did not take, and any where the answers are in the
+        environment.
         """
         prompt = self._find(text)
         if prompt is None:
             raise unknown(text, self.interview.dialect)
         if prompt.variable not in self.interview.answers:
             raise missing([prompt], text)
-        line = self.reply(prompt, text)
-        # After the reply, which looks there for the same question asked a second time.
-        self.asked.append(prompt.variable)
-        return line
-
-    def reply(self, prompt: Prompt, text: str) -> str:
-        """Return the answer to a known question."""
-        raise NotImplementedError
-
-    def _find(self, text: str) -> Prompt | None:
-        # By text and not by position: which questions come depends on the host and on
-        # other answers.
-        return catalogue.matching(text, self.interview.dialect.prompts)
-
-
-class Typist(Answerer):
-    """Types the answers at the prompts."""
-
-    def reply(self, prompt: Prompt, text: str) -> str:
-        """Return the answer; raise RecipeError if this very answer was given before."""
-        line = prompt.typed(self.interview.answers[prompt.variable])
+        answer = self.interview.answers[prompt.variable]
+        if self.interview.by == "environment":
+            # From 1.4 on a value that does not work, as a path that does not exist, becomes a
+            # question.
+            line = as_text(answer, "1", "0")
+            raise RecipeError(
+                f"./configure does not accept {prompt.variable}={line!r} "
+                "from the environment: it asks for it",
+                remedy=f"Correct {prompt.variable}; the lines say why. "
+                'Or set by = "dialogue" in [configure].',
+                lines=last_lines(text),
+            )
+        line = prompt.typed(answer)
         # ./configure asks again when it rejects an answer; the same answer would not satisfy it.
         if prompt.variable in self.asked:
             raise RecipeError(
@@ -62,23 +55,13 @@ class Typist(Answerer):
                 remedy=f"Correct {prompt.variable}, or what it depends on; the lines say why.",
                 lines=last_lines(text),
             )
+        self.asked.append(prompt.variable)
         return line
 
-
-class Watcher(Answerer):
-    """Makes sure that ./configure, which has all answers in its environment, asks nothing."""
-
-    def reply(self, prompt: Prompt, text: str) -> str:
-        """Raise RecipeError: the environment did not answer after all."""
-        # From 1.4 on a value that does not work, as a path that does not exist, becomes a question.
-        line = as_text(self.interview.answers[prompt.variable], "1", "0")
-        raise RecipeError(
-            f"./configure does not accept {prompt.variable}={line!r} "
-            "from the environment: it asks for it",
-            remedy=f"Correct {prompt.variable}; the lines say why. "
-            'Or set by = "dialogue" in [configure].',
-            lines=last_lines(text),
-        )
+    def _find(self, text: str) -> Prompt | None:
+        # By text and not by position: which questions come depends on the host and on
+        # other answers.
+        return catalogue.matching(text, self.interview.dialect.prompts)
 
 
 def unknown(text: str, dialect: Dialect) -> RecipeError:

@@ -1,11 +1,11 @@
-"""Files that Bazel reads its flags from: their names, parsed, compared."""
+"""Files that Bazel reads its flags from: their names, compared, amended."""
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tfwright.documents.release import Release
+from tfwright.rules.configurations import Setting, settings
 
 FIRST_OWN_FILE = Release(1, 2)
 """Older releases have no .tf_configure.bazelrc; they make tools/bazel.rc."""
@@ -30,62 +30,6 @@ def written_in(release: Release, *, own_file: bool) -> tuple[str, ...]:
     return (name(release),)
 
 
-class Setting(NamedTuple):
-    """One flag for one command: ``build:opt --copt=-O2`` has the config ``opt``."""
-
-    command: str
-    config: str
-    flag: str
-
-    def __str__(self) -> str:
-        head = f"{self.command}:{self.config}" if self.config else self.command
-        return f"{head} {_quoted(self.flag)}"
-
-
-def _quoted(flag: str) -> str:
-    """Spell a flag so that Bazel and `parse` read it back as one word."""
-    # Bazel wants the value of -c as a word of its own.
-    if re.match(r"-\w=", flag):
-        return f"{flag[:2]} {_quoted(flag[3:])}"
-    # Most flags need no quotes, and then look as ./configure writes them.
-    return flag if re.fullmatch(r"[^\s\"'#\\]+", flag) else shlex.quote(flag)
-
-
-def parse(text: str) -> set[Setting]:
-    """Read a bazelrc. ``--define a=b`` is ``--define=a=b``; quotes and order do not count.
-
-    A line whose quotes do not match is split at its blanks.
-    """
-    settings = set[Setting]()
-    # As Bazel does: a backslash at the end of a line joins it with the next one.
-    for line in text.replace("\\\n", "").splitlines():
-        # A blank line or a comment has no words, and then no command.
-        command, *flags = _words(line) or [""]
-        head, _, config = command.partition(":")
-        settings |= {Setting(head, config, flag) for flag in flags}
-    return settings
-
-
-def _words(line: str) -> list[str]:
-    """Split a line, with each flag and its value joined, if that is the next word."""
-    try:
-        words = shlex.split(line, comments=True)
-    except ValueError:
-        # ./configure does not escape answers, so that a quote in an answer may stay open.
-        words = line.split()
-    # Releases differ in how they write a flag, and Bazel reads both spellings alike.
-    joined = words[:1]
-    for word in words[1:]:
-        flag = joined[-1] if len(joined) > 1 else ""
-        # The value of these begins with a dash of its own: --linkopt -lasan.
-        of_compiler = re.fullmatch(r"--(host_)?(c|cxx|conly|link)opt", flag)
-        if flag and (of_compiler or not (word.startswith("-") or "=" in flag.partition(" ")[0])):
-            joined[-1] += f"={word}"
-        else:
-            joined.append(word)
-    return joined
-
-
 class BazelrcDifference(NamedTuple):
     """The settings that only one of two bazelrc files has; false if the files agree."""
 
@@ -105,14 +49,13 @@ class BazelrcDifference(NamedTuple):
 
 def compare(rendered: str, written: str) -> BazelrcDifference:
     """Say how two bazelrc files differ, as sets of settings."""
-    ours = parse(rendered)
-    theirs = parse(written)
+    ours, theirs = set(settings(rendered)), set(settings(written))
     # As sets: 1.3 writes TF_CUDNN_VERSION twice, and 2.6 --config=cuda_clang.
     return BazelrcDifference(_sorted(ours - theirs), _sorted(theirs - ours))
 
 
-def _sorted(settings: Iterable[Setting]) -> tuple[Setting, ...]:
-    return tuple(sorted(settings, key=str))
+def _sorted(found: Iterable[Setting]) -> tuple[Setting, ...]:
+    return tuple(sorted(found, key=str))
 
 
 # Lines are compared as settings and not as text: Bazel does not care how a flag is spelled.
@@ -121,13 +64,13 @@ def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mappin
 
     ``@NAME@`` in an added or omitted line stands for the value of NAME.
     """
-    unwanted = parse("\n".join(filled(line, values) for line in omits))
+    unwanted = set(settings("\n".join(filled(line, values) for line in omits)))
     kept = list[str]()
     for line in text.splitlines():
-        settings = parse(line)
+        here = set(settings(line))
         # A line may hold several settings, of which only some are unwanted.
-        rest = [str(setting) for setting in _sorted(settings - unwanted)]
-        kept += rest if settings & unwanted else [line]
+        rest = [str(setting) for setting in _sorted(here - unwanted)]
+        kept += rest if here & unwanted else [line]
     added = [filled(line, values) for line in adds]
     return "".join(f"{line}\n" for line in (*kept, *added))
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tfwright.documents.names import Line
 from tfwright.documents.recipe import PromptTable, Variable
-from tfwright.documents.release import ExactRelease, first_of, last_of
+from tfwright.documents.release import ExactRelease
 from tfwright.documents.toml import Table, load
 
 Answer = bool | str
@@ -97,9 +97,9 @@ class Prompt(Table):
 
     def belongs_to(self, version: ExactRelease, system: str) -> bool:
         """Say whether a version has this prompt on a system, as ``uname -s`` names it."""
-        in_range = first_of(self.since) <= version.rank <= last_of(self.until)
         in_fork = version.fork.startswith(self.fork)
-        return in_range and in_fork and self.system in {"any", system}
+        fits = in_fork and self.system in {"any", system}
+        return fits and version.within(self.since, self.until)
 
     def applies(self, answers: Answers) -> bool:
         """Say whether it is asked, given the other answers; one without an answer counts as no."""
@@ -175,8 +175,7 @@ def everything() -> tuple[Prompt, ...]:
 def afterwards(variable: str, version: ExactRelease) -> Afterwards | None:
     """Return what became of a feature whose question a version does not ask; None if unknown."""
     for entry in _read().afterwards:
-        reached = first_of(entry.since) <= version.rank <= last_of(entry.until)
-        if entry.variable == variable and reached:
+        if entry.variable == variable and version.within(entry.since, entry.until):
             return entry
     return None
 

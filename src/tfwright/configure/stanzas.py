@@ -5,10 +5,11 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tfwright.configure import catalogue
-from tfwright.configure.bazelrc import BazelrcDifference, Setting
+from tfwright.configure.bazelrc import BazelrcDifference
 from tfwright.configure.catalogue import Prompt
 from tfwright.configure.validation import RESERVED
 from tfwright.documents.recipe import MOST_WILDCARDS
+from tfwright.rules.configurations import Setting
 
 WHERE = "(below a header that it has already)"
 """TOML refuses a table that is written twice."""

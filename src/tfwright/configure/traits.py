@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tfwright.documents.names import Line
-from tfwright.documents.release import ExactRelease, first_of, last_of
+from tfwright.documents.release import ExactRelease
 from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("traits.toml")
@@ -50,7 +50,7 @@ class Trait(Table):
 
     def covers(self, version: ExactRelease) -> bool:
         """Say whether a version lies in this range."""
-        if not first_of(self.since) <= version.rank <= last_of(self.until):
+        if not version.within(self.since, self.until):
             return False
         family = re.match(r"[a-z]*", self.fork)
         # Branches of a fork are dated, so their names sort by age: nv21.04 < nv22.12.

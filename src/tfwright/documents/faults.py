@@ -3,11 +3,12 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from tfwright.documents.names import FORMS
 from tfwright.errors import invoke
@@ -16,6 +17,8 @@ from tfwright.printable import guess, nearest, printable
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
+
+    from tfwright.documents.toml import Table
 
 Location = tuple[int | str, ...]
 LONGEST_VALUE = 200
@@ -63,19 +66,11 @@ class DocumentFault:
     remedy: str
 
 
-class Model(Protocol):
-    """A table's class, as far as a message needs it."""
-
-    model_fields: Mapping[str, Any]
-    REMEDIES: Mapping[str, str]
-    PAGE: str
-
-
 # What is TOML, but does not fit
 
 
 def explained(
-    text: str, values: Mapping[str, object], model: type, found: Sequence["ErrorDetails"]
+    text: str, values: Mapping[str, object], model: "type[Table]", found: Sequence["ErrorDetails"]
 ) -> tuple[list[DocumentFault], int]:
     """Turn pydantic's first findings into one fault for each key; return how many there are of all.
 
@@ -95,7 +90,7 @@ def explained(
             len(other) > len(place) and other[: len(place)] == place for other in places if place
         ):
             continue
-        fault = _described(text, place, cast("Model", model), finding)
+        fault = _described(text, place, model, finding)
         # An answer may be of two types, and then has a finding for each; a text that is refused for
         # what it says has the second one only to go by.
         if place in faults and finding["type"] == "string_type":
@@ -109,7 +104,7 @@ def explained(
             named = f"{name} and {len(others):,} more of this list"
             fault = replace(fault, what=fault.what.replace(name, named, 1))
         faults[place] = fault
-    general = GENERAL.format(page=cast("Model", model).PAGE)
+    general = GENERAL.format(page=model.PAGE)
     described = [
         replace(fault, remedy=general) if fault.remedy == GENERAL else fault
         for fault in faults.values()
@@ -131,7 +126,9 @@ def _place(values: Mapping[str, object], finding: "ErrorDetails") -> Location:
     return (*place, *lacking)
 
 
-def _described(text: str, place: Location, model: Model, finding: "ErrorDetails") -> DocumentFault:
+def _described(
+    text: str, place: Location, model: "type[Table]", finding: "ErrorDetails"
+) -> DocumentFault:
     line = line_of(text, place)
     key = _dotted_name(place)
     table = _table(model, place[:-1])
@@ -238,7 +235,7 @@ def _spelled(value: object) -> str:
     return printable(str(value), SPELLED)
 
 
-def _table(model: Model, location: Location) -> Model | None:
+def _table(model: "type[Table]", location: Location) -> "type[Table] | None":
     """Return the class of the table at `location`; None where it is not known."""
     for part in location:
         field = model.model_fields.get(str(part))
@@ -287,7 +284,7 @@ def of_syntax(text: str, message: str) -> DocumentFault:
 
 def _repeated(text: str, line: int) -> DocumentFault:
     """Name the key or the table that stands in a document twice, and where it stood first."""
-    entries = list(_entries(text))
+    entries = _entries(text)
     here = [entry for number, entry in entries if number <= line]
     if here:
         first = next(number for number, entry in entries if entry == here[-1])
@@ -362,12 +359,14 @@ def line_of(text: str, location: Location) -> int:
     return best
 
 
-def _entries(text: str) -> Iterator[tuple[int, Location]]:
-    """Yield each line that has a table's header or a key, and where in the document that is."""
+@lru_cache(maxsize=1)
+def _entries(text: str) -> Sequence[tuple[int, Location]]:
+    """Return each line that has a table's header or a key, and where in the document that is."""
     # tomllib keeps no positions. A flat document has one [table] header or one key in a line, so
     # the deepest header or key that matches is the place. The n-th [[table]] is item n - 1.
     seen = Counter[str]()
     table: list[int | str] = []
+    entries = list[tuple[int, Location]]()
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*(\[{1,2})([^\[\]]+)\]", line)
         key = _KEY.match(line)
@@ -376,9 +375,10 @@ def _entries(text: str) -> Iterator[tuple[int, Location]]:
             if header[1] == "[[":
                 table.append(seen[header[2]])
             seen[header[2]] += 1
-            yield number, tuple(table)
+            entries.append((number, tuple(table)))
         elif key:
-            yield number, (*table, *_dotted(key[1]))
+            entries.append((number, (*table, *_dotted(key[1]))))
+    return entries
 
 
 def _dotted(text: str) -> list[str | int]:

@@ -45,7 +45,13 @@ from tfwright.documents.names import (
     Version,
     one_line,
 )
-from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
+from tfwright.documents.release import (
+    NO_RELEASE,
+    ExactRelease,
+    Release,
+    StatedRelease,
+    StatedVersion,
+)
 from tfwright.documents.toml import DocumentError, Table, load, values_of
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import RecipeError, invoke, with_recipe
@@ -134,9 +140,9 @@ class SourceTable(Table):
     interface: Literal["tensorflow", "own"] = "tensorflow"
     """``tensorflow`` if the tree is configured and packaged as this release of TensorFlow is;
     ``own`` if ``[configure]`` and ``[package]`` describe it."""
-    release: Release
+    release: StatedRelease
     """The release whose rules apply, as ``1.8``; by default the one in the name of the branch."""
-    version: ExactRelease | None = None
+    version: StatedVersion | None = None
     """The version with patch level and fork, as ``2.4.4`` or ``1.15.5+nv22.12``; needed where
     ./configure differs by them. By default the one in `release` or in the name of the branch."""
     patches: tuple[InnerPath, ...] = ()

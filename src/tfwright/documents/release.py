@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Annotated, NamedTuple, Self
 
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 _PATTERN = re.compile(r"[rv]?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")
 # [^+]* skips what names of branches add behind the version.
@@ -20,48 +19,6 @@ LAST_PATCH = 999
 """Higher than any patch level; ends a range that covers a whole release line."""
 
 
-Spelled = TypeVar("Spelled", bound=type)
-
-
-def _spelled_as_text(*examples: str) -> Callable[[Spelled], Spelled]:
-    """Let documents spell a class as a string that its ``parse`` reads, with nothing behind it.
-
-    A decorator and not a base class, which a named tuple cannot have.
-    """
-
-    def stated(cls: Any, value: object) -> object:  # noqa: ANN401 the decorated class
-        if isinstance(value, cls):
-            return value
-        # 1.10 without quotes is the number 1.1.
-        if not isinstance(value, str):
-            message = f"must be a text in quotes, such as {examples[0]!r}"
-            raise ValueError(message)  # noqa: TRY004 pydantic reports ValueError only
-        # parse reads the beginning of a branch's name, and would take 1.8banana for 1.8.
-        if value != "none" and not is_version(value):
-            raise ValueError(f"must be a TensorFlow version such as {examples[0]!r}")
-        return cls.parse(value)
-
-    def read(cls: Any, *_: object) -> core_schema.CoreSchema:  # noqa: ANN401 the decorated class
-        # pydantic would otherwise take a named tuple for a list of two numbers.
-        return core_schema.no_info_plain_validator_function(
-            lambda value: stated(cls, value),
-            serialization=core_schema.plain_serializer_function_ser_schema(str),
-        )
-
-    def describe(_cls: object, *_: object) -> JsonSchemaValue:
-        pattern = r"^[rv]?\d+\.\d+"
-        return {"type": "string", "pattern": pattern, "examples": list(examples)}
-
-    def decorate(cls: Spelled) -> Spelled:
-        # The names under which pydantic looks for what a class says about itself.
-        cls.__get_pydantic_core_schema__ = classmethod(read)  # type: ignore[attr-defined]
-        cls.__get_pydantic_json_schema__ = classmethod(describe)  # type: ignore[attr-defined]
-        return cls
-
-    return decorate
-
-
-@_spelled_as_text("1.8")
 class Release(NamedTuple):
     """Major and minor version of TensorFlow, ordered: ``Release(1, 8) < Release(1, 10)``."""
 
@@ -90,7 +47,6 @@ NO_RELEASE = Release(0, 0)
 """Stands for the release of a repository that is not TensorFlow."""
 
 
-@_spelled_as_text("2.4.4", "1.15.5+nv22.12", "1.12.0-rc0")
 class ExactRelease(NamedTuple):
     """A version such as ``2.4.4``, ``1.15.5+nv22.12`` or ``1.12.0-rc0``.
 
@@ -138,6 +94,10 @@ class ExactRelease(NamedTuple):
         progress = _PROGRESS.get(found[1], 0) + int(found[2] or 0) if found else _RELEASED
         return *self.numbers, progress
 
+    def within(self, since: str, until: str) -> bool:
+        """Say whether it is in a range: ``2.4`` is all of 2.4 at its end, ``2.4.1`` that alone."""
+        return first_of(since) <= self.rank <= last_of(until)
+
     def __str__(self) -> str:
         candidate = f"-{self.candidate}" if self.candidate else ""
         fork = f"+{self.fork}" if self.fork else ""
@@ -167,3 +127,38 @@ def last_of(text: str) -> Rank:
     if text.count(".") == 1:
         return version.major, version.minor, LAST_PATCH, _RELEASED
     return version.rank
+
+
+def _stated(read: Callable[[str], NamedTuple], example: str) -> PlainValidator:
+    """Return what reads a version from a text with nothing behind it."""
+
+    def stated(value: object) -> NamedTuple:
+        if isinstance(value, Release | ExactRelease):
+            return value
+        # 1.10 without quotes is the number 1.1.
+        if not isinstance(value, str):
+            message = f"must be a text in quotes, such as {example!r}"
+            raise ValueError(message)  # noqa: TRY004 pydantic reports ValueError only
+        # parse reads the beginning of a branch's name, and would take 1.8banana for 1.8.
+        if value != "none" and not is_version(value):
+            raise ValueError(f"must be a TensorFlow version such as {example!r}")
+        return read(value)
+
+    return PlainValidator(stated)
+
+
+def _described(*examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": [*examples]})
+
+
+StatedRelease = Annotated[
+    Release, _stated(Release.parse, "1.8"), PlainSerializer(str), _described("1.8")
+]
+"""A release as documents spell it."""
+StatedVersion = Annotated[
+    ExactRelease,
+    _stated(ExactRelease.parse, "2.4.4"),
+    PlainSerializer(str),
+    _described("2.4.4", "1.15.5+nv22.12", "1.12.0-rc0"),
+]
+"""A version as documents spell it."""

@@ -12,21 +12,17 @@ from tfwright.documents.faults import explained, of_syntax
 from tfwright.errors import Evidence, RecipeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tfwright.documents.faults import DocumentFault
 
 # tomllib has no limits of its own: it takes quadratic time for some keys, and recurses on brackets.
-LARGEST = 4 * 2**20
-"""Bytes of a document; the largest lock file of ours has a hundredth of that."""
-MOST_LINES = 50_000
-"""Lines of a document; the largest lock file of ours has 1,400."""
-DEEPEST = 32
-"""Brackets within brackets, and parts of one dotted key."""
+LARGEST = 2**19
+"""Bytes of a document; the largest lock file of ours has an eighth of that."""
 LONGEST_NUMBER = 100
 """Digits of one number; Python refuses to read more than 4,300."""
-MOST_KEYS = 10_000
-"""Keys and tables of a document, counted by its equals signs and brackets."""
+DEEPEST = 32
+"""Brackets within brackets, and parts of one dotted key."""
 # A string without an end goes as far as the text: a pattern that failed there would try again at
 # each of its quotes.
 _STRINGS = re.compile(
@@ -149,8 +145,10 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
     # Editors on Windows write it, and the parser's own message would show nothing.
     if text.startswith("\ufeff"):
         raise _invalid(f"{path}:1", "a byte order mark", "Save the file as UTF-8 without it.")
-    # The first excess is enough: any of them can keep tomllib busy for minutes.
-    for line, why in _excesses(text):
+    # It can keep tomllib busy for minutes.
+    if excess := _excess(text):
+        position, why = excess
+        line = text.count("\n", 0, position) + 1
         raise _invalid(f"{path}:{line}", why, "Shorten that line.")
     try:
         return tomllib.loads(text)
@@ -167,33 +165,21 @@ def _invalid(where: str, why: str, remedy: str) -> RecipeError:
     return RecipeError(f"{where}: not valid TOML: {why}", remedy=remedy, where=where)
 
 
-def _excesses(text: str) -> "Iterator[tuple[int, str]]":
-    """Yield line and reason of whatever would take tomllib too long, or overflow its stack."""
+def _excess(text: str) -> tuple[int, str] | None:
+    """Return place and name of what would take tomllib too long, or overflow its stack."""
     # With strings and comments blanked, brackets, dots and digits are what they seem to be.
-    skeleton = _STRINGS.sub(lambda found: "\n" * found[0].count("\n"), text)
+    skeleton = _STRINGS.sub(lambda found: re.sub("[^\n]", " ", found[0]), text)
     # Python converts a long number in quadratic time.
     if number := re.search(rf"[0-9A-Fa-f_]{{{LONGEST_NUMBER},}}", skeleton):
-        yield (_line_at(skeleton, number.start()), f"a number of more than {LONGEST_NUMBER} digits")
+        return number.start(), f"a number of more than {LONGEST_NUMBER} digits"
     # tomllib calls itself for each bracket.
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", skeleton):
         depth += 1 if bracket[0] in "[{" else -1
         if depth > DEEPEST:
-            line = _line_at(skeleton, bracket.start())
-            yield line, f"more than {DEEPEST} brackets within brackets"
-            return
+            return bracket.start(), f"more than {DEEPEST} brackets within brackets"
     # Each piece is looked at once: a pattern that counts dots would try again at each character.
     for piece in re.finditer(r"[^\n=,\[\]{}]+", skeleton):
         if piece[0].count(".") >= DEEPEST:
-            line = _line_at(skeleton, piece.start())
-            yield line, f"a key of more than {DEEPEST} parts"
-            break
-    if (keys := skeleton.count("=") + skeleton.count("[")) > MOST_KEYS:
-        yield 1, f"{keys:,} keys and tables, more than {MOST_KEYS:,}"
-    # Each fault is given the number of its line, which is found by reading all of them.
-    if (lines := text.count("\n")) > MOST_LINES:
-        yield 1, f"{lines:,} lines, more than {MOST_LINES:,}"
-
-
-def _line_at(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
+            return piece.start(), f"a key of more than {DEEPEST} parts"
+    return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tfwright import facts
-from tfwright.documents.release import ExactRelease, Release, first_of, last_of
+from tfwright.documents.release import ExactRelease, Release
 
 LAST_MAC_DRIVER = "10.13"
 """The macOS of it: https://www.nvidia.com/en-us/drivers/cuda/mac-driver-archive/"""
@@ -183,8 +183,7 @@ def _of(kind: str, release: Release | ExactRelease, fork: str = "") -> dict[str,
     """Return the row of a release, without what says which releases it is of."""
     version = ExactRelease(*release)
     for row in facts.read(TABLE)[kind]:
-        first, last = row["releases"]
-        if first_of(first) <= version.rank <= last_of(last) and row.get("fork", "") == fork:
+        if version.within(*row["releases"]) and row.get("fork", "") == fork:
             found = {key: row[key] for key in row if key not in {"releases", "fork"}}
             return found | {"source": row["source"].format(release=version.line)}
     return None

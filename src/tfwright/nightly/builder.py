@@ -398,7 +398,7 @@ def _stage_times(job: RecipeJob, until: str, begun: float) -> dict[str, float]:
     # Those after it have stamps of earlier builds.
     without = (until, *_later_stages(until))
     stamped = {
-        stage.name: stamps.read(job, stage) for stage in PIPELINE if stage.name not in without
+        stage.name: stamps.read(job, stage.name) for stage in PIPELINE if stage.name not in without
     }
     found = {name: round(stamp.seconds, 2) for name, stamp in stamped.items() if stamp}
     if until in STAGES:

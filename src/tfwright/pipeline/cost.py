@@ -76,7 +76,7 @@ def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
     stages = tuple(
         StageCost(stage.name, stamp.seconds, stamp.cpu)
         for stage in pipeline
-        if (stamp := stamps.read(job, stage))
+        if (stamp := stamps.read(job, stage.name))
     )
     places = job.places
     # By the names that people know them by.

@@ -207,7 +207,7 @@ def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) 
     """
     if stage.name == job.again or not stage.cached:
         return Decision(stage, "asked for again" if stage.name == job.again else "runs every time")
-    stamp = stamps.read(job, stage)
+    stamp = stamps.read(job, stage.name)
     if stamp is None:
         return Decision(stage, "no earlier result")
     # A stamp keeps its result as plain JSON, whose fields another version may not know.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tfwright.documents.names import Commit
 from tfwright.documents.recipe import FetchTable, SourceTable
-from tfwright.documents.release import Release
+from tfwright.documents.release import StatedRelease
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Folder, Result
 from tfwright.tools.cache.usage import CacheUse
@@ -139,7 +139,7 @@ class Tree(Result):
     path: Path
     commit: Commit
     epoch: int
-    release: Release
+    release: StatedRelease
     content: str
     """Digest of everything in it: git's own tree id of the patched state."""
 
@@ -152,8 +152,6 @@ class Configured(Result):
     """The rendered file, which the build uses; what configure wrote agrees with it."""
     asked: tuple[str, ...]
     """The variables that configure asked for, in its order."""
-    never_asked: tuple[str, ...]
-    """Answers of the recipe that no prompt wanted."""
     written: tuple[Artefact, ...] = ()
     """Every file of the tree that is not of its commit, or not as there. Another one could be taken
     into the wheel: rules collect what lies in a directory."""

@@ -64,10 +64,10 @@ def part_of(made: type[Result]) -> str:
     return f"what {made.__name__} holds"
 
 
-def read(job: Job, stage: Stage) -> Stamp | None:
+def read(job: Job, name: str) -> Stamp | None:
     """Return the stamp of a stage; None if there is none, or none that this version can read."""
     # A stamp that cannot be read costs one run of the stage, so it is not an error.
-    return json_text.kept(path(job, stage.name), Stamp)
+    return json_text.kept(path(job, name), Stamp)
 
 
 def written(job: Job, stage: Stage) -> float:
@@ -83,7 +83,7 @@ def last(job: Job, name: str, kind: type[Made]) -> Made | None:
 
     For plans and shells, which show what a build would do before its stages have run again.
     """
-    stamp = json_text.kept(path(job, name), Stamp)
+    stamp = read(job, name)
     try:
         return kind.model_validate(stamp.result) if stamp else None
     except ValidationError:

@@ -30,7 +30,8 @@ REVISION = 3
 
 def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
-    from tfwright.configure import answering, expected, rendering
+    from tfwright.configure import expected, rendering
+    from tfwright.configure.answering import Answerer
 
     key = _key(job, recipe, host, inputs, tree)
     if same := _repeated(job, key, tree.path):
@@ -41,10 +42,9 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     # Answers that cannot be meant are refused before a program of the tree runs.
     expected.insist_on_answers(interview)
     rendered = expected.render(interview, recipe.configure)
-    kind = answering.Typist if recipe.configure.by == "dialogue" else answering.Watcher
-    answerer = kind(interview)
+    answerer = Answerer(interview)
     with program.answered(answerer):
-        never_asked = _never_asked(job, recipe, interview, answerer.asked)
+        _insist_on_use(job, recipe, interview, answerer.asked)
         name = bazelrc.relative_to(tree.path)
         if rendered is None:
             job.listener.note(f"{name} was not checked: the recipe records none of its lines")
@@ -61,7 +61,6 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     made = Configured(
         bazelrc=Artefact.of(bazelrc),
         asked=tuple(answerer.asked),
-        never_asked=never_asked,
         exported=rendering.exported(interview),
         written=tuple(map(Artefact.of, plain)),
         others=others,
@@ -184,14 +183,12 @@ def site_packages(job: Job, python: Path) -> str:
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 
-def _never_asked(
-    job: Job, recipe: Recipe, interview: "Interview", asked: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the recipe's answers that were not asked for; a yes among them is an error."""
+def _insist_on_use(job: Job, recipe: Recipe, interview: "Interview", asked: Sequence[str]) -> None:
+    """Note the recipe's answers that were not asked for; a yes among them is an error."""
     answers = recipe.configure.answers
     stated = {prompt.variable for prompt in interview.dialect.prompts if prompt.stated}
     taken = {*asked, *interview.exports(), *stated}
-    rest = tuple(variable for variable in answers if variable not in taken)
+    rest = [variable for variable in answers if variable not in taken]
     # A "no" that was never asked for is what the build does anyway, hence only a note.
     wanted = [variable for variable in rest if answers[variable] is True]
     if wanted:
@@ -204,7 +201,6 @@ def _never_asked(
         )
     if rest:
         job.listener.note(f"never asked for: {', '.join(rest)}")
-    return rest
 
 
 def _insist_on_same(rendered: str, program: "ConfigureProgram") -> None:
