@@ -322,7 +322,7 @@ def _repository_state(path: Path, before: tuple[str, str] | None) -> tuple[str, 
     glance = trees.glance(path)
     if before and before[0] == glance:
         return before
-    return glance, trees.content(path).sha256
+    return glance, trees.content(path)
 
 
 def _read_record(kept: Path) -> Mapping[str, tuple[str, str]]:

@@ -76,9 +76,6 @@ class Folder(Result):
     path: Path
     sha256: str
     """Of its content, see `trees.content`."""
-    files: int
-    size: int
-    """Bytes."""
     follow: bool = False
     """Whether links in it count as what they lead to."""
     without: tuple[str, ...] = ()
@@ -87,13 +84,13 @@ class Folder(Result):
     @classmethod
     def of(cls, path: Path, *, follow: bool = False, without: tuple[str, ...] = ()) -> "Folder":
         """Describe a directory that is there."""
-        found = trees.content(path, follow=follow, without=without)
-        return cls(path=path, follow=follow, without=without, **found._asdict())
+        sha256 = trees.content(path, follow=follow, without=without)
+        return cls(path=path, sha256=sha256, follow=follow, without=without)
 
     def changed(self) -> bool:
         """Read it, and say whether it holds anything else than it did."""
-        found = trees.content(self.path, follow=self.follow, without=self.without)
-        return found.sha256 != self.sha256
+        now = trees.content(self.path, follow=self.follow, without=self.without)
+        return now != self.sha256
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import stat
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from tfwright.tools import files
 
@@ -20,23 +19,14 @@ DEEPEST = 100
 _FACTS = struct.Struct("=QQqqq")
 
 
-class TreeContent(NamedTuple):
-    """What a directory holds."""
+def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> str:
+    """Return a digest of the paths, kinds, modes and contents of everything in a directory.
 
-    sha256: str
-    """Of the paths, kinds, modes and contents of everything in it."""
-    files: int
-    size: int
-    """Bytes of its files."""
-
-
-def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> TreeContent:
-    """Read a directory; raise OSError if a part of it cannot be read.
-
-    With `follow`, a link counts as what it leads to: Bazel's runfiles are links, and what is packed
-    is what they lead to. Paths that end with one of `without` are left out.
+    Raises OSError if a part of it cannot be read. With `follow`, a link counts as what it leads to:
+    Bazel's runfiles are links, and what is packed is what they lead to. Paths that end with one of
+    `without` are left out.
     """
-    whole, count, size = hashlib.sha256(), 0, 0
+    whole = hashlib.sha256()
     for text, state in _walk(root, follow=follow):
         path = Path(text)
         name = path.relative_to(root).as_posix()
@@ -47,9 +37,8 @@ def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) ->
         kind = f"link {path.readlink()}" if stat.S_ISLNK(state.st_mode) else "folder"
         if stat.S_ISREG(state.st_mode):
             kind = files.sha256(path)
-            count, size = count + 1, size + state.st_size
         whole.update(f"{kind} {executable} {name}\0".encode("utf-8", "surrogateescape"))
-    return TreeContent(whole.hexdigest(), count, size)
+    return whole.hexdigest()
 
 
 def glance(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> str:

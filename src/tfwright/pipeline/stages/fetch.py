@@ -156,7 +156,7 @@ def obtain_programs(
     return Programs(
         bazel=Artefact.of(binary.path),
         python=interpreter,
-        venv=Folder(path=home, **venv.content(home)._asdict()),
+        venv=Folder(path=home, sha256=venv.content(home)),
     )
 
 

@@ -21,7 +21,6 @@ from tfwright.tools.process.command import (
     open_container,
 )
 from tfwright.tools.python import package_clients, packages, pips
-from tfwright.tools.trees import TreeContent
 
 _HASH = " --hash=sha256:"
 _FULL_VERSION = re.compile(r"^\d+\.\d+\.\d+\S*$", re.MULTILINE | re.ASCII)
@@ -86,7 +85,7 @@ def venv(
                 evidence=fault.evidence,
             ) from fault
         files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
-        files.write(_record(home), f"{' '.join(map(str, trees.content(home)))}\n")
+        files.write(_record(home), f"{trees.content(home)}\n")
     return home / "bin/python"
 
 
@@ -109,7 +108,7 @@ def damaged(home: Path) -> bool:
     """
     try:
         recorded = files.text(_record(home)).split()
-        return recorded[:1] != [trees.content(home).sha256]
+        return recorded[:1] != [trees.content(home)]
     except OSError:
         return True
 
@@ -119,20 +118,14 @@ def differs(home: Path) -> bool:
     return _record(home).is_file() and damaged(home)
 
 
-def content(home: Path) -> TreeContent:
-    """Return what `venv` found in a venv.
-
-    One that was made long ago, or whose record is damaged, is read again.
-    """
-    try:
-        digest, number, size = files.text(_record(home)).split()
-        return TreeContent(digest, int(number), int(size))
-    except ValueError:
-        return trees.content(home)
+def content(home: Path) -> str:
+    """Return the digest that `venv` found for a venv; it is read again if its record is empty."""
+    recorded = files.text(_record(home)).split()
+    return recorded[0] if recorded else trees.content(home)
 
 
 def _record(home: Path) -> Path:
-    """Return the file, next to a venv, with the digest, number and size of the files in it."""
+    """Return the file, next to a venv, with the digest of the files in it."""
     return home.with_name(f"{home.name}.sha256")
 
 
