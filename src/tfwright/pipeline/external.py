@@ -10,7 +10,7 @@ from typing import Self
 from tfwright.documents.recipe import BazelTable, FetchTable, Recipe, SourceTable
 from tfwright.host import hermetic
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import Inputs, Programs, Substituted, Unpinned
+from tfwright.pipeline.results import Inputs, Programs, Unpinned
 from tfwright.progress import Progress
 from tfwright.rules import listings, modules, patched_tree, repositories
 from tfwright.rules.listings import Environment
@@ -217,7 +217,7 @@ class ExternalRules:
             binaries[here()] = LockedBinary(
                 url=release(bazel.version), sha256=stored.sha256, size=stored.path.stat().st_size
             )
-        pinned = {one.name: one.sha256 for one in substituted(self.pins, reached.rules)}
+        pinned = substituted(self.pins, reached.rules)
         gathered = lock.Gathered(
             tree=GitRepository(self.repository).tree_of(source.commit),
             binaries=binaries,
@@ -271,14 +271,12 @@ def unpinned_downloads(found: Rules) -> list[Unpinned]:
     ]
 
 
-def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
-    """Return what the recipe puts in the place of pinned archives."""
-    tables = pins.fetch.other_bytes
-    pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
-    return [
-        Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256)
-        for name, table in sorted(tables.items())
-    ]
+def substituted(pins: RecipePins, found: Rules) -> dict[str, str]:
+    """Return the checksums of the pinned archives that the recipe replaces, by repository."""
+    return {
+        name: substitutes.replaced(name, found.repositories).sha256
+        for name in sorted(pins.fetch.other_bytes)
+    }
 
 
 def record_repositories(output_base: Path, kept: Path) -> None:

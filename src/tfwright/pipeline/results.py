@@ -46,18 +46,6 @@ class Programs(Result):
     """That venv, whose packages take part in the build."""
 
 
-class Substituted(Result):
-    """Bytes that replace an archive: the wheel is then not built from the pinned ones."""
-
-    name: str
-    """Of the external repository."""
-    reason: str
-    sha256: str
-    """Of the archive that was pinned."""
-    used: str
-    """The digest of what is used instead."""
-
-
 class Copied(Result):
     """A commit that a repository rule clones, on this host."""
 
@@ -94,7 +82,8 @@ class Inputs(Result):
     """What Bazel finds in the vault instead of downloading it."""
     clones: tuple[Copied, ...] = ()
     """What Bazel's git finds on this host instead of a server."""
-    substitutes: tuple[Substituted, ...] = ()
+    substitutes: Mapping[str, str] = {}
+    """External repositories whose archive is replaced = the checksum that was pinned."""
     unpinned: tuple[Unpinned, ...] = ()
     """What is left to Bazel, which may not want it."""
     packages: tuple[str, ...] = ()
@@ -106,8 +95,7 @@ class Inputs(Result):
 
     def taken(self, table: FetchTable) -> FetchTable:
         """Return what a recipe's table amounts to: a substitute may not have been needed."""
-        used = {substitute.name for substitute in self.substitutes}
-        return table.without(table.other_bytes.keys() - used)
+        return table.without(table.other_bytes.keys() - self.substitutes.keys())
 
     def patched(self, source: SourceTable, fetch: FetchTable) -> SourceTable:
         """Return the source without the patches of substitutes that were not needed."""

@@ -15,7 +15,7 @@ from tests.upstream import commit, run_git
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import WheelError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import NcclOps, RawWheel, SealedWheel, Substituted
+from tfwright.pipeline.results import NcclOps, RawWheel, SealedWheel
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import seal
 from tfwright.wheel import record
@@ -80,13 +80,15 @@ def sealed(locked: RecipeJob, tmp_path: Path) -> Sealed:
         place = tmp_path / folder
         library = Artefact(path=place / "_nccl_ops.so", sha256="f" * 64, size=1)
         pinned = {"commit": COMMIT, "epoch": 1_540_000_000}
-        reason = "Its server is gone"
-        other = Substituted(name="gif_archive", reason=reason, sha256=PINNED, used=USED)
+        urls = ("https://example.org/gif.tar.gz",)
+        other = {"reason": "Its server is gone", "sha256": USED, "urls": urls}
+        fetch = {"substitutes": {"gif_archive": other}}
+        replaced = {"gif_archive": PINNED}
         return seal.run(
             job,
-            Recipe.model_validate(locked.recipe.model_dump() | tables),
+            Recipe.model_validate(locked.recipe.model_dump() | {"fetch": fetch} | tables),
             facts_of(place / "python", python="3.11.7", compiler="cc 12.2.0"),
-            inputs_of(place, bazel, place / "python", **pinned, substitutes=(other,)),
+            inputs_of(place, bazel, place / "python", **pinned, substitutes=replaced),
             tree_of(job, path=place, content=COMMIT, **pinned),
             configured_of(bazel, exported={"PYTHON_BIN_PATH": str(place), "TF_NEED_CUDA": "0"}),
             NcclOps(library=library if stub else None, stub=stub),

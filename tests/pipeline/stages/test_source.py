@@ -16,7 +16,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import FetchTable, SourceTable, SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Inputs, Substituted, Tree
+from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stages import source
 
 PATCH = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1 +1 @@\n-int op;\n+int up;\n"
@@ -144,8 +144,7 @@ def test_a_patch_of_a_substitute_is_applied_only_where_the_substitute_is_used(be
     fetch = FetchTable(substitutes={"zlib_archive": zlib_archive})
     tree = bench.run(fetch)
     assert contents(tree)["core/op.cc"] == (0o644, b"int up;\n")
-    used = Substituted(name="zlib_archive", reason="gone", sha256="0" * 64, used="1" * 64)
-    taken = bench.inputs.model_copy(update={"substitutes": (used,)})
+    taken = bench.inputs.model_copy(update={"substitutes": {"zlib_archive": "0" * 64}})
     assert taken.patched(bench.table, fetch) == bench.table
 
 

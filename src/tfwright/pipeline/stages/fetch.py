@@ -107,7 +107,7 @@ def run(
             Copied(remote=clone.remote, commit=clone.commit, repository=repository)
             for clone, repository in sorted(reached.clones.items())
         ),
-        substitutes=tuple(external.substituted(here.pins, reached.rules)),
+        substitutes=external.substituted(here.pins, reached.rules),
         unpinned=tuple(external.unpinned_downloads(reached.rules)),
         packages=tuple(installed),
         registry=external.registry(job, reached.rules),

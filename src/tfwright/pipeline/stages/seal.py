@@ -69,7 +69,7 @@ def run(
         name: f"@{name}@" if value.startswith("/") else value
         for name, value in configured.exported.items()
     }
-    compiling = recipe.compile
+    compiling, tables = recipe.compile, recipe.fetch.substitutes
     applied = inputs.patched(recipe.source, recipe.fetch)
     with archive.opened(path) as wheel:
         record = BuildRecord(
@@ -103,7 +103,10 @@ def run(
                 ),
             ),
             substitutions=tuple(
-                Substitution.model_validate(used.model_dump()) for used in inputs.substitutes
+                Substitution(
+                    name=name, reason=tables[name].reason, sha256=sha256, used=tables[name].sha256
+                )
+                for name, sha256 in inputs.substitutes.items()
             ),
             # In the record, since importing TensorFlow does not show it.
             stubs=(nccl_ops.library.path.name,) if nccl_ops.stub and nccl_ops.library else (),
