@@ -322,7 +322,7 @@ def test_a_plan_looks_for_the_commands_of_a_stage_when_they_are_asked_for(
     monkeypatch.setattr(engine, "PIPELINE", (stage,))
     (planned,) = engine.plan(replace(nest, until="lay"))
     assert not asked
-    assert planned.steps == (LOOK,)
+    assert planned.steps() == (LOOK,)
 
 
 def test_a_file_that_was_touched_is_hashed_again_only_once(

@@ -75,7 +75,7 @@ def show_plan(
             text.line(text.good("keep"), name, summary, hang=REASON)
             continue
         text.line(text.warning("run "), name, planned.why, hang=REASON)
-        for step in planned.steps:
+        for step in planned.steps():
             shown = _show_step(step, shown)
 
 
@@ -86,7 +86,7 @@ def plan_data(plan: Sequence[Planned]) -> list[dict[str, object]]:
             "stage": planned.stage.name,
             "run": bool(planned.why),
             "why": planned.why,
-            "steps": planned.steps,
+            "steps": planned.steps(),
         }
         for planned in plan
     ]

@@ -38,7 +38,6 @@ PUBLISHED = "stamps/publish.json"
 class Decision(NamedTuple):
     """Whether a stage has to run, and why."""
 
-    stage: Stage
     why: str
     """Why it runs; empty if what it made before still holds."""
     kept: Result | None = None
@@ -50,12 +49,8 @@ class Planned(NamedTuple):
 
     stage: Stage
     why: str
-    ask_steps: Callable[[], Sequence[Step]]
-
-    @property
-    def steps(self) -> Sequence[Step]:
-        """Its commands and files, found when they are asked for: most pages show few of them."""
-        return self.ask_steps()
+    steps: Callable[[], Sequence[Step]]
+    """Finds its commands and files: most pages show few of them."""
 
 
 def build(job: RecipeJob) -> Results:
@@ -206,27 +201,27 @@ def decide(stage: Stage, job: RecipeJob, made: Results, *, renew: bool = False) 
     Nothing is changed, but for the states of artefacts that were hashed again, with `renew`.
     """
     if stage.name == job.again or not stage.cached:
-        return Decision(stage, "asked for again" if stage.name == job.again else "runs every time")
+        return Decision("asked for again" if stage.name == job.again else "runs every time")
     stamp = stamps.read(job, stage.name)
     if stamp is None:
-        return Decision(stage, "no earlier result")
+        return Decision("no earlier result")
     # A stamp keeps its result as plain JSON, whose fields another version may not know.
     try:
         result = stage.makes.model_validate(stamp.result)
     except ValueError:
-        return Decision(stage, "its stamp is from another version of tfwright")
+        return Decision("its stamp is from another version of tfwright")
     # The cheap questions first: digests at hand, then the state of files, then walks of the tree.
     if change := stamps.changed(stamp, stamps.parts(stage, job, made)):
         # Stamps on disk name a result by its class, and people know it by its stage.
         names = {stamps.part_of(other.makes): f"the result of {other.name}" for other in PIPELINE}
         part, how = change
-        return Decision(stage, f"{names.get(part, part)} {how}")
+        return Decision(f"{names.get(part, part)} {how}")
     seen = stamps.states(result)
     if why := stamps.damage(stamp, result, seen) or stage.damage(job, result):
-        return Decision(stage, why)
+        return Decision(why)
     if renew:
         stamps.renew(job, stage, stamp, seen)
-    return Decision(stage, "", result)
+    return Decision("", result)
 
 
 def _empty(home: Path) -> None:

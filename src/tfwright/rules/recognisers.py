@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from tfwright.documents.names import LONGEST_URL
+from tfwright.documents.names import LONGEST_URL, URL
 from tfwright.rules.starlark.language import UnknownError
 
 DOWNLOADS = {"download", "download_and_extract"}
@@ -29,7 +29,6 @@ TELLING = {"name", "commit", "tag", "digest", "repository"}
 """Further arguments that are read."""
 NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
 """What a repository can be called."""
-URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
 
 
 def declares(named: Mapping[str, object]) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tfwright.documents.names import LONGEST_URL, Commit, InnerPath, Line, Sha256, Version
+from tfwright.documents.names import LONGEST_URL, URL, Commit, InnerPath, Line, Sha256, Version
 from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
@@ -17,7 +17,7 @@ from tfwright.printable import shell_word
 from tfwright.rules import modules
 from tfwright.rules.listings import BY_VERSION
 from tfwright.rules.model import Repository, Rules
-from tfwright.rules.recognisers import DOWNLOADS, NAME, URL
+from tfwright.rules.recognisers import DOWNLOADS, NAME
 from tfwright.tools.git.clones import Clone
 from tfwright.vault import registries
 
