@@ -98,7 +98,7 @@ def libraries(bazel: Path, room: Path, actions: int) -> Subject:
 
 def last_build(job: RecipeJob) -> Subject:
     """Return the run of Bazel that compile would make for a recipe that was built."""
-    steps = next(planned.steps for planned in engine.plan(job) if planned.stage.name == "compile")
+    steps = next(planned.steps() for planned in engine.plan(job) if planned.stage.name == "compile")
     command = next(step for step in steps if isinstance(step, Command))
     at = command.argv.index("build")
     startup, options = command.argv[:at], command.argv[at:]

@@ -185,9 +185,7 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
     table = FetchTable.model_validate({"substitutes": {"two": substitute}})
     mine = replace(job, recipe=job.recipe.changed(fetch=table))
     made = inputs(mine)
-    assert [
-        (substitute.name, substitute.sha256, substitute.used) for substitute in made.substitutes
-    ] == [("two", "2" * 64, files.sha256(archive))]
+    assert made.substitutes == {"two": "2" * 64}
     (locked,) = pinning.write(mine, tmp_path / "small.lock").substitutes
     assert (locked.reason, locked.source) == (
         "its server is gone",
