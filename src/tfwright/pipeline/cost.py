@@ -1,9 +1,7 @@
 """What a build took: time, processors, memory, disk; over all runs of Bazel that it needed."""
 
 import json
-import os
-import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from tfwright.pipeline import stamps
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.stage import Stage
+from tfwright.tools import trees
 from tfwright.tools.bazel import profile as profiles
 from tfwright.tools.bazel.client import Spent
 from tfwright.tools.bazel.profile import Action
@@ -97,14 +96,13 @@ def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
 
 
 def size(path: Path) -> int:
-    """Return the bytes that a file or a directory takes on the disk.
+    """Return the bytes that the files of a directory take on the disk.
 
-    A file with several hard links counts once, and a symbolic link counts as itself.
+    A file with several hard links counts once.
     """
-    seen = dict[tuple[int, int], int]()
-    for state in _walk(path):
-        seen[state.st_dev, state.st_ino] = state.st_blocks * BLOCK
-    return sum(seen.values())
+    states = (state for _, state in trees.files_below(path))
+    blocks = {(state.st_dev, state.st_ino): state.st_blocks for state in states}
+    return BLOCK * sum(blocks.values())
 
 
 def _kept(job: Job) -> Path:
@@ -121,15 +119,3 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
     for action in sorted(actions, key=lambda action: -action.seconds):
         longest.setdefault(action.name, action)
     return tuple(longest.values())[:SLOWEST]
-
-
-def _walk(path: Path) -> Iterator[os.stat_result]:
-    """Yield the state of everything at and below a path; what disappears meanwhile is left out."""
-    try:
-        state = path.lstat()
-        yield state
-        if stat.S_ISDIR(state.st_mode):
-            for child in path.iterdir():
-                yield from _walk(child)
-    except FileNotFoundError:
-        return

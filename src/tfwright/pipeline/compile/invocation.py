@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from tfwright.pipeline.stage import Writes
 from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
-from tfwright.tools.cache.private import PrivateCache
 from tfwright.tools.git import clones
 from tfwright.tools.process import capacity, isolation
 from tfwright.tools.process import command as programs
@@ -104,10 +103,6 @@ class Invocation:
             # An enclosure of its own; a container has no network anyway.
             self.job.offline and not open_container() and isolation.obstacle() is None,
         )
-
-    def with_cache(self, cache: PrivateCache | None) -> "Invocation":
-        """Return the same with a build cache."""
-        return replace(self, cache=str(cache.folder)) if cache else self
 
     @property
     def environment(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ under way, and a cache shared by all recipes saves most of the work of a fresh b
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,8 @@ def run(
         if not client.output_base.exists():
             caching.forget(job)
         try:
-            outcome = attempts.build(bazel.with_cache(cache))
+            folder = str(cache.folder) if cache else ""
+            outcome = attempts.build(replace(bazel, cache=folder))
         finally:
             # The server outlives its client, and keeps its memory for hours.
             client.stop()
