@@ -143,7 +143,7 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
         (job.places.logs / name).write_text("of an earlier build, or of this one")
     stamp = Stamp(parts={}, result={}, seconds=7.0, cpu=1.0)
     # A stage that fails has no stamp; those after it have the stamps of earlier builds.
-    monkeypatch.setattr(stamps, "read", lambda _, stage: None if stage.name == "compile" else stamp)
+    monkeypatch.setattr(stamps, "read", lambda _, name: None if name == "compile" else stamp)
     failed = builder._kept_logs(job, made(tmp_path / "failed"), "compile")
     assert failed["logs"] == ("logs/compile.log", "logs/fetch.log")
     assert failed["profile"] == "logs/compile.profile.json.gz"

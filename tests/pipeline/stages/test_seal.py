@@ -82,8 +82,9 @@ def sealed(locked: RecipeJob, tmp_path: Path) -> Sealed:
         pinned = {"commit": COMMIT, "epoch": 1_540_000_000}
         urls = ("https://example.org/gif.tar.gz",)
         other = {"reason": "Its server is gone", "sha256": USED, "urls": urls}
-        fetch = {"substitutes": {"gif_archive": other}}
-        replaced = {"gif_archive": PINNED}
+        # Of a tree that has no such archive only a lock can say that it was replaced.
+        fetch = {"substitutes": {"gif_archive": other} if job.locked else {}}
+        replaced = {"gif_archive": PINNED} if job.locked else {}
         return seal.run(
             job,
             Recipe.model_validate(locked.recipe.model_dump() | {"fetch": fetch} | tables),
