@@ -4,11 +4,13 @@ import datetime as dt
 import http.server
 import json
 import os
+import smtplib
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +27,7 @@ from tfwright.nightly import notices
 from tfwright.nightly import state as states
 from tfwright.nightly.notices import Notice
 from tfwright.nightly.state import PastNight
+from tfwright.tools import mail
 from tfwright.tools.http.client import post_json
 
 NOTICE = Notice(
@@ -110,6 +113,30 @@ def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
 def test_a_host_that_smtp_cannot_write_is_a_supply_error(host: str) -> None:
     with fails(SupplyError):
         send(mail=MAIL.changed(host=host))
+
+
+@pytest.mark.parametrize("said", [b"2", b"220-and so on\r\n" * 4000])
+@pytest.mark.medium
+def test_a_mail_server_that_never_comes_to_an_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(mail, "LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(mail, "SECONDS", 20)
+
+    def serve() -> None:
+        client, _ = listening.accept()
+        with client, suppress(OSError):
+            while True:
+                client.sendall(said)
+                time.sleep(0.01)
+
+    begun = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        port = listening.getsockname()[1]
+        with fails(SupplyError):
+            send(mail=MAIL.changed(port=port))
+    assert time.monotonic() - begun < 10
 
 
 @contextmanager
@@ -236,3 +263,14 @@ def test_every_channel_has_a_name_without_secrets() -> None:
     )
     names = [channel.name for channel in notices.channels_of(table)]
     assert names == ["mail to t@example.org", "webhook 1", "program 1: true"]
+
+
+def test_a_talk_whose_time_was_over_before_it_began_is_not_waited_for(certificate: Path) -> None:
+    with serving(certificate, "none") as server:
+        port = int(server.server_address[1])
+        connection = mail._Plain("127.0.0.1", port)
+        connection._cut()
+        with pytest.raises(smtplib.SMTPServerDisconnected, match="its time is over"):
+            connection.getreply()
+        connection.close()
+        connection._cut()

@@ -155,3 +155,20 @@ def test_a_mail_is_sent_once_whatever_the_server_says_to_the_end(
     with serving(certificate, "none") as server:
         send(server, "none")
     assert server.lines[-1] == (False, b"quit")
+
+
+class _Repeating:
+    """A socket from which the same bytes come again and again."""
+
+    def makefile(self, _: str) -> "_Repeating":
+        return self
+
+    def readline(self, most: int) -> bytes:
+        return b"x" * most
+
+
+def test_answers_without_an_end_are_cut() -> None:
+    answers = mail._Answers(_Repeating())  # type: ignore[arg-type]
+    assert len(answers.readline(mail.MOST_SAID)) == mail.MOST_SAID
+    with pytest.raises(OSError, match="says too much"):
+        answers.readline(1)
