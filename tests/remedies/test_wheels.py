@@ -5,8 +5,10 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import pytest
 from tests.making import Maker, find_text
@@ -21,6 +23,8 @@ from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Artefact, Results
 from tfwright.smoke import smoking as smoke
 from tfwright.smoke.smoking import Request
+from tfwright.tools.process import capacity
+from tfwright.wheel import archive
 from tfwright.wheel.seal.build_record import BuildRecord
 
 pytestmark = pytest.mark.medium
@@ -56,13 +60,16 @@ def test_a_disk_without_room_is_left_by_the_variable_that_is_named(
     wheel = make_wheel({"a.py": "x = 1\n"})
     other = make_wheel({"a.py": "x = 2\n"}, folder="other")
 
-    def full(*given: object) -> bytes:
+    def copy() -> IO[bytes]:
         if os.environ.get("TMPDIR") != str(tmp_path):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return original(*given)  # type: ignore[arg-type]
+        return original()
 
-    original = zipfile.ZipFile.read
-    monkeypatch.setattr(zipfile.ZipFile, "read", full)
+    original = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", copy)
+    # No member fits into memory: each is copied to the disk.
+    monkeypatch.setattr(archive, "SMALL", 0)
+    monkeypatch.setattr(capacity, "memory", lambda: 0)
     remedy = shell.remedy(typed("compare", wheel, other))
     (name,) = re.findall(r"set (\w+) to a directory", remedy)
     monkeypatch.setenv(name, str(tmp_path))
