@@ -7,7 +7,7 @@ from tfwright.terminal import text
 
 if TYPE_CHECKING:
     from tfwright.lint.changes import PlannedRecipe, RecipeChange
-from tfwright.lint.recipes import LintFinding
+    from tfwright.lint.recipes import LintFinding
 
 
 def show_findings(recipes: Sequence[str], findings: "Sequence[LintFinding]") -> None:

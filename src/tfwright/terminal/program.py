@@ -35,14 +35,14 @@ REFUSED = {
 }
 """Options of invoke that act on what commands run through it, and tfwright's never do."""
 SYNONYMS = {
-    "arch": "machine",
-    "name": "recipe",
-    "platform": "os",
-    "system": "os",
-    "tensorflow": "release",
-    "version": "release",
+    "--arch": "--machine",
+    "--name": "--recipe",
+    "--platform": "--os",
+    "--system": "--os",
+    "--tensorflow": "--release",
+    "--version": "--release",
 }
-"""Words that people type for an option of another name, where a command has that one."""
+"""What people type for an option of another name, where a command has that one."""
 
 
 def install(
@@ -217,9 +217,9 @@ class CommandLine:
             taken = [str(arg.value) for arg in context.positional_args]
             word = next((one for one in taken if one.startswith("--")), word)
             if word.startswith("-"):
-                synonym = f"--{SYNONYMS.get(word.lstrip('-'))}"
-                known = synonym if synonym in context.flags else ""
-                near = known or printable.nearest(word, context.flags)
+                near = SYNONYMS.get(word, "")
+                if near not in context.flags:
+                    near = printable.nearest(word, context.flags)
                 meant = f"Did you mean {near}? " if near else ""
                 whose = f" of 'invoke {command}'" if command else ""
                 return f"Unknown option '{word}'{whose}", meant + remedy

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfwright import __version__
 from tfwright.documents.recipe import Recipe, VerifyTable
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import (
@@ -125,10 +126,13 @@ def run(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
-    from tfwright.wheel.seal import sealing
+    from importlib import metadata
 
-    sealer = sealing.sealer()
-    versions = {"the version of tfwright": sealer.version, "the version of deflate": sealer.deflate}
+    # Each build asks, also one with nothing to do: what seals would take long to load.
+    versions = {
+        "the version of tfwright": __version__,
+        "the version of deflate": metadata.version("deflate"),
+    }
     # Another release of the compressor may write other bytes from the same files.
     if job.locked:
         versions[job.locked.name] = files.sha256(job.locked)
