@@ -8,7 +8,7 @@ from tfwright.match.wish import Wish
     ("wanted", "named"),
     [
         ({"release": "2.18", "python": "3.13"}, ("Python 3.9 to 3.12", "TensorFlow 2.20")),
-        ({"release": "2.7", "gpu": "3.0"}, ("3.5 to 9.0", "TensorFlow 2.3")),
+        ({"release": "2.7", "gpu": "3.0"}, ("3.5 to 8.6, and not for 3.0", "TensorFlow 2.3")),
         ({"release": "1.15", "gpu": "8.6"}, ("3.0 to 7.5", "TensorFlow 2.4")),
         ({"release": "2.13", "cuda": "12.1"}, ("CUDA 11", "TensorFlow 2.15")),
         ({"python": "2.7", "gpu": "12.0"}, ("Python 2.7", "12.0", "drop Python 2.7")),

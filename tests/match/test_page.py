@@ -8,8 +8,8 @@ from tests.making import Read
 from tfwright.facts import gpus, wheels
 from tfwright.match import official, page
 from tfwright.match.official import OfficialMatch
+from tfwright.match.pins import DerivedPin
 from tfwright.match.ranking import Candidate
-from tfwright.match.releases import Need
 from tfwright.match.wish import Wish
 
 WISH = Wish(system="Linux", cuda="9.2", named="the GPU of this host")
@@ -17,13 +17,13 @@ FITS = Candidate("linux-r1.8", "TensorFlow 1.8", (), elsewhere=False)
 NEAR = Candidate("linux-r1.9", "1.9", ("CUDA 9.0", "no sm_30"), elsewhere=False)
 FAR = Candidate("linux-r1.4", "1.4", ("CUDA 8.0",) * 3, elsewhere=False)
 OTHER = OfficialMatch(wheels.official()[0], ("no GPU code",), frozenset({"GPU code"}))
-NEEDS = (Need("host.cuda", "9.2", "the tested builds"),)
+NEEDS = (DerivedPin("host.cuda", "9.2", source="the tested builds"),)
 
 
 def matched(
     capsys: pytest.CaptureFixture[str],
     ranked: tuple[Candidate, ...],
-    needs: tuple[Need, ...] = NEEDS,
+    needs: tuple[DerivedPin, ...] = NEEDS,
     official: tuple[OfficialMatch, ...] = (OTHER,),
 ) -> str:
     excluded = () if needs else ("no release goes with both CUDA 9.2 and Python 3.12",)

@@ -11,7 +11,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.host.probes import Host
-from tfwright.match import official, page, ranking, releases
+from tfwright.match import official, page, pins, ranking
 from tfwright.match import wish as wishes
 from tfwright.match.ranking import Candidate
 from tfwright.match.wish import Wish
@@ -44,7 +44,7 @@ def fitting(ranked: list[Candidate]) -> list[str]:
 
 
 def values(wanted: Wish) -> dict[str, str]:
-    return {need.name: need.value for need in releases.needs(wanted)}
+    return {pin.key: str(pin) for pin in pins.needs(wanted)}
 
 
 def test_without_a_question_it_is_about_this_host(ubuntu: Host) -> None:
@@ -165,65 +165,72 @@ def test_the_demo_is_no_tensorflow_to_be_found(rank: Rank) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "pins"),
+    ("wanted", "named"),
     [
         (
             Wish(system="Linux", gpu="3.0", python="3.6"),
-            {"TensorFlow": "2.3", "CUDA": "10.1", "gcc": "8 or earlier"},
+            {
+                "TensorFlow": "2.3 (the newest that fits)",
+                "host.cuda": "10.1 (tested with this release)",
+                "host.gcc": "8 (the newest for this CUDA)",
+            },
         ),
         (
             Wish(system="Linux", gpu="12.0"),
             {
-                "TensorFlow": "2.21",
-                "CUDA": "12.8 (tested with 12.5)",
-                "cuDNN": "9.7",
-                "driver": "570.26 or later",
+                "TensorFlow": "2.21 (the newest that fits)",
+                "host.cuda": "12.8 (this release was tested with 12.5)",
+                "host.driver": "570.26 (drivers 570.26 or later run it)",
+                "compute capabilities": "12.0",
             },
         ),
-        (Wish(system="Linux", gpu="9.0", cuda="12.5"), {"driver": "525.60.13 or later"}),
         (
             Wish(system="Linux", cuda="9.2", python="2.7"),
-            {"TensorFlow": "1.12", "CUDA": "9.2 (tested with 9.0)", "Bazel": "0.15.0"},
+            {
+                "TensorFlow": "1.12 (the newest that fits)",
+                "host.cuda": "9.2 (this release was tested with 9.0)",
+                "host.python": "2.7 (TensorFlow 1.12 takes 2.7 to 3.6)",
+            },
         ),
         (
             Wish(system="Darwin", gpu="3.0", cuda="9.2"),
             {
-                "TensorFlow": "1.12",
-                "Xcode": "9.2, with Apple clang 9.0 or earlier",
-                "macOS": "10.13",
+                "host.xcode": "9.2 (the newest for this CUDA, with Apple clang 9.0 or earlier)",
+                "host.macos": "10.13 (for this CUDA)",
             },
         ),
         (
             Wish(system="Linux", python="2.7", glibc="2.17"),
-            {"TensorFlow": "2.1", "verify.glibc": "2.17, built in an image that has no newer one"},
+            {"verify.glibc": "2.17 (built in an image that has no newer one)"},
         ),
     ],
 )
-def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, pins: dict[str, str]) -> None:
-    assert pins.items() <= values(wanted).items()
+def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, named: dict[str, str]) -> None:
+    assert named.items() <= values(wanted).items()
 
 
-def test_every_pin_but_the_floor_has_a_source() -> None:
-    needs = releases.needs(Wish(system="Linux", gpu="6.1", glibc="2.17"))
-    assert [need.name for need in needs if not need.source] == ["verify.glibc"]
+def test_every_pin_of_the_tables_has_a_source() -> None:
+    needs = pins.needs(Wish(system="Linux", gpu="6.1", glibc="2.17"))
+    bare = [pin.key for pin in needs if not (pin.source or pin.open)]
+    assert bare == ["TensorFlow", "verify.glibc"]
 
 
 def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
-    assert releases.needs(Wish(gpu="3.0", cuda="12.8")) == []
+    assert pins.needs(Wish(gpu="3.0", cuda="12.8")) == []
 
 
 def test_the_answer_is_readable_and_says_when_nothing_fits(rank: Rank, out: Read) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
     ranked = rank(wanted)
     page.show_matches(
-        page.MatchAnswer(wanted, official.matches(wanted), ranked, releases.needs(wanted), ())
+        page.MatchAnswer(wanted, official.matches(wanted), ranked, pins.needs(wanted), ())
     )
     said = out()
     assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\n")
     assert "\n\nNo recipe fits\n\nThe nearest others" in said
     # Each source stands once, below what was taken from it.
     assert re.search(r"\n  linux-r0.11-cuda8.0 +Python 3.5\n", said)
-    assert re.search(r"\n  gcc +\S.*\[(\d)\]\n(.*\n)*  \[\1\] https://", said)
+    assert re.search(r"\n  host.gcc +\S.*\[(\d)\]\n(.*\n)*  \[\1\] https://", said)
 
 
 def test_a_gpu_is_known_by_the_name_that_people_give_it(ubuntu: Host) -> None:

@@ -27,7 +27,7 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
     from tfwright.documents import recipe as recipes
     from tfwright.errors import HostError
     from tfwright.host import probes
-    from tfwright.match import official, page, ranking, releases
+    from tfwright.match import official, page, pins, ranking, releases
     from tfwright.match import wish as wishes
 
     # What cannot be changed about this host completes the wish: its system and its GPU.
@@ -45,7 +45,7 @@ def match(_: Context, machine: Mapping[str, str], release: str = "", index: str 
         wanted,
         official.matches(for_wheels),
         ranking.rank(recipes.that_load(), wanted, host, verified.stale),
-        releases.needs(wanted),
+        pins.needs(wanted),
         releases.exclusions(wanted),
     )
     status = 0 if answer.fits else HostError.exit_status

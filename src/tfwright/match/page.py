@@ -13,12 +13,12 @@ from tfwright.terminal.text import Column
 if TYPE_CHECKING:
     from tfwright.match.fit import FitVerdict
     from tfwright.match.official import OfficialMatch
+    from tfwright.match.pins import DerivedPin
     from tfwright.match.ranking import Candidate
-    from tfwright.match.releases import Need
     from tfwright.match.wish import Wish
     from tfwright.wheel.inspect.inspection import Inspection
 
-NEED_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
+PIN_COLUMNS = (Column(""), Column("", rank=1, cut="end", least=16), Column("", rank=2))
 COMMAND = 50
 """The longest command that has something behind it on its line."""
 NEAREST = 3
@@ -32,7 +32,7 @@ class MatchAnswer:
     wanted: "Wish"
     official: "Sequence[OfficialMatch]"
     recipes: "Sequence[Candidate]"
-    new: "Sequence[Need]"
+    new: "Sequence[DerivedPin]"
     excluded: Sequence[str]
     """Why no TensorFlow can be built for the wish; empty if one can."""
 
@@ -82,10 +82,10 @@ def show_matches(answer: MatchAnswer) -> None:
         return
     text.heading("A new recipe would pin (by 'invoke new')")
     # The sources stand below, each once and whole.
-    named = [need.source for need in answer.new if need.source]
+    named = [pin.source for pin in answer.new if pin.source]
     sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
-    rows = [(f"  {need.name}", need.value, sources.get(need.source, "")) for need in answer.new]
-    text.table(NEED_COLUMNS, rows)
+    rows = [(f"  {pin.key}", str(pin), sources.get(pin.source, "")) for pin in answer.new]
+    text.table(PIN_COLUMNS, rows)
     for source, mark in sources.items():
         text.paragraph(f"  {mark}", source, indent=6)
 

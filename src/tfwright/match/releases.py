@@ -1,20 +1,12 @@
-"""Which TensorFlow can be built for a wish, what a recipe for it pins, and why none can."""
+"""Which TensorFlow can be built for a wish, and why none can."""
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tfwright.documents.release import Release
-from tfwright.facts import compatibility, gpus
-from tfwright.facts.compatibility import (
-    is_newer,
-    is_of_line,
-    is_older,
-    is_within,
-    range_text,
-    version_numbers,
-)
-from tfwright.host.hermetic import ANOTHER_CUDA
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older, range_text, version_numbers
 from tfwright.match.wish import ARM, X86, Wish
 
 KNOWN = [
@@ -27,15 +19,6 @@ OLDEST_CAPABILITY = "3.0"
 """The oldest GPUs that TensorFlow has code for."""
 
 
-@dataclass(frozen=True)
-class Need:
-    """One thing that a new recipe would pin, and the source of that."""
-
-    name: str
-    value: str
-    source: str
-
-
 def fitting(wanted: Wish) -> list[Release]:
     """Return the releases that go with a wish, the newest first."""
     asked = Release.parse(wanted.release) if wanted.release else None
@@ -44,26 +27,6 @@ def fitting(wanted: Wish) -> list[Release]:
         for release in KNOWN
         if asked in {None, release} and not any(refusals(release, wanted))
     ]
-
-
-def needs(wanted: Wish) -> list[Need]:
-    """Return what a new recipe for a wish would pin, for the newest TensorFlow that fits.
-
-    The list is empty if no TensorFlow fits.
-    """
-    for release in fitting(wanted):
-        found = list(_tensorflow(release, wanted))
-        if toolkit := toolkit_for(wanted, release):
-            found += _cuda(release, toolkit, wanted)
-        if wanted.cpu:
-            found.append(Need("verify.cpu", wanted.cpu, ""))
-        if wanted.glibc and wanted.system != "Darwin":
-            floor = f"{wanted.glibc}, built in an image that has no newer one"
-            found.append(Need("verify.glibc", floor, ""))
-        if wanted.macos:
-            found.append(Need("verify.macos", wanted.macos, ""))
-        return found
-    return []
 
 
 def refusals(release: Release, wanted: Wish) -> Iterator[str]:
@@ -95,42 +58,22 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
 def _cuda_refusal(release: Release, wanted: Wish) -> Iterator[str]:
     """Say why no CUDA of a release serves."""
     tested, tree = compatibility.tested_with(release), compatibility.hermetic(release)
-    major = tested.cuda.partition(".")[0] if tested else ""
-    rows = [row for row in compatibility.cudas() if is_of_line(row.version, wanted.cuda or major)]
     if not tested:
         yield f"TensorFlow {release} was tested with no CUDA that is known"
-    elif not rows:
-        yield _no_toolkit(wanted.cuda)
-    elif wanted.cuda and not any(is_of_line(row.version, wanted.cuda) for row in _cudas(release)):
+        return
+    made_for = f"TensorFlow {release} is made for CUDA {tested.cuda.partition('.')[0]}"
+    if rows := [row for row in _cudas(release) if is_of_line(row.version, wanted.cuda)]:
+        # One that compiles for the GPU says more than the one that was tested.
+        row = next((row for row in rows if row.compiles_for(wanted.gpu)), rows[0])
+        yield f"{made_for}; {misfit(row, wanted)}"
+    elif unknown := _no_toolkit(wanted.cuda):
+        yield unknown
+    else:
         listed = f", its tree lists those to {tree.cudas[-1]}" if tree else ""
-        yield f"TensorFlow {release} is made for CUDA {major}{listed}, and not {wanted.cuda}"
+        yield f"{made_for}{listed}, and not {wanted.cuda}"
         own = replace(wanted, cuda="")
         if wanted.gpu and not toolkit_for(own, release):
             yield from _cuda_refusal(release, own)
-    elif wanted.gpu and is_older(wanted.gpu, OLDEST_CAPABILITY):
-        yield f"TensorFlow has code for compute capability {OLDEST_CAPABILITY} and later"
-    elif rows and wanted.gpu and not any(row.compiles_for(wanted.gpu) for row in rows):
-        gaps = ", of which it lacks some" if any(row.lacks for row in rows) else ""
-        yield (
-            f"CUDA {wanted.cuda or major} compiles for compute capabilities "
-            f"{rows[0].capabilities[0]} to {rows[-1].capabilities[1]}{gaps}, and not for "
-            f"{wanted.gpu}{_compiled_by(wanted.gpu)}"
-        )
-    elif last := compatibility.last_cuda(wanted.gpu):
-        made_for = f"TensorFlow {release} is made for CUDA {wanted.cuda or major}"
-        yield f"{made_for}, and the last JetPack for {wanted.gpu} has CUDA {last}"
-    elif said := compatibility.drivers(rows[0], wanted.gpu).misfit(wanted.driver):
-        yield f"TensorFlow {release} {said}"
-    else:
-        yield f"there is no CUDA {wanted.cuda or major} for {wanted.system} that serves"
-
-
-def _compiled_by(gpu: str) -> str:
-    """Say which CUDAs compile for a compute capability; empty if none is known."""
-    fitting = compatibility.cudas_for(gpu)
-    if not fitting:
-        return ""
-    return f", for which CUDA {range_text(fitting[0], fitting[-1])} compiles"
 
 
 def _no_toolkit(cuda: str) -> str:
@@ -279,85 +222,27 @@ def toolkit_for(wanted: Wish, release: Release) -> compatibility.Cuda | None:
     """Return the CUDA to build a release with; None if none serves, or none is wanted."""
     if not (wanted.gpu or wanted.cuda):
         return None
-    return next((row for row in _cudas(release) if _serves(row, wanted)), None)
+    rows = (row for row in _cudas(release) if is_of_line(row.version, wanted.cuda))
+    return next((row for row in rows if not misfit(row, wanted)), None)
 
 
-def cudnn_for(row: compatibility.Cuda, tested: compatibility.Tested | None) -> tuple[str, str]:
-    """Return the cuDNN to build with a CUDA, and the reason for it."""
-    least, most = row.cudnn
-    wanted = tested.cudnn if tested else ""
-    # 7 is of any 7.x, of which 9.2 takes those from 7.1 on.
-    fits = is_within(wanted, least, most) or is_of_line(least, wanted)
-    if tested and wanted and fits:
-        return wanted, f"tested with this release: {tested.source}"
-    # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
-    reason = "the oldest for this CUDA, since this release was tested with an older one"
-    return least, f"{reason}: {row.source('cudnn')}"
-
-
-def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
-    """Say whether a CUDA has the wanted version, compiles for the GPU, and runs on the system."""
-    asked = not wanted.cuda or is_of_line(row.version, wanted.cuda)
-    of_tensorflow = not is_older(wanted.gpu, OLDEST_CAPABILITY)
-    compiles = not wanted.gpu or (of_tensorflow and row.compiles_for(wanted.gpu))
-    # NVIDIA's last CUDA for macOS was 10.2.
+def misfit(row: compatibility.Cuda, wanted: Wish) -> str:
+    """Say why a CUDA does not serve GPU, system and driver of a wish; empty if it does."""
+    gpu = wanted.gpu
+    if gpu and is_older(gpu, OLDEST_CAPABILITY):
+        return f"TensorFlow has code for compute capability {OLDEST_CAPABILITY} and later"
+    if gpu and not row.compiles_for(gpu):
+        fitting = compatibility.cudas_for(gpu)
+        others = fitting and f", for which CUDA {range_text(fitting[0], fitting[-1])} compiles"
+        return (
+            f"CUDA {row.version} compiles for compute capabilities {' to '.join(row.capabilities)}"
+            f"{', of which it lacks some' if row.lacks else ''}, and not for {gpu}{others or ''}"
+        )
     if wanted.system == "Darwin":
-        runs = compatibility.mac(row.version) is not None
-    else:
-        runs = not compatibility.drivers(row, wanted.gpu).misfit(wanted.driver)
-        last = compatibility.last_cuda(wanted.gpu)
-        runs = runs and not (last and is_newer(row.version, last))
-    return asked and compiles and runs
-
-
-def _tensorflow(release: Release, wanted: Wish) -> Iterator[Need]:
-    python = compatibility.python(release)
-    bazel = compatibility.bazel(release)
-    tested = compatibility.tested_bazel(release)
-    yield Need("TensorFlow", wanted.release or str(release), python.source if python else "")
-    # What `invoke new` pins, unless the tree's own .bazelversion says another one.
-    if tested and (bazel is None or bazel.holds(tested.version)):
-        yield Need("Bazel", tested.version, tested.source)
-    elif bazel:
-        yield Need("Bazel", str(bazel), bazel.source)
-    else:
-        yield Need(
-            "Bazel", "as .bazelversion of the tree says", "https://github.com/bazelbuild/bazelisk"
-        )
-    if python:
-        yield Need("Python", wanted.python or str(python), python.source)
-
-
-def _cuda(release: Release, row: compatibility.Cuda, wanted: Wish) -> Iterator[Need]:
-    if gpus.jetson(wanted.gpu):
-        yield Need("CUDA, cuDNN, driver", "those of the Jetson's JetPack", gpus.JETPACK)
-        yield Need("compute capability", wanted.gpu, row.source("capabilities"))
-        return
-    tested = compatibility.tested_with(release)
-    value, source = row.version, tested.source if tested else ""
-    if tested and value != tested.cuda:
-        value += f" (tested with {tested.cuda})"
-    yield Need("CUDA", value, source)
-    cudnn, why = cudnn_for(row, tested)
-    yield Need("cuDNN", cudnn, why.partition(": ")[2])
-    tree = compatibility.hermetic(release)
-    if tree and (lacking := tree.lacks(row.version, cudnn)):
-        yield Need("archives", f"the tree lists {lacking}; {ANOTHER_CUDA}", tree.source)
-    mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
-    if mac:
-        # Instead of a driver for Linux and gcc.
-        yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
-        yield Need("macOS", mac.macos, mac.why)
-        yield Need(
-            "patches",
-            "for Apple's compiler and linker",
-            f"https://www.tensorflow.org/install/source#macos: {compatibility.MAC_CUDA}",
-        )
-    else:
-        drivers = compatibility.drivers(row, wanted.gpu)
-        yield Need("driver", str(drivers), drivers.source)
-        if tree is None:
-            gcc, why = compatibility.gcc(release, row)
-            yield Need("gcc", f"{gcc} or earlier", why.partition(": ")[2])
-    if wanted.gpu:
-        yield Need("compute capability", wanted.gpu, row.source("capabilities"))
+        made = compatibility.mac(row.version)
+        return "" if made else f"NVIDIA made no CUDA {row.version} for macOS; the last one was 10.2"
+    last = compatibility.last_cuda(gpu)
+    if last and is_newer(row.version, last):
+        return f"the last JetPack for {gpu} has CUDA {last}"
+    said = compatibility.drivers(row, gpu).misfit(wanted.driver)
+    return f"CUDA {row.version} {said}" if said else ""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from tfwright.documents.names import CpuLevel
 from tfwright.documents.release import ExactRelease, is_version
@@ -16,28 +16,42 @@ from tfwright.printable import guess
 from tfwright.tools import json_text
 
 LEVELS: tuple[str, ...] = get_args(CpuLevel)
-_FORMS = {
-    "gpu": (
+
+
+class Part(NamedTuple):
+    """A part of a wish."""
+
+    title: str = ""
+    """What stands before it, where it does not say by itself what it is."""
+    form: str = "(.*)"
+    """How people write it; the groups are what counts."""
+    example: str = ""
+    """How its option is written."""
+
+
+_PARTS = {
+    "system": Part(
+        form="(linux|darwin|mac|macos|osx|windows|win)",
+        example="--os Linux, --os Darwin or --os Windows",
+    ),
+    "machine": Part(form=r"([a-z][\w-]+)", example="--machine aarch64"),
+    "gpu": Part(
+        "GPU of compute capability ",
         r"(?:compute )?(?:capability |cc ?)?((?:sm_?|compute_)\d{2,3}[af]?|\d{1,2}\.\d[af]?)",
         "--gpu sm_61 or --gpu 6.1",
     ),
-    "python": (r"(?:cp|py|python)?([23])\.?(\d{1,2})(?:\.\d+)?", "--python 3.6"),
-    "glibc": (r"(2\.\d+|none)", "--glibc 2.17, or --glibc none for musl"),
-    "macos": (r"(?:macos )?(\d+(?:\.\d+)*)", "--macos 12.6"),
-    "cuda": (r"(\d+)(?:\.(\d+))?(?:\.\d+)?", "--cuda 10.1 or --cuda 10"),
-    "system": (
-        "(linux|darwin|mac|macos|osx|windows|win)",
-        "--os Linux, --os Darwin or --os Windows",
-    ),
-    "machine": (r"([a-z][\w-]+)", "--machine aarch64"),
-    "cpu": (
+    "python": Part("Python ", r"(?:cp|py|python)?([23])\.?(\d{1,2})(?:\.\d+)?", "--python 3.6"),
+    "glibc": Part("glibc ", r"(2\.\d+|none)", "--glibc 2.17, or --glibc none for musl"),
+    "macos": Part("macOS ", r"(?:macos )?(\d+(?:\.\d+)*)", "--macos 12.6"),
+    "cuda": Part("CUDA ", r"(\d+)(?:\.(\d+))?(?:\.\d+)?", "--cuda 10.1 or --cuda 10"),
+    "release": Part("TensorFlow "),
+    "cpu": Part(
+        "CPU with ",
         f"({'|'.join(re.escape(level) for level in LEVELS)})",
         f"--cpu avx; the levels are {', '.join(LEVELS)}",
     ),
-    "driver": (r"(\d+(?:\.\d+)*)", "--driver 535"),
+    "driver": Part("driver ", r"(\d+(?:\.\d+)*)", "--driver 535"),
 }
-"""Each part of a wish that has a form, whose groups are what counts, and how its option is
-written."""
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "win": "Windows"}
 """Systems as they name themselves; any other spelling is a Mac's."""
 X86, ARM = ("x86_64", "x86-64", "amd64", "x64"), ("aarch64", "arm64")
@@ -47,17 +61,6 @@ _MACHINES = {
     "Windows": ("AMD64", "ARM64"),
 }
 """How each system names the two."""
-_TITLES = {
-    "gpu": "GPU of compute capability ",
-    "python": "Python ",
-    "glibc": "glibc ",
-    "macos": "macOS ",
-    "cuda": "CUDA ",
-    "release": "TensorFlow ",
-    "cpu": "CPU with ",
-    "driver": "driver ",
-}
-"""What stands before a part of a wish; the others say by themselves what they are."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Wish:
         """Return a part as people say it: ``Python 3.6``."""
         if (name, self.glibc) == ("glibc", "none"):
             return "musl instead of glibc"
-        return f"{_TITLES.get(name, '')}{vars(self)[name]}"
+        return f"{_PARTS[name].title}{vars(self)[name]}"
 
     def __str__(self) -> str:
         given = (name for name, value in vars(self).items() if value and name != "named")
@@ -120,7 +123,7 @@ def wish(host: Host | None, **asked: str) -> Wish:
     if for_cpu:
         del wanted["gpu"]
     # Anything but a capability is taken for a name, such as "RTX 3090".
-    elif "gpu" in wanted and not re.fullmatch(_FORMS["gpu"][0], wanted["gpu"], re.IGNORECASE):
+    elif "gpu" in wanted and not re.fullmatch(_PARTS["gpu"].form, wanted["gpu"], re.IGNORECASE):
         wanted |= _named(wanted["gpu"])
     wanted = {name: _read(name, value) for name, value in wanted.items()}
     system = wanted.get("system") or (host.system if host else "")
@@ -161,7 +164,7 @@ def _insist_on_its_own(found: Wish, system: str) -> None:
 
 def _read(name: str, value: str) -> str:
     """Return a part of a wish as tfwright writes it: 3.12 for cp312, 12.8 for 12.8.1."""
-    form, example = _FORMS.get(name, ("(.*)", ""))
+    _, form, example = _PARTS.get(name, Part())
     if name == "python" and re.fullmatch(r"3\.\d+t", value):
         raise RecipeError(
             f"No TensorFlow is made for Python without its global lock ({value})",

@@ -35,6 +35,7 @@ from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_within
+from tfwright.match import pins as new_pins
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import containers, engine, external
 from tfwright.pipeline.external import RecipePins
@@ -44,7 +45,6 @@ from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
 from tfwright.port.target import PortedPin, State
 from tfwright.printable import shell_word
-from tfwright.recipes import bazel
 from tfwright.rules import configurations, tree_files
 from tfwright.rules.configurations import BAZELRCS
 from tfwright.rules.dropping import DropFacts
@@ -232,39 +232,37 @@ class _Porting:
         recipe = self.new.recipe
         version, release = recipe.bazel.version, recipe.source.release
         tree = tree_files.bazel_of(texts)
-        limits = bazel.allowed(release, tree)
+        limits, known = new_pins.allowed_bazels(release, tree)
         tested = compatibility.tested_bazel(release)
         exact, usual = tree.exact if tree else "", tested.version if tested else ""
         # Where ./configure compares nothing, .bazelversion is all that upstream says.
         held = not exact or version == exact or limits.least
-        if held and is_within(version, limits.least, limits.most):
+        if held and limits.holds(version):
             hint = f"; tested with {usual}" if usual else ""
             if exact:
                 hint = f"; .bazelversion says {exact}"
-            says = f"{version}; {limits.says or f'no range is known for {release}'}{hint}"
+            says = f"{version}; {known or f'no range is known for {release}'}{hint}"
             says += self._proven
             # Without limits nothing says that another Bazel works than the tested one.
             wanted = exact or ("" if limits.least else usual)
             sure = self._proven or (version == wanted if wanted else limits.least)
             return PortedPin("tool", "Bazel", "fits" if sure else "look", says)
-        new = bazel.chosen(release, texts)
+        new = new_pins.bazel(release, texts)
         copies = [
             copy
             for copy in compatibility.bazel_copies()
             # The copies that the table lists are for Linux.
-            if recipe.host.system != "Darwin"
-            and limits.least
-            and is_within(copy, limits.least, limits.most)
+            if recipe.host.system != "Darwin" and limits.least and limits.holds(copy)
         ]
-        if copies and new.version not in copies and not self._has_bazel(new.version):
-            reason = f"npm has it, and not {new.version}, which upstream names; {limits.says}"
+        if copies and new.value not in copies and not self._has_bazel(new.value):
+            why = f"npm has it, and not {new.value}, which upstream names; {known}"
             # A much newer one may be allowed and still fail.
-            newer = (copy for copy in copies if is_within(copy, new.version, ""))
-            new = bazel.ChosenBazel(next(newer, copies[-1]), reason)
-        toml_editing.put(self.path, ("bazel", "version"), new.version, new.reason)
+            newer = (copy for copy in copies if is_within(copy, new.value, ""))
+            new = new_pins.DerivedPin("bazel.version", next(newer, copies[-1]), why)
+        toml_editing.put(self.path, ("bazel", "version"), new.value, new.reason)
         # The checksum is that of the other Bazel.
         toml_editing.without_key(self.path, ("bazel", "sha256"))
-        says = f"{version} does not fit; the recipe has {new.version} now ({new.reason}). "
+        says = f"{version} does not fit; the recipe has {new.value} now ({new.reason}). "
         says += f"Pin its checksum: invoke pin --recipe {recipe.argument}"
         return PortedPin("tool", "Bazel", "look", says)
 

@@ -6,7 +6,6 @@ recipe is unverified, and the report lists what is still open.
 """
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,16 +25,14 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.names import recipe_name
 from tfwright.documents.release import ExactRelease, Release, is_version
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.facts import compatibility, gpus
-from tfwright.facts.compatibility import is_of_line, is_older, version_numbers
-from tfwright.host.hermetic import ANOTHER_CUDA
+from tfwright.facts import compatibility
+from tfwright.facts.compatibility import is_older
 from tfwright.lock import packages
-from tfwright.match import releases
+from tfwright.match import pins, releases
+from tfwright.match.pins import DerivedPin, Toolkit
 from tfwright.match.wish import Wish
 from tfwright.options import job_of
 from tfwright.printable import shell_word
-from tfwright.recipes import bazel
-from tfwright.recipes.bazel import ChosenBazel
 from tfwright.rules import tree_files
 from tfwright.terminal import console
 from tfwright.tools import files
@@ -51,8 +48,6 @@ FLAGS = {"x86_64": "-march=x86-64 -mtune=generic", "aarch64": ARMV8, "arm64": AR
 BUILDING = ("numpy", "wheel")
 """Packages that every build imports."""
 CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
-APART = ("cudnn", "nccl", "nvshmem")
-"""NVIDIA's libraries that are no part of a CUDA."""
 Ask = Callable[[Prompt, str], str]
 """Asks a person, with a default in the form that is typed; returns the default where there is
 none."""
@@ -87,47 +82,6 @@ class WantedRelease:
         return str(self.version if self.tag else self.line)
 
 
-@dataclass(frozen=True)
-class Toolkit:
-    """The CUDA of a new recipe, and the one that the release was tested with."""
-
-    row: compatibility.Cuda
-    tested: compatibility.Tested | None
-
-    def cudnn(self) -> tuple[str, str]:
-        """Return the cuDNN and the reason for it."""
-        return releases.cudnn_for(self.row, self.tested)
-
-    def downloaded(self, release: Release) -> tuple[str, str]:
-        """Return the CUDA and cuDNN in full that Bazel downloads; empty for what no tree lists."""
-        if not (tree := compatibility.hermetic(release)):
-            return "", ""
-        cudas = [cuda for cuda in tree.cudas if is_of_line(cuda, self.row.version)]
-        cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, self.cudnn()[0])]
-        return cudas[-1] if cudas else "", cudnns[0] if cudnns else ""
-
-    def of_pip(self, setup: str, release: Release) -> list[str]:
-        """Name the packages of pip that hold what Bazel downloads: a wheel is tried with them.
-
-        They are those that setup.py lists for the extra and-cuda.
-        """
-        cuda, cudnn = self.downloaded(release)
-        found = re.findall(r"['\"](nvidia-[a-z-]+-cu)\d+\b", setup)
-        # setup.py lists those of the CUDA that the release was tested with.
-        major = self.row.version.partition(".")[0]
-        names = dict.fromkeys(f"{name}{major}" for name in found)
-        if not (cuda and cudnn and names):
-            return []
-        # NVIDIA's package of a whole CUDA requires those that go together, each as an extra of it.
-        parts = {re.sub(r"^nvidia-(cuda-)?|-cu\d+$", "", name): name for name in names}
-        extras = ({"runtime": "cudart"}.get(part, part) for part in parts if part not in APART)
-        apart = [name for part, name in parts.items() if part in APART]
-        return [
-            f"cuda-toolkit[{','.join(extras)}]=={cuda}",
-            *(f"{name}=={cudnn}.*" if "cudnn" in name else name for name in apart),
-        ]
-
-
 def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     wish: Wish,
     wanted: WantedRelease,
@@ -152,7 +106,7 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
     texts = draft.pin_source(host_file)
     draft.pin_host()
     draft.name_packages(tree_files.setup_of(texts))
-    draft.bazel = bazel.chosen(wanted.line, texts, bazel_version)
+    draft.bazel = pins.bazel(wanted.line, texts, bazel_version)
     try:
         draft.answer(path, ask)
     except KeyboardInterrupt:
@@ -190,12 +144,8 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
             said = [f"nothing is known of {named}; the tables have CUDA "]
             known = (row.version for row in compatibility.cudas())
             said[0] += ", ".join(version for version in known if not is_older(version, least))
-        elif wish.gpu and not row.compiles_for(wish.gpu):
-            said = [f"CUDA {row.version} does not compile for compute capability {wish.gpu}"]
-        elif wish.system == "Darwin" and compatibility.mac(row.version) is None:
-            said = [f"NVIDIA made no CUDA {row.version} for macOS: leave out --gpu and --cuda"]
-            if not is_older("10.2", least):
-                said[0] += ", or name an older one; the last one was 10.2"
+        elif misfit := releases.misfit(row, wish):
+            said = [misfit]
     if said:
         names = {"os": wish.system or "Linux", "gpu": wish.gpu, "python": wish.python}
         names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}
@@ -206,7 +156,7 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
             remedy=f"{'; '.join(said)}. Name another release{other}; 'invoke match {options}' "
             "lists what fits together.",
         )
-    return Toolkit(row, tested) if row else None
+    return Toolkit.of(row, release)
 
 
 @dataclass
@@ -218,9 +168,9 @@ class _Draft:
     toolkit: Toolkit | None
     folder: Path
     source: dict[str, str] = field(default_factory=dict)
-    host: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """The pins of [host], each with the reason for it."""
-    bazel: ChosenBazel | None = None
+    pins: dict[str, DerivedPin] = field(default_factory=dict)
+    """What the tables say, by key."""
+    bazel: DerivedPin | None = None
     answers: dict[str, str] = field(default_factory=dict)
     """Those of ./configure, as TOML writes them."""
     open: list[str] = field(default_factory=list)
@@ -280,60 +230,26 @@ class _Draft:
         return texts
 
     def pin_host(self) -> None:
-        """Pin what the machine must have."""
+        """Pin what the machine must have, and what the wheel is held to."""
         release, wish = self.wanted.line, self.wish
-        known = compatibility.python(release)
-        if not (known or wish.python):
+        found = [
+            DerivedPin("host.system", wish.system or "Linux", "what was asked for"),
+            DerivedPin("host.machine", self.machine, "what was asked for, or else this host's"),
+            *pins.pins(release, wish, self.toolkit),
+        ]
+        self.pins = {pin.key: pin for pin in found if not pin.open}
+        if "host.python" not in self.pins:
             raise RecipeError(
                 f"No table says which Python TensorFlow {release} takes",
                 remedy="Look into setup.py of the tree, and add --python VERSION.",
             )
-        # The newest Python of the range has wheels for the longest time.
-        python = wish.python or (known.most if known else "")
-        reason = "what was asked for"
-        if known:
-            reason = f"TensorFlow {release} takes {known}: {known.source}"
-        self.host = {
-            "system": (wish.system or "Linux", "what was asked for"),
-            "machine": (self.machine, "what was asked for, or else this host's"),
-            "python": (python, reason),
-        }
-        if self.toolkit:
-            self._pin_gpu(self.toolkit)
-        what, remedy = self.tree.beyond(wish.glibc, self.machine) if self.tree else ("", "")
-        if what and wish.system != "Darwin":
-            self.open.append(f"verify.glibc: {what}. {remedy}")
-
-    def _pin_gpu(self, toolkit: Toolkit) -> None:
-        """Pin CUDA and what goes with it on this system."""
-        row, tested = toolkit.row, toolkit.tested
-        reason = f"what was asked for; nothing is known of TensorFlow {self.wanted.line} with it"
-        if tested:
-            reason = f"tested with this release: {tested.source}"
-            if tested.cuda != row.version:
-                reason = f"this release was tested with {tested.cuda}: {tested.source}"
-        self.host |= {"cuda": (row.version, reason), "cudnn": toolkit.cudnn()}
-        mac = compatibility.mac(row.version) if self.wish.system == "Darwin" else None
-        if mac:
-            why = f"for this CUDA: {mac.why}"
-            self.host |= {"xcode": (mac.xcode, f"the newest {why}"), "macos": (mac.macos, why)}
-            self.open.append(f"patches: {compatibility.MAC_CUDA}")
-            return
-        if gpus.jetson(self.wish.gpu):
-            self.open.append(
-                "host.cuda, host.cudnn: a Jetson has those of its JetPack, and its driver; "
-                f"NVIDIA has wheels for it: {gpus.JETPACK}"
-            )
-            return
-        drivers = compatibility.drivers(row, self.wish.gpu)
-        self.host["driver"] = (drivers.least, f"of {drivers} that run it: {drivers.source}")
-        # Where Bazel downloads CUDA, clang is nvcc's host compiler.
-        if not self.tree:
-            self.host["gcc"] = compatibility.gcc(self.wanted.line, row)
+        for pin in found:
+            if pin.open:
+                self.open.append(": ".join(filter(None, (pin.key, pin.value, pin.source))))
 
     def name_packages(self, setup: str) -> None:
         """Name the packages of build and wheel; `invoke pin` finds versions that go together."""
-        python, _ = self.host["python"]
+        python = self.pins["host.python"].value
         required = tree_files.required(setup, python)
         bounds = map(Requirement, compatibility.package_bounds(str(self.wanted.line)))
         bounded = {bound.name: bound.specifier for bound in bounds}
@@ -350,7 +266,7 @@ class _Draft:
                 "index keeps the last nights only; patch setup.py to want a release, or say in a "
                 "comment why a night's will do"
             )
-        self.verifying += self.toolkit.of_pip(setup, self.wanted.line) if self.toolkit else []
+        self.verifying += self.toolkit.of_pip(setup) if self.toolkit else []
         if not recipes.hermetic_python(self.wanted.line):
             # What TensorFlow's build imports, in the versions that it requires.
             building = dict.fromkeys(BUILDING, "")
@@ -369,19 +285,16 @@ class _Draft:
         toolkit = self.toolkit
         self.answers["TF_NEED_CUDA"] = "true" if toolkit else "false"
         if toolkit:
-            row = toolkit.row
-            # TensorFlow asks again for a compute capability below 3.0.
-            oldest = max(row.capabilities[0], releases.OLDEST_CAPABILITY, key=version_numbers)
-            capabilities = json.dumps(self.wish.gpu or f"{oldest},{row.capabilities[1]}")
+            capabilities = json.dumps(toolkit.capabilities(self.wish))
             # What a release does not ask for is dropped.
             self.answers |= {
-                "TF_CUDA_VERSION": json.dumps(row.version),
-                "TF_CUDNN_VERSION": json.dumps(toolkit.cudnn()[0]),
+                "TF_CUDA_VERSION": json.dumps(toolkit.row.version),
+                "TF_CUDNN_VERSION": json.dumps(toolkit.cudnn.value),
                 "TF_CUDA_COMPUTE_CAPABILITIES": capabilities,
                 # From 2.18 on Bazel downloads CUDA, and the three have other names.
                 "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
             }
-            cuda, cudnn = toolkit.downloaded(self.wanted.line)
+            cuda, cudnn = toolkit.downloaded()
             self.answers |= {
                 "HERMETIC_CUDA_VERSION": json.dumps(cuda),
                 "HERMETIC_CUDNN_VERSION": json.dumps(cudnn),
@@ -399,15 +312,6 @@ class _Draft:
                 self.answers.pop(variable, None)
             lacking = interview.unanswered()
             if not (lacking or useless):
-                tree = self.tree
-                if toolkit and tree:
-                    unlisted = tree.lacks(toolkit.row.version, toolkit.cudnn()[0])
-                    if unlisted:
-                        self.open.append(
-                            f"host.cuda, host.cudnn: TensorFlow {self.wanted.line} lists "
-                            f"{unlisted}, so that Bazel would download CUDA {tree.cuda} and cuDNN "
-                            f"{tree.cudnn}; choose another CUDA, or {ANOTHER_CUDA}"
-                        )
                 return
             for prompt in lacking:
                 texts = {
@@ -436,6 +340,11 @@ class _Draft:
         tree = self.tree
         values = {
             **vars(self),
+            "host": {
+                key.removeprefix("host."): pin
+                for key, pin in self.pins.items()
+                if key.startswith("host.")
+            },
             # A JSON string is a TOML string.
             "toml": json.dumps,
             "no": [name for name, answer in self.answers.items() if answer == "false"],
@@ -462,12 +371,9 @@ class _Draft:
             # PTX may be in it or not, which nothing is said of here.
             names = [part if "_" in part else f"sm_{part.replace('.', '')}" for part in made_for]
             floors["architectures"] = [name for name in names if "sm_" in name]
-        if self.wish.cpu:
-            floors["cpu"] = self.wish.cpu
-        if self.wish.glibc and self.wish.system != "Darwin":
-            floors["glibc"] = self.wish.glibc
-        if self.wish.macos:
-            floors["macos"] = self.wish.macos
+        for key, pin in self.pins.items():
+            if key.startswith("verify."):
+                floors[key.removeprefix("verify.")] = pin.value
         return floors
 
 
