@@ -84,10 +84,17 @@ def program(name: str) -> Path:
     return PROGRAMS / f"{name}.py"
 
 
-def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
-    """Run a program for at most `seconds`, and return what it says.
+def run(
+    name: str,
+    command: Command,
+    log: Path,
+    seconds: float | None = SECONDS,
+    *,
+    by_status: bool = False,
+) -> TrialOutcome:
+    """Run a program for at most `seconds`, and return what it says, or how it ended.
 
-    If it came to no result, return how it ended.
+    With `by_status` it says nothing: it passes if it exits with 0, whatever its last line is.
     """
     # Not the time of day, which a clock that is set would change.
     start = time.monotonic()
@@ -96,7 +103,7 @@ def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> Tri
     except TimeoutError:
         verdict = _failed(f"it hung, and was ended after {seconds:g} s")
     else:
-        verdict = _verdict(status, log)
+        verdict = _verdict(status, log, by_status=by_status)
     spent = time.monotonic() - start
     # In one line: the wheel's own code may print anything.
     reason = printable(" ".join(verdict.reason.split()), LONGEST_REASON)
@@ -107,12 +114,13 @@ def _failed(reason: str) -> ProgramVerdict:
     return ProgramVerdict(status="failed", reason=reason, numbers={})
 
 
-def _verdict(status: int, log: Path) -> ProgramVerdict:
+def _verdict(status: int, log: Path, *, by_status: bool) -> ProgramVerdict:
     """Believe a program that it did well only if it also ended well."""
     printed = None
     # The last result: TensorFlow may have the last word on stderr, and a native library may print
     # anything before it crashes.
-    for line in files.tail(log).splitlines():
+    lines = files.tail(log).splitlines()
+    for line in () if by_status else lines:
         if line.startswith("{"):
             with suppress(ValidationError):
                 printed = ProgramVerdict.model_validate_json(line)
@@ -125,6 +133,11 @@ def _verdict(status: int, log: Path) -> ProgramVerdict:
         names = {each.value: each.name for each in signal.Signals}
         name = names.get(-status, f"signal {-status}")
         return _failed(f"it crashed ({name}{after}): {cause}")
+    if by_status:
+        said = [line for line in lines if line.strip()] or [f"exited with status {status}"]
+        if status == 0:
+            return ProgramVerdict(status="passed", reason=said[-1], numbers={})
+        return _failed(said[-1])
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
         return _failed(f"it came to no result (exit status {status}): {runner.last_line(log)}")
@@ -188,18 +201,15 @@ class WheelVenv:
         env = clean_environment(home, self.programs, extra=extra)
         return Command((str(self.python), *arguments), self.place.parent, env)
 
-    def refusal(self, wheel: str, name: str, why: str, evidence: Evidence) -> WheelError:
+    def refused(
+        self, wheel: str, outcome: TrialOutcome, command: tuple[str, ...] = ()
+    ) -> WheelError:
         """Return the error that a wheel failed in something that was done with it."""
-        return WheelError(
-            f"{wheel} fails '{name}': {why}",
-            remedy=f"Look into the log; the venv is kept, its Python is {self.python}.",
-            evidence=evidence,
-        )
-
-    def refused(self, wheel: str, outcome: TrialOutcome, name: str = "") -> WheelError:
-        """Return the error that a smoke program failed."""
         log = Path(outcome.log)
         # Named as a person would type it to see the failure again.
-        command = (str(self.python), str(PROGRAMS / f"{outcome.program}.py"))
-        evidence = Evidence(command=command, log=log, lines=runner.last_lines(log))
-        return self.refusal(wheel, name or outcome.program, outcome.reason, evidence)
+        command = command or (str(self.python), str(PROGRAMS / f"{outcome.program}.py"))
+        return WheelError(
+            f"{wheel} fails '{outcome.program}': {outcome.reason}",
+            remedy=f"Look into the log; the venv is kept, its Python is {self.python}.",
+            evidence=Evidence(command=command, log=log, lines=runner.last_lines(log)),
+        )

@@ -16,6 +16,7 @@ from tfwright.pipeline.results import Check, SealedWheel, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
 from tfwright.smoke import PROGRAMS
+from tfwright.smoke import run as trying
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import packages
 from tfwright.wheel.binary import elf, macho
@@ -96,7 +97,7 @@ def test_a_wheel_that_names_directories_of_the_build_passes_with_a_note(
 def test_an_import_that_never_ends_is_ended_and_fails_the_wheel(
     monkeypatch: pytest.MonkeyPatch, tried: Tried
 ) -> None:
-    monkeypatch.setattr(verify, "IMPORT_SECONDS", 2.0)
+    monkeypatch.setattr(trying, "SECONDS", 2.0)
     endless = {"small.py": "print('begun', flush=True)\nwhile True: pass\n"}
     with fails(WheelError, "import small", "2 s") as caught:
         tried(endless)

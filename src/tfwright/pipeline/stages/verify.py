@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tfwright.documents.recipe import HostTable, VerifyTable
-from tfwright.errors import Evidence, RecipeError, ToolError, WheelError
+from tfwright.errors import RecipeError, WheelError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Check, HostFacts, SealedWheel, Tree, Verdict
 from tfwright.pipeline.stage import Artefact, Step
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 REVISION = 2
-IMPORT_SECONDS = 900.0
-"""How long an import may take: seconds, and minutes on a busy host. One may also never end."""
 
 
 class Trial(NamedTuple):
@@ -31,8 +29,6 @@ class Trial(NamedTuple):
     command: Command
     seconds: float | None = None
     """How long it may take; None where it has no limit."""
-    smoke: bool = False
-    """Whether it is a program of the smoke folder."""
 
 
 def run(
@@ -60,7 +56,7 @@ def run(
         job.log("verify-venv"),
         remedy=python_venv.remedy_without(host.interpreter, host.python),
     )
-    checks += [(_smoke if trial.smoke else _pass)(job, wheel, trial) for trial in trials]
+    checks += [_tried(job, wheel, trial) for trial in trials]
     # Kept where something failed, for whoever looks into it.
     files.remove(venv.place)
     return Verdict(wheel=sealed.wheel, checks=tuple(checks))
@@ -165,7 +161,7 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
         command = venv.execution("-c", f"import {module}", home=home, extra=table.env)
-        trials.append(Trial(f"import {module}", command, IMPORT_SECONDS))
+        trials.append(Trial(f"import {module}", command, trying.SECONDS))
     for name in table.tests:
         command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
         trials.append(Trial(f"test {name}", command))
@@ -174,7 +170,7 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     for name in table.smoke:
         program = str(trying.program(name))
         command = venv.execution(program, module, home=home, extra=table.env)
-        trials.append(Trial(name, command, smoke=True))
+        trials.append(Trial(f"smoke {name}", command, trying.SECONDS))
     return trials
 
 
@@ -205,38 +201,17 @@ def _pip(job: Job, *arguments: str) -> Command:
     return _venv(job).pip_offline(job.places.home, "install", "--quiet", *arguments)
 
 
-def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
-    """Run a trial that has to exit 0; the last line that it prints is kept as what was seen."""
-    from tfwright.smoke.run import UNSTARTED
+def _tried(job: Job, wheel: Path, trial: Trial) -> Check:
+    """Run a trial; what this machine lacks for a smoke program is no fault of the wheel."""
+    from tfwright.smoke import run as trying
 
     # The name holds whatever a module or a test is called, and becomes a file name.
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
-    try:
-        printed = runner.run(trial.command, log, remedy=UNSTARTED, timeout=trial.seconds)
-    except TimeoutError as fault:
-        raise _venv(job).refusal(
-            wheel.name,
-            trial.name,
-            f"it hung, and was ended after {trial.seconds:g} s",
-            Evidence(command=trial.command.argv, log=log, lines=runner.last_lines(log)),
-        ) from fault
-    # A program that fails here is a fault of the wheel, with another exit status.
-    except ToolError as fault:
-        seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what
-        raise _venv(job).refusal(wheel.name, trial.name, seen, fault.evidence) from fault
-    lines = printed.strip().splitlines() or ["exited with status 0"]
-    return Check(name=trial.name, passed=True, detail=lines[-1])
-
-
-def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
-    """Run a smoke program; what this machine lacks for it is not a fault of the wheel."""
-    from tfwright.smoke import run as trying
-
-    name = f"smoke {program.name}"
-    outcome = trying.run(program.name, program.command, job.log(f"verify-smoke-{program.name}"))
+    by_status = not trial.name.startswith("smoke ")
+    outcome = trying.run(trial.name, trial.command, log, trial.seconds, by_status=by_status)
     if outcome.status == "failed":
-        raise _venv(job).refused(wheel.name, outcome, name)
-    return Check(name=name, passed=outcome.status == "passed", detail=outcome.reason)
+        raise _venv(job).refused(wheel.name, outcome, trial.command.argv)
+    return Check(name=trial.name, passed=outcome.status == "passed", detail=outcome.reason)
 
 
 def _venv(job: Job) -> "WheelVenv":
