@@ -58,7 +58,7 @@ def test_the_files_of_an_open_container_are_seen_and_not_the_hosts(
         assert not HERE.exists(of_image)
         assert HERE.read(of_image / "etc/os-release") == NOTHING
         assert Seen("11.8.0", f"{toolkit}/version.txt") in nvidia.cuda(HERE, toolkit)
-        assert nvidia.nccl(HERE, [toolkit]) == Seen("2.16.5", header)
+        assert nvidia.library(HERE, "nccl", [toolkit]) == Seen("2.16.5", header)
     assert probes.here().release == before
 
 
@@ -130,7 +130,7 @@ def test_cudnn_is_found_as_nvidia_as_debian_and_as_pip_lay_it_out(
 ) -> None:
     text = "#define CUDNN_MAJOR 8\n#define CUDNN_MINOR 9\n#define CUDNN_PATCHLEVEL 7\n"
     prefixes = [Path("/usr/lib/python3/site-packages/nvidia/cudnn"), Path("/usr")]
-    seen = nvidia.cudnn(place(play, **{header: text}), prefixes)
+    seen = nvidia.library(place(play, **{header: text}), "cudnn", prefixes)
     assert (seen.value, seen.by) == ("8.9.7", header)
 
 

@@ -1,11 +1,10 @@
 """What a recipe with CUDA wants of a host, to be built and to run here."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
 
 from tfwright.doctor.inventory import Finding, HostComparison
 from tfwright.documents.recipe import Recipe
@@ -21,12 +20,9 @@ from tfwright.facts.compatibility import (
     version_numbers,
 )
 from tfwright.host import cuda, hermetic, nvidia, toolchain
-from tfwright.host.place import Place, Seen
+from tfwright.host.place import Seen
 from tfwright.toolkit import ways as toolkit_ways
 
-Library = Literal["nccl", "tensorrt"]
-Look = Callable[[Place, Iterable[Path]], Seen]
-"""Reads the version of a library from the first prefix that has it."""
 # Earlier and later releases take the version as it is answered.
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
 """The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will
@@ -94,7 +90,7 @@ class CudaRequirements(HostComparison):
         wanted = self.recipe.host.cudnn or ""
         prefixes = cuda.prefixes(self.recipe, self.host_file)
         row = self.row
-        found = nvidia.cudnn(self.host.place, prefixes)
+        found = nvidia.library(self.host.place, "cudnn", prefixes)
         # From 9 on they are on another page.
         folder = "cudnn-archive" if is_newer(wanted, "8") else "rdp/cudnn-archive"
         remedy = self._get(
@@ -126,8 +122,8 @@ class CudaRequirements(HostComparison):
         if not forked or not cuda.needed(self.recipe):
             return
         root = cuda.toolkit(self.recipe, self.host_file)
-        apart = nvidia.cudnn(self.host.place, cuda.prefixes(self.recipe, self.host_file))
-        if apart and not nvidia.cudnn(self.host.place, [root]):
+        apart = nvidia.library(self.host.place, "cudnn", cuda.prefixes(self.recipe, self.host_file))
+        if apart and not nvidia.library(self.host.place, "cudnn", [root]):
             yield Finding(
                 f"cuDNN's headers are not in {root}",
                 "CUDA and cuDNN in one root",
@@ -140,17 +136,17 @@ class CudaRequirements(HostComparison):
     def nccl(self) -> Iterator[Finding]:
         # Without a version, TensorFlow compiles the NCCL that its own tree names.
         if self.recipe.configure.answers.get("TF_NCCL_VERSION") and self.recipe.host.nccl:
-            yield from self._library("nccl", nvidia.nccl)
+            yield from self._library("nccl")
 
     def tensorrt(self) -> Iterator[Finding]:
         if self.recipe.configure.answers.get("TF_NEED_TENSORRT") is True:
-            yield from self._library("tensorrt", nvidia.tensorrt)
+            yield from self._library("tensorrt")
 
-    def _library(self, part: Library, look: Look) -> Iterator[Finding]:
+    def _library(self, part: PartName) -> Iterator[Finding]:
         """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
         if not cuda.needed(self.recipe):
             return
-        title = {"nccl": "NCCL", "tensorrt": "TensorRT"}[part]
+        title = nvidia.LIBRARIES[part].title
         wanted = getattr(self.recipe.host, part) or ""
         places = [
             cuda.toolkit(self.recipe, self.host_file),
@@ -158,7 +154,7 @@ class CudaRequirements(HostComparison):
         ]
         # The toolkit first: `invoke toolkit` puts every library there.
         prefixes = list(dict.fromkeys(places))
-        found = look(self.host.place, prefixes)
+        found = nvidia.library(self.host.place, part, prefixes)
         remedy = self._get(part, version=wanted)
         if not found:
             yield _missing(title, prefixes, wanted, remedy)

@@ -82,9 +82,8 @@ def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
     if ceiling.gcc or ceiling.clang:
         limits = f"gcc to {ceiling.gcc}, clang before {ceiling.clang}"
         yield Fact("  takes", Seen(limits, ceiling.by))
-    yield Fact("cuDNN", nvidia.cudnn(place, prefixes), decides=uses)
-    yield Fact("NCCL", nvidia.nccl(place, prefixes), decides=uses)
-    yield Fact("TensorRT", nvidia.tensorrt(place, prefixes), decides=uses)
+    for part, library in nvidia.LIBRARIES.items():
+        yield Fact(library.title, nvidia.library(place, part, prefixes), decides=uses)
     # The driver only runs what was built; nvcc compiles without one.
     yield Fact("driver", host.driver)
     for gpu in host.gpus:

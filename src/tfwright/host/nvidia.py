@@ -1,11 +1,12 @@
 """NVIDIA's part of a host: CUDA and its libraries, the driver, the GPUs."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.documents.toolkit import PartName
 from tfwright.facts import gpus as gpus_by_name
 from tfwright.host.place import NOTHING, Place, Seen
 from tfwright.tools import json_text
@@ -18,9 +19,38 @@ _DRIVER_ANSWER = r"\A([\d.]+)\s*$"
 INCLUDES = ("include", "include/*-linux-gnu", "targets/*/include")
 """Where a library's headers are below its prefix: as NVIDIA packs it, pip's packages too; as Debian
 does; in CUDA's own cross layout."""
-CUDNN_HEADERS = ("cudnn_version.h", "cudnn_version_v*.h", "cudnn.h", "cudnn_v*.h")
-"""From version 8 on the version has a header of its own; Debian's carry the major version in their
-name."""
+
+
+@dataclass(frozen=True)
+class NvidiaLibrary:
+    """One of NVIDIA's libraries apart from CUDA."""
+
+    title: str
+    headers: tuple[str, ...]
+    """Those that may have its version, in macros."""
+    macro: str
+    """How these begin."""
+    files: str
+    """A pattern of its files: it often shares its directory, such as /usr, with others."""
+
+
+LIBRARIES: Mapping[PartName, NvidiaLibrary] = {
+    # From version 8 on the version has a header of its own; Debian's carry the major version in
+    # their name.
+    "cudnn": NvidiaLibrary(
+        "cuDNN",
+        ("cudnn_version.h", "cudnn_version_v*.h", "cudnn.h", "cudnn_v*.h"),
+        "CUDNN",
+        r"cudnn[^/]*\.h|libcudnn[^/]*\.(so[^/]*|a)",
+    ),
+    "nccl": NvidiaLibrary("NCCL", ("nccl.h",), "NCCL", r"nccl[^/]*\.h|libnccl[^/]*\.(so[^/]*|a)"),
+    "tensorrt": NvidiaLibrary(
+        "TensorRT",
+        ("NvInferVersion.h", "NvInfer.h"),
+        "NV_TENSORRT",
+        r"Nv[A-Z][^/]*\.h|libnv(infer|parsers|onnx)[^/]*\.(so[^/]*|a)",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -87,37 +117,14 @@ def ceiling(place: Place, toolkit: Path) -> Ceiling:
     return Ceiling(gcc[1] if gcc else "", clang[1] if clang else "", text.by)
 
 
-def cudnn(place: Place, prefixes: Iterable[Path]) -> Seen:
-    """Return the version of the first cuDNN below some prefixes."""
-    macros = ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")
-    return _library(place, prefixes, CUDNN_HEADERS, *macros)
-
-
-def nccl(place: Place, prefixes: Iterable[Path]) -> Seen:
-    """Return the version of the first NCCL below some prefixes."""
-    return _library(place, prefixes, ("nccl.h",), "NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")
-
-
-def tensorrt(place: Place, prefixes: Iterable[Path]) -> Seen:
-    """Return the version of the first TensorRT below some prefixes."""
-    return _library(
-        place,
-        prefixes,
-        ("NvInferVersion.h", "NvInfer.h"),
-        "NV_TENSORRT_MAJOR",
-        "NV_TENSORRT_MINOR",
-        "NV_TENSORRT_PATCH",
-    )
-
-
-def _library(
-    place: Place, prefixes: Iterable[Path], headers: tuple[str, ...], *macros: str
-) -> Seen:
-    """Return a version that a header spells in macros."""
-    patterns = [f"{folder}/{name}" for folder in INCLUDES for name in headers]
+def library(place: Place, part: PartName, prefixes: Iterable[Path]) -> Seen:
+    """Return the version of the first of LIBRARIES[part] below some prefixes."""
+    known = LIBRARIES[part]
+    patterns = [f"{folder}/{name}" for folder in INCLUDES for name in known.headers]
     for header in (path for prefix in prefixes for path in place.matching(prefix, patterns)):
         text = place.read(header)
         # The old cudnn.h of a newer cuDNN only includes another header, and has no numbers.
+        macros = [f"{known.macro}_{name}" for name in ("MAJOR", "MINOR", "PATCH(?:LEVEL)?")]
         parts = [_first(rf"#define {macro}\s+(\d+)", text).value for macro in macros]
         if all(parts):
             return Seen(".".join(parts), text.by)

@@ -67,7 +67,7 @@ def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
     outside = cuda.of_host(recipe, host_file)
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda and outside else []
     every = cuda.prefixes(recipe, host_file) if outside else []
-    cudnn = nvidia.cudnn(place, every).value if host.cudnn else ""
+    cudnn = nvidia.library(place, "cudnn", every).value if host.cudnn else ""
     # Without CUDA the recipe uses none of the libraries that may lie in these places.
     prefixes = every if host.cuda else []
     return Found(
@@ -78,7 +78,7 @@ def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
         compiler="; ".join(dict.fromkeys((host.compiler, *host.named))),
         cuda=toolkits[0].value if toolkits else "",
         cudnn=cudnn,
-        nccl=nvidia.nccl(place, prefixes).value or None,
-        tensorrt=nvidia.tensorrt(place, prefixes).value or None,
+        nccl=nvidia.library(place, "nccl", prefixes).value or None,
+        tensorrt=nvidia.library(place, "tensorrt", prefixes).value or None,
         toolkit=host.toolkit or None,
     )

@@ -2,12 +2,13 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from tfwright.documents.toolkit import PartName, Way
 from tfwright.errors import SupplyError
+from tfwright.host import nvidia
 from tfwright.toolkit import nvcc, tree
 from tfwright.tools import files, unpacking
 
@@ -60,12 +61,6 @@ _UNUSED_ROOTS = re.compile("samples|nsight|documentation", re.IGNORECASE)
 """Parts of NVIDIA's archives whose directories look like a prefix, and that no build uses."""
 _UNUSED_FOLDERS = re.compile(r"samples|nsight|doc|gds|libnvvp|tools|compute-sanitizer|pkgconfig")
 """Most of an installed CUDA, which no build uses."""
-_LIBRARIES: Mapping[PartName, re.Pattern[str]] = {
-    "cudnn": re.compile(r"cudnn[^/]*\.h|libcudnn[^/]*\.(so[^/]*|a)"),
-    "nccl": re.compile(r"nccl[^/]*\.h|libnccl[^/]*\.(so[^/]*|a)"),
-    "tensorrt": re.compile(r"Nv[A-Z][^/]*\.h|libnv(infer|parsers|onnx)[^/]*\.(so[^/]*|a)"),
-}
-"""The files of each library, since it often shares its directory, such as /usr, with others."""
 
 
 def moves(part: PartName, way: Way) -> Sequence[Move]:
@@ -216,12 +211,16 @@ def copy(source: Path, part: PartName, into: Path) -> None:
     """Copy an installed part into another directory, laid out as NVIDIA's archives are."""
     # In most installations /usr/local/cuda is a link.
     root = source.resolve()
-    if pattern := _LIBRARIES.get(part):
+    if library := nvidia.LIBRARIES.get(part):
         # Headers and libraries, wherever a distribution's own layout keeps them.
         for folder, usual in (("include", "include"), ("lib64", "lib64"), ("lib", "lib64")):
             for path in _files(root / folder):
                 target = into / usual / path.name
-                if pattern.fullmatch(path.name) and not target.is_symlink() and not target.exists():
+                if (
+                    re.fullmatch(library.files, path.name)
+                    and not target.is_symlink()
+                    and not target.exists()
+                ):
                     # They end in one directory each, where such a link still leads.
                     next_to_it = path.is_symlink() and len(path.readlink().parts) == 1
                     _copy_file(path, target, as_link=next_to_it)

@@ -11,12 +11,11 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.facts.compatibility import is_of_line
-from tfwright.host import cuda
+from tfwright.host import cuda, nvidia
 from tfwright.host.place import HERE
-from tfwright.toolkit import layout, nvcc, sources, tree
+from tfwright.toolkit import layout, nvcc, sources, tree, ways
 from tfwright.toolkit.sources import Supplier
 from tfwright.toolkit.tree import InstalledPart
-from tfwright.toolkit.ways import VERSIONS
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
 from tfwright.vault import lock, locking
@@ -42,7 +41,6 @@ class Kind:
 
 
 _DEEP_LEARNING = "https://docs.nvidia.com/deeplearning/"
-_LIBRARY = ("include", "lib64", "lib")
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -52,9 +50,10 @@ KINDS: Mapping[str, Kind] = {
             "https://docs.nvidia.com/cuda/eula/",
             ("bin", "include", "lib64", "nvvm", "targets"),
         ),
-        Kind("cudnn", "cuDNN", f"{_DEEP_LEARNING}cudnn/sla/", _LIBRARY),
-        Kind("nccl", "NCCL", f"{_DEEP_LEARNING}nccl/sla/", _LIBRARY),
-        Kind("tensorrt", "TensorRT", f"{_DEEP_LEARNING}tensorrt/sla/", _LIBRARY),
+        *(
+            Kind(name, library.title, f"{_DEEP_LEARNING}{name}/sla/", ("include", "lib64", "lib"))
+            for name, library in nvidia.LIBRARIES.items()
+        ),
         Kind("compiler", "gcc", "", ("usr",)),
     )
 }
@@ -217,7 +216,7 @@ class Installer:
     ) -> InstalledPart:
         """Put what was unpacked into the toolkit, once it is what the recipe wants."""
         # Read from the unpacked files: names of archives promise versions that they do not hold.
-        version, wanted = VERSIONS[kind.name](HERE, made), kind.pinned(self.recipe)
+        version, wanted = ways.version(HERE, kind.name, made), kind.pinned(self.recipe)
         source = next(iter(origin))
         if not version:
             raise SupplyError(

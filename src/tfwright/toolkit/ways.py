@@ -1,6 +1,6 @@
 """Which ways to a part of the toolkit are open on a host, and what to type for them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,23 +12,19 @@ from tfwright.host.place import Place
 from tfwright.host.probes import Host
 
 
-def _gcc(place: Place, root: Path) -> str:
+def version(place: Place, part: PartName, root: Path) -> str:
+    """Return the version of a part; empty if it is not in that directory."""
+    if part == "cuda":
+        return next((seen.value for seen in nvidia.cuda(place, root)), "")
+    if part != "compiler":
+        return nvidia.library(place, part, [root]).value
     # Debian's package has gcc-11 only; plain gcc is a link from another package.
     programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
-    if not programs:
-        return ""
-    compiler = toolchain.parse(toolchain.version_line(place, str(programs[0])).value)
+    line = toolchain.version_line(place, str(programs[0])).value if programs else ""
+    compiler = toolchain.parse(line)
     return compiler.version if compiler else ""
 
 
-VERSIONS: Mapping[PartName, Callable[[Place, Path], str]] = {
-    "cuda": lambda place, root: next((seen.value for seen in nvidia.cuda(place, root)), ""),
-    "cudnn": lambda place, root: nvidia.cudnn(place, [root]).value,
-    "nccl": lambda place, root: nvidia.nccl(place, [root]).value,
-    "tensorrt": lambda place, root: nvidia.tensorrt(place, [root]).value,
-    "compiler": _gcc,
-}
-"""Reads the version of a part; empty if it is not in that directory."""
 _PREFIXES: Mapping[PartName, tuple[str, ...]] = {
     "cuda": ("/usr/local/cuda-{version}", "/usr/local/cuda", "/opt/cuda"),
     "cudnn": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),
@@ -78,8 +74,8 @@ def _installed_here(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]
     for pattern in _PREFIXES.get(part, ()):
         prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
         # The name of a directory says little about what is in it.
-        version = VERSIONS[part](host.place, prefix)
-        if version and is_of_line(version, wanted):
+        found = version(host.place, part, prefix)
+        if found and is_of_line(found, wanted):
             command = f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
-            yield f"{command}   # copies {version}, which is installed there"
+            yield f"{command}   # copies {found}, which is installed there"
             return
