@@ -17,7 +17,7 @@ from tfwright.bisect import trial
 from tfwright.bisect.bisection import Bisection, expected_trials, suspects
 from tfwright.bisect.steps import BisectStep, steps_between
 from tfwright.bisect.trial import Symptom, TrialAnswer, Trials
-from tfwright.documents import nightly, recipe
+from tfwright.documents import host_file, nightly, recipe
 from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import builds
 from tfwright.nightly import state as states
@@ -226,7 +226,7 @@ def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
 def test_a_damaged_journal_costs_only_the_trials(wanted: Bisection, building: Building) -> None:
     building(FakeEngine(3).build)
     run(wanted)
-    (journal,) = Path(trial._host_file().build_out).glob("*.trials.json")
+    (journal,) = (host_file.read().build_out / trial.FOLDER).glob("*.trials.json")
     journal.write_text('{"half')
     assert run(wanted).remembered == 0
 

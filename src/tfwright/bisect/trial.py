@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from tfwright.build import reproduce
 from tfwright.documents import host_file
-from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import targets
 from tfwright.nightly.builder import breakage, smoked
@@ -70,7 +70,7 @@ class Trials:
 
     def __init__(self, target: str, symptom: Symptom, listener: Listener = SILENCE) -> None:
         """Work for one target; its earlier trials are read from the disk."""
-        self._host_file = _host_file()
+        self._host_file = reproduce.elsewhere(host_file.read(), FOLDER)
         self._symptom = symptom
         self._listener = listener
         self.place = self._host_file.build_out / target
@@ -112,21 +112,6 @@ class Trials:
         """Remove the tree of the trials; what they gave stays."""
         # A tree of TensorFlow with Bazel's output takes tens of gigabytes.
         files.remove(self.place)
-
-
-def _host_file() -> HostFile:
-    """Return the host file of trials: other trees, the same vault, clones and cache."""
-    host = host_file.read()
-    place = host.build_out / FOLDER
-    place.mkdir(parents=True, exist_ok=True)
-    # Stages look for both below build_out; the links let trials share downloads and clones.
-    for name in ("vault", "git"):
-        shared, link = host.build_out / name, place / name
-        shared.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
-            link.symlink_to(shared, target_is_directory=True)
-    cache = host.cache.changed(directory=host.cache_directory)
-    return host.changed(build_out=place, cache=cache)
 
 
 def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, WheelError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import containers, engine, host_facts, stamps
@@ -211,25 +212,27 @@ def _disagreements(job: RecipeJob, record: BuildRecord) -> Iterator[str]:
         yield "the recipe's lock"
 
 
-def _elsewhere(job: RecipeJob, *, cached: bool) -> RecipeJob:
-    """Return the job that builds elsewhere, with the same inputs and without a network."""
-    place = job.places.build_out / FOLDER
-    host_file = job.host_file
-    # Both default to places in build_out, which is another one there.
-    shared = {"directory": host_file.cache_directory, "secret": host_file.cache_secret}
-    cache = host_file.cache.changed(enabled=cached, **shared)
-    own = host_file.changed(build_out=place, cache=cache)
-    # Up to the seal: publishing would put the second wheel in the place of the original.
-    elsewhere = replace(job, host_file=own, offline=True, until="seal")
+def elsewhere(host_file: HostFile, folder: str) -> HostFile:
+    """Return a host file for builds below another directory, with the same inputs and cache."""
+    place = host_file.build_out / folder
     place.mkdir(parents=True, exist_ok=True)
     # Downloads and clones are checked by checksum and commit, so both places may share them.
-    for here, there in (
-        (elsewhere.places.vault, job.places.vault),
-        (elsewhere.places.git, job.places.git),
-    ):
-        files.remove(here)
-        here.symlink_to(there, target_is_directory=True)
-    return elsewhere
+    for name in ("vault", "git"):
+        shared, link = host_file.build_out / name, place / name
+        shared.mkdir(parents=True, exist_ok=True)
+        files.remove(link)
+        link.symlink_to(shared, target_is_directory=True)
+    # Both default to places in build_out, which is another one there.
+    own = {"directory": host_file.cache_directory, "secret": host_file.cache_secret}
+    return host_file.changed(build_out=place, cache=host_file.cache.changed(**own))
+
+
+def _elsewhere(job: RecipeJob, *, cached: bool) -> RecipeJob:
+    """Return the job that builds elsewhere, with the same inputs and without a network."""
+    own = elsewhere(job.host_file, FOLDER)
+    own = own.changed(cache=own.cache.changed(enabled=cached))
+    # Up to the seal: publishing would put the second wheel in the place of the original.
+    return replace(job, host_file=own, offline=True, until="seal")
 
 
 def _build(job: RecipeJob, name: str, *, fixed: bool) -> Path:
