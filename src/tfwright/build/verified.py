@@ -7,15 +7,14 @@ each part that decides the wheel, and whoever reads it compares them with the pa
 import datetime as dt
 import hashlib
 import json
-import platform
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from tfwright import __version__
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe, VerifiedTable
 from tfwright.errors import RecipeError
+from tfwright.host import probes
 from tfwright.tools import files, toml_editing
 
 DIGITS = 16
@@ -86,12 +85,8 @@ def removed_from(text: str) -> str:
 
 def host() -> str:
     """Return this machine in a few words."""
-    system = platform.system()
-    if system == "Linux":
-        # A small container may have no os-release.
-        with suppress(OSError):
-            system = platform.freedesktop_os_release().get("PRETTY_NAME", system)
-    return f"{system}, {platform.machine()}"
+    here = probes.here()
+    return f"{here.release or here.system}, {here.machine}"
 
 
 def stale(recipe: Recipe) -> str:

@@ -44,8 +44,7 @@ def forecast(recipe: Recipe) -> str:
     whole = recipe.compile.target in {TENSORFLOW_TARGET, WHEEL_TARGET}
     if source.interface == "own" or source.bundled or not whole:
         return ""
-    cuda = recipe.configure.answers.get("TF_NEED_CUDA") is True
-    cost = compatibility.build_cost(source.release, cuda=cuda)
+    cost = compatibility.build_cost(source.release, cuda=cuda.wanted(recipe))
     processors = capacity.cores()
     more = "; a later release takes more" if source.release > cost.release else ""
     unit = "processor" if processors == 1 else "processors"
@@ -425,7 +424,7 @@ class Requirements(HostComparison):
                 why=why,
             )
         # Worth a note on any host: such a wheel differs from builder to builder.
-        if "native" in flags:
+        if toolchain.is_native(flags):
             yield Finding(
                 "-march=native in CC_OPT_FLAGS",
                 "the same bytes on every host",

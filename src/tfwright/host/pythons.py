@@ -3,7 +3,6 @@
 import functools
 import os
 import platform
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
+from tfwright.facts.compatibility import version_numbers
 from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command, container_name, open_container
@@ -129,14 +129,23 @@ def parts(interpreter: Path, place: Place = HERE) -> Seen:
 
 def _candidates(version: str, place: Place) -> Iterator[Path]:
     """List the places where an interpreter of a version is likely to be, the likeliest first."""
-    on_path = place.which(f"python{version}", _search_path(place))
-    if on_path:
+    home = place.env.get("HOME") or str(filesystem.home())
+    folders = place.env.get("PATH", os.defpath).split(os.pathsep)
+    # Without the venv of tfwright itself, and without pyenv's shims: a shim runs whatever version
+    # the current directory names.
+    own_venv = Path(sys.prefix, "bin")
+    kept = [each for each in folders if Path(each) != own_venv and Path(each).name != "shims"]
+    if on_path := place.which(f"python{version}", kept):
         yield on_path
-    pyenv = place.at(place.env.get("PYENV_ROOT") or f"{_home(place)}/.pyenv")
+    pyenv = place.at(place.env.get("PYENV_ROOT") or f"{home}/.pyenv")
     built = _below(pyenv, f"versions/{version}.*/bin/python")
     # The newest patch level first; as text, 3.6.9 would come after 3.6.15.
-    yield from sorted(built, key=_numbers, reverse=True)
-    for root in _conda_roots(place):
+    yield from sorted(built, key=lambda path: version_numbers(path.parts[-3]), reverse=True)
+    roots = [place.at(root.replace("~", home)) for root in CONDA_ROOTS]
+    # The running one first.
+    if running := place.env.get("CONDA_EXE"):
+        roots.insert(0, place.at(running).parents[1])
+    for root in roots:
         yield from _below(root, f"bin/python{version}")
         yield from _below(root, f"envs/*/bin/python{version}")
 
@@ -148,31 +157,3 @@ def _below(root: Path, pattern: str) -> list[Path]:
     # sudo and su may leave PYENV_ROOT or CONDA_PREFIX of another user.
     except OSError:
         return []
-
-
-def _search_path(place: Place) -> Iterator[str]:
-    """Return the caller's PATH without the venv of tfwright itself and without pyenv's shims.
-
-    A shim runs whatever version the current directory names, so it does not pin one.
-    """
-    own_venv = Path(sys.prefix, "bin")
-    for entry in place.env.get("PATH", os.defpath).split(os.pathsep):
-        if Path(entry) != own_venv and Path(entry).name != "shims":
-            yield entry
-
-
-def _conda_roots(place: Place) -> Iterator[Path]:
-    """List where conda may be installed; the running one first."""
-    running = place.env.get("CONDA_EXE")
-    if running:
-        yield place.at(running).parents[1]
-    yield from (place.at(root.replace("~", _home(place))) for root in CONDA_ROOTS)
-
-
-def _home(place: Place) -> str:
-    return place.env.get("HOME") or str(filesystem.home())
-
-
-def _numbers(path: Path) -> list[int]:
-    """Return the version in ``versions/3.6.15/bin/python`` as numbers, for sorting."""
-    return [int(number) for number in re.findall(r"\d+", path.parts[-3])]

@@ -157,8 +157,8 @@ def names_itself(subject: Subject) -> Iterator[LintFinding]:
     start = f"{system}-{line}-"
     cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
     # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.
-    named = recipe.name.startswith(start) and (cuda in recipe.name if cuda else True)
-    if named and (cuda or "cuda" not in recipe.name):
+    says_cuda = cuda in recipe.name if cuda else "cuda" not in recipe.name
+    if recipe.name.startswith(start) and says_cuda:
         return
     wanted = f"{start}{cuda or 'cpu'}"
     yield subject.finding(
@@ -496,8 +496,7 @@ def has_a_compiler(subject: Subject) -> Iterator[LintFinding]:
 def has_patches_for_cuda_on_macos(subject: Subject) -> Iterator[LintFinding]:
     """Find a build with CUDA for macOS of a source tree that was not made for it."""
     recipe = subject.recipe
-    with_cuda = recipe.configure.answers.get("TF_NEED_CUDA") is True
-    if recipe.host.system != "Darwin" or not with_cuda or recipe.source.patches:
+    if recipe.host.system != "Darwin" or not cuda.wanted(recipe) or recipe.source.patches:
         return
     if recipe.source.release > compatibility.LAST_MAC_CUDA:
         yield subject.finding(

@@ -56,8 +56,7 @@ class PortTarget:
     def recipe_name(self, old: Recipe) -> str:
         """Return the old recipe's name with the new release in the place of the old one."""
         release = old.source.release
-        # A branch r2.21-own: names of recipes have the r already.
-        new = re.sub(r"^r(?=\d)", "", self.name.replace("/", "-"))
+        new = _short(self.name)
         if self.version:
             candidate = f"-{self.version.candidate}" if self.version.candidate else ""
             new = f"{self.version.line}{candidate}"
@@ -66,15 +65,15 @@ class PortTarget:
                 old_tag, tag = old.source.exact.fork, self.version.fork
                 if old_tag and old_tag in old.name and tag:
                     return old.name.replace(old_tag, tag)
-                return f"{old.name}-{tag or new_tag(self.name)}"
+                return f"{old.name}-{tag or _short(self.name)}"
         # Not 2.1 in 2.10, and only once: the name may hold CUDA's version too.
         pattern = rf"{release.major}\.{release.minor}(-(?:rc|alpha|beta)\d*)?(?!\d)"
         name = re.sub(pattern, new, old.name, count=1)
         return name if name != old.name else f"{old.name}-{new}"
 
 
-def new_tag(name: str) -> str:
-    """Return a tag or branch as the end of a recipe's name: ``1.8.1`` of ``v1.8.1``."""
+def _short(name: str) -> str:
+    """Return a tag or branch as a part of a recipe's name, which has the r already: ``1.8.1``."""
     return re.sub(r"^[rv](?=\d)", "", name.replace("/", "-"))
 
 
