@@ -96,8 +96,10 @@ def test_what_is_harmless_only_without_a_gpu_says_what_to_do_with_one(
 
 
 def test_a_log_without_an_error_is_shown_with_its_end(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown("Solving environment: done\nDownloading zorp\n\n", capsys)
-    assert lines[1].split() == ["end:", "Downloading", "zorp"]
+    lines = shown("Reading zorp\nReading frob\n\n", capsys)
+    assert lines[1].split() == ["end:", "Reading", "frob"]
+    lines = shown("Collecting package metadata: done\nSolving environment: \\\n", capsys)
+    assert "conda was still looking" in " ".join(lines[1:])
 
 
 def test_an_empty_log_says_how_to_catch_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,8 +165,8 @@ class Family(Table):
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The names that a sentence may use; the last three are of the log, not of the line."""
-        groups = [*self.regex.groupindex, "system", "speaker", "conflict"]
+        """The names that a sentence may use; `line` is the whole line, the last three are of the log."""
+        groups = [*self.regex.groupindex, "line", "system", "speaker", "conflict"]
         for around in (self.detail_regex, self.above_regex):
             groups += around.groupindex if around else ()
         return frozenset(group.rstrip("0123456789") for group in groups)

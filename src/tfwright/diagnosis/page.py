@@ -23,12 +23,15 @@ OTHER_SHOWN = 80
 
 def show_diagnosis(found: "Diagnosis", report: Path | None) -> None:
     """Show what failed in a log, the known causes, and what only looks bad."""
+    from tfwright.diagnosis import tables
+
     if found.first:
         _tell_excerpt(found.first)
     elif found.lines:
         text.tell("tfwright recognises no error in this log.")
         if not found.harmless:
-            text.part("  end:", found.ending)
+            doing = tables.look_up("unfinished", found.ending)
+            text.part("  end:", f"{found.ending} {doing and f'({doing})'}".strip())
     else:
         text.tell(
             "The log is empty. Bazel writes to standard error: "

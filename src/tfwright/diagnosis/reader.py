@@ -233,6 +233,7 @@ class _Surroundings:
         known = self.known
         values = {
             **found,
+            "line": line.message,
             "system": known.system or "unknown",
             "elsewhere": known.elsewhere,
             "speaker": self.speaker(complaint.at),

@@ -24,6 +24,8 @@ RETRY_REACH = 2
 """Lines between a failure and the announcement of another try, at most."""
 NEAR_END = 12
 """Lines at the end of a log in which a program may complain in plain words of what stopped it."""
+WARNED_REACH = 3
+"""Lines above TensorFlow's last words in which it may have warned of what then stopped it."""
 SEVERAL_REACH = 4
 """Lines below TensorFlow's announcement of several errors in which the first one stands."""
 
@@ -72,11 +74,15 @@ class Search:
         end = [each for each in self.real if each.at >= len(self.lines) - NEAR_END]
         found = found or _first(end, "hint") or _first(self.real, "summary")
         # Some only announce what the log says further down.
-        return (
-            self._innermost(self._announced(self._first_of_several(self._quoted_by_rule(found))))
-            if found
-            else None
-        )
+        for follow in (
+            self._quoted_by_rule,
+            self._first_of_several,
+            self._announced,
+            self._innermost,
+            self._warned_of,
+        ):
+            found = follow(found) if found else None
+        return found
 
     def _text(self, complaint: Complaint) -> str:
         return self.lines[complaint.at].text.lstrip()
@@ -231,6 +237,15 @@ class Search:
         reach = REACH if text.endswith("Graph execution error:") else 1
         below = range(found.at + 1, found.at + 1 + reach)
         return next((each for each in self.real if each.at in below), found)
+
+    def _warned_of(self, found: Complaint) -> Complaint:
+        """Return the line right above that is harmless where a program goes on, if it did not."""
+        logged = rule("logged").match(self.lines[found.at].message)
+        if found.family.rank == "weak" and logged and "F" in logged.groups():
+            for each in self.complaints:
+                if found.at - WARNED_REACH <= each.at < found.at and each.family.unless:
+                    return replace(each, rank="root")
+        return found
 
     def _innermost(self, found: Complaint) -> Complaint:
         """Return what `found` was caused by, where it is an exception of Java that says less."""
