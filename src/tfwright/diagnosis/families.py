@@ -165,7 +165,7 @@ class Family(Table):
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The names that a sentence may use; `line` is the whole line, the last three are of the log."""
+        """The names that a sentence may use; the last three and `line` are not groups of it."""
         groups = [*self.regex.groupindex, "line", "system", "speaker", "conflict"]
         for around in (self.detail_regex, self.above_regex):
             groups += around.groupindex if around else ()
