@@ -23,7 +23,10 @@ def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
         finding.found and finding.wanted and finding.remedy
         for finding in requirements.examine(recipe, HostFile(), host)
     )
-    assert next(fact.name for fact in inventory.take(recipe, HostFile(), host)) == "system"
+    assert (
+        next(fact.name for fact in inventory.HostInventory(recipe, HostFile(), host).take())
+        == "system"
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -278,10 +278,11 @@ def test_cuda_is_where_the_host_file_says_or_comes_with_the_release(
 def test_a_toolkit_is_at_the_first_of_the_recipes_paths_and_cudnn_with_it_by_default(
     recipe: Recipe, tmp_path: Path
 ) -> None:
-    assert cuda.cudnn(with_cuda(recipe), HostFile(cuda=tmp_path)) == tmp_path
-    later = with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr")
-    assert cuda.toolkit(later, UNSET) == Path("/usr/local/cuda-10.0")
-    assert cuda.prefixes(later, UNSET) == [Path("/usr/local/cuda-10.0"), Path("/usr")]
+    assert cuda.CudaPlaces(with_cuda(recipe), HostFile(cuda=tmp_path)).cudnn == tmp_path
+    answered = with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr")
+    later = cuda.CudaPlaces(answered, UNSET)
+    assert later.toolkit == Path("/usr/local/cuda-10.0")
+    assert later.prefixes == [Path("/usr/local/cuda-10.0"), Path("/usr")]
 
 
 def test_what_an_image_has_is_not_asked_of_the_host(

@@ -44,7 +44,7 @@ def test_doctors_whole_output_is_the_reviewed_one(
         settings_of(description),
         recipes.read(description["recipe"]),
     )
-    facts = inventory.take(recipe, host_file, host)
+    facts = inventory.HostInventory(recipe, host_file, host).take()
     page.show_examination(recipe.name, facts, requirements.examine(recipe, host_file, host))
     said = f"On a simulated host, {name}.toml:\n\n{out()}"
     if os.environ.get("TFWRIGHT_KEEP"):

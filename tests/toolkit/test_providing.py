@@ -202,7 +202,8 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
         install(job, tmp_path, "cudnn", CUDNNS["wheel"])[0],
     ]
     found = job.host_file.of(job.recipe)
-    assert [cuda.toolkit(job.recipe, found), cuda.cudnn(job.recipe, found)] == places
+    lies = cuda.CudaPlaces(job.recipe, found)
+    assert [lies.toolkit, lies.cudnn] == places
     given = answers.complete(job.recipe, found, {})
     assert [given["CUDA_TOOLKIT_PATH"], given["CUDNN_INSTALL_PATH"]] == list(map(str, places))
     elsewhere = job.host_file.changed(cuda=Path("/opt/cuda"))

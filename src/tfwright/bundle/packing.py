@@ -227,10 +227,8 @@ def _absent(job: RecipeJob) -> Iterator[Absent]:
             yield Absent(name=f"{part}: {way}", files=sources.by_file(pins))
     # A recipe without packages uses what is installed, which only its files can identify.
     if not any(recipe.toolkit.parts()):
-        roots = {
-            "CUDA": (host.cuda, cuda.toolkit(recipe, job.host_file)),
-            "cuDNN": (host.cudnn, cuda.cudnn(recipe, job.host_file)),
-        }
+        places = cuda.CudaPlaces(recipe, job.host_file)
+        roots = {"CUDA": (host.cuda, places.toolkit), "cuDNN": (host.cudnn, places.cudnn)}
         for name, (version, root) in roots.items():
             there = [path for path in TELLING[name] if (root / path).is_file()]
             present = {path: files.sha256(root / path) for path in there}

@@ -62,7 +62,7 @@ def look(job: "RecipeJob") -> tuple[Sequence["Fact"], Sequence["Finding"]]:
     with containers.around(job, "check"):
         host = probes.here()
         found += requirements.examine(job.recipe, job.host_file, host)
-        facts = inventory.take(job.recipe, job.host_file, host)
+        facts = inventory.HostInventory(job.recipe, job.host_file, host).take()
     if not job.offline:
         found += network.findings(job.recipe, job.host_file)
     return facts, worst_first(found)

@@ -50,7 +50,7 @@ class CudaRequirements(HostComparison):
     def toolkit(self) -> Iterator[Finding]:
         if not cuda.needed(self.recipe):
             return
-        place = cuda.toolkit(self.recipe, self.host_file)
+        place = self.places.toolkit
         wanted = self.recipe.host.cuda or ""
         seen = nvidia.cuda(self.host.place, place)
         there = _line(seen[0].value) if seen else wanted
@@ -88,7 +88,7 @@ class CudaRequirements(HostComparison):
         if without or not cuda.needed(self.recipe):
             return
         wanted = self.recipe.host.cudnn or ""
-        prefixes = cuda.prefixes(self.recipe, self.host_file)
+        prefixes = self.places.prefixes
         row = self.row
         found = nvidia.library(self.host.place, "cudnn", prefixes)
         # From 9 on they are on another page.
@@ -121,8 +121,8 @@ class CudaRequirements(HostComparison):
         forked = self.recipe.source.url.startswith("https://github.com/NVIDIA/")
         if not forked or not cuda.needed(self.recipe):
             return
-        root = cuda.toolkit(self.recipe, self.host_file)
-        apart = nvidia.library(self.host.place, "cudnn", cuda.prefixes(self.recipe, self.host_file))
+        root = self.places.toolkit
+        apart = nvidia.library(self.host.place, "cudnn", self.places.prefixes)
         if apart and not nvidia.library(self.host.place, "cudnn", [root]):
             yield Finding(
                 f"cuDNN's headers are not in {root}",
@@ -148,12 +148,8 @@ class CudaRequirements(HostComparison):
             return
         title = nvidia.LIBRARIES[part].title
         wanted = getattr(self.recipe.host, part) or ""
-        places = [
-            cuda.toolkit(self.recipe, self.host_file),
-            *cuda.prefixes(self.recipe, self.host_file),
-        ]
         # The toolkit first: `invoke toolkit` puts every library there.
-        prefixes = list(dict.fromkeys(places))
+        prefixes = list(dict.fromkeys([self.places.toolkit, *self.places.prefixes]))
         found = nvidia.library(self.host.place, part, prefixes)
         remedy = self._get(part, version=wanted)
         if not found:
@@ -197,7 +193,7 @@ class CudaRequirements(HostComparison):
 
     def _too_new(self, compiler: toolchain.Compiler) -> Iterator[Finding]:
         """Compare gcc or clang with what CUDA and the recipe accept."""
-        place, row = cuda.toolkit(self.recipe, self.host_file), self.row
+        place, row = self.places.toolkit, self.row
         # The header of another CUDA states the limits of that one.
         right = all(
             is_of_line(seen.value, self.recipe.host.cuda or "")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -21,88 +22,89 @@ class Fact:
     """Whether it can change the wheel's bytes."""
 
 
-def take(recipe: Recipe, host_file: HostFile, host: Host) -> list[Fact]:
-    """Look at everything."""
-    return [
-        *_machine(recipe, host_file, host),
-        *_programs(recipe, host_file, host),
-        *_nvidia(recipe, host_file, host),
-        *_surroundings(host),
-    ]
+@dataclass(frozen=True)
+class HostComparison:
+    """A recipe, and the host on which it is to be built."""
+
+    recipe: Recipe
+    host_file: HostFile
+    host: Host
+
+    @cached_property
+    def places(self) -> cuda.CudaPlaces:
+        """Where CUDA lies."""
+        return cuda.CudaPlaces(self.recipe, self.host_file)
 
 
-def _machine(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
-    if image := recipe.host.image:
-        named = f"{image.name}@{image.digest[:19]}…"
-        yield Fact("image", Seen(named, "the recipe"), decides=True)
-    disk = host.disk(host_file.build_out)
-    yield Fact("system", Seen(str(host), "uname -sm"), decides=True)
-    yield Fact("release", host.release)
-    yield Fact("glibc", host.glibc, decides=True)
-    yield Fact("instruction sets", host.processor)
-    yield Fact("memory", _gib(host.memory))
-    yield Fact("swap", _gib(machine.swap(host.place)))
-    yield Fact("build_out", Seen(str(disk), disk.by))
+class HostInventory(HostComparison):
+    """What there is on the host."""
 
+    def take(self) -> list[Fact]:
+        """Look at everything."""
+        return [*self._machine(), *self._programs(), *self._nvidia(), *self._surroundings()]
 
-def _programs(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
-    place = host.place
-    version = recipe.host.python
-    interpreter = pythons.find(version, host_file, place)
-    yield Fact("compiler", host.compiler, decides=True)
-    if host.system == "Darwin":
-        yield Fact("Xcode", host.xcode, decides=True)
-    where = NOTHING
-    if version == "any":
-        # It differs from host to host.
-        where = Seen("the one that runs tfwright", "sys.base_prefix")
-    elif interpreter:
-        where = Seen(place.shown(interpreter), f"{place.shown(interpreter)} -c …")
-    yield Fact(f"Python {version}", where, decides=True)
-    # Builds that take any Python bring what they need with them.
-    parts = NOTHING
-    if interpreter and version != "any":
-        parts = pythons.parts(interpreter, place)
-    yield Fact("  with", parts)
-    # It brings the sources, whose commit decides what they are.
-    yield Fact("git", host.git)
-    yield Fact("Bazel", toolchain.bazel(place))
+    def _machine(self) -> Iterator[Fact]:
+        host = self.host
+        if image := self.recipe.host.image:
+            named = f"{image.name}@{image.digest[:19]}…"
+            yield Fact("image", Seen(named, "the recipe"), decides=True)
+        disk = host.disk(self.host_file.build_out)
+        yield Fact("system", Seen(str(host), "uname -sm"), decides=True)
+        yield Fact("release", host.release)
+        yield Fact("glibc", host.glibc, decides=True)
+        yield Fact("instruction sets", host.processor)
+        yield Fact("memory", _gib(host.memory))
+        yield Fact("swap", _gib(machine.swap(host.place)))
+        yield Fact("build_out", Seen(str(disk), disk.by))
 
+    def _programs(self) -> Iterator[Fact]:
+        place, version = self.host.place, self.recipe.host.python
+        interpreter = pythons.find(version, self.host_file, place)
+        yield Fact("compiler", self.host.compiler, decides=True)
+        if self.host.system == "Darwin":
+            yield Fact("Xcode", self.host.xcode, decides=True)
+        where = parts = NOTHING
+        if version == "any":
+            # It differs from host to host. Builds that take any Python bring what they need.
+            where = Seen("the one that runs tfwright", "sys.base_prefix")
+        elif interpreter:
+            where = Seen(place.shown(interpreter), f"{place.shown(interpreter)} -c …")
+            parts = pythons.parts(interpreter, place)
+        yield Fact(f"Python {version}", where, decides=True)
+        yield Fact("  with", parts)
+        # It brings the sources, whose commit decides what they are.
+        yield Fact("git", self.host.git)
+        yield Fact("Bazel", toolchain.bazel(place))
 
-def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
-    place = host.place
-    toolkit = cuda.toolkit(recipe, host_file)
-    prefixes = cuda.prefixes(recipe, host_file)
-    # A CUDA that this recipe does not use decides nothing about its wheel.
-    uses = cuda.needed(recipe) and recipe.host.system in {host.system, "any"}
-    # A line for each witness: where they disagree, two CUDAs are mixed.
-    for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
-        yield Fact("CUDA", seen, decides=uses)
-    ceiling = nvidia.ceiling(place, toolkit)
-    if ceiling.gcc or ceiling.clang:
-        limits = f"gcc to {ceiling.gcc}, clang before {ceiling.clang}"
-        yield Fact("  takes", Seen(limits, ceiling.by))
-    for part, library in nvidia.LIBRARIES.items():
-        yield Fact(library.title, nvidia.library(place, part, prefixes), decides=uses)
-    # The driver only runs what was built; nvcc compiles without one.
-    yield Fact("driver", host.driver)
-    for gpu in host.gpus:
-        yield Fact("GPU", Seen(str(gpu), gpu.by))
-    yield Fact("nouveau", nvidia.nouveau(place))
+    def _nvidia(self) -> Iterator[Fact]:
+        place, toolkit = self.host.place, self.places.toolkit
+        # A CUDA that this recipe does not use decides nothing about its wheel.
+        uses = cuda.needed(self.recipe) and self.recipe.host.system in {self.host.system, "any"}
+        # A line for each witness: where they disagree, two CUDAs are mixed.
+        for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
+            yield Fact("CUDA", seen, decides=uses)
+        ceiling = nvidia.ceiling(place, toolkit)
+        if ceiling.gcc or ceiling.clang:
+            limits = f"gcc to {ceiling.gcc}, clang before {ceiling.clang}"
+            yield Fact("  takes", Seen(limits, ceiling.by))
+        for part, library in nvidia.LIBRARIES.items():
+            seen = nvidia.library(place, part, self.places.prefixes)
+            yield Fact(library.title, seen, decides=uses)
+        # The driver only runs what was built; nvcc compiles without one.
+        yield Fact("driver", self.host.driver)
+        for gpu in self.host.gpus:
+            yield Fact("GPU", Seen(str(gpu), gpu.by))
+        yield Fact("nouveau", nvidia.nouveau(place))
 
-
-def _surroundings(host: Host) -> Iterator[Fact]:
-    if host.system == "Darwin":
-        yield Fact("integrity protection", nvidia.protection(host.place))
-    for name, variables in (
-        ("proxies", toolchain.PROXIES),
-        ("certificates", toolchain.AUTHORITIES),
-        ("library paths", toolchain.LIBRARY_PATHS),
-    ):
+    def _surroundings(self) -> Iterator[Fact]:
+        place = self.host.place
+        if self.host.system == "Darwin":
+            yield Fact("integrity protection", nvidia.protection(place))
+        yield Fact("proxies", toolchain.variables(place, toolchain.PROXIES))
+        yield Fact("certificates", toolchain.variables(place, toolchain.AUTHORITIES))
         # No program in a container gets the caller's.
-        if variables is toolchain.LIBRARY_PATHS and host.place.enclosed:
-            continue
-        yield Fact(name, toolchain.variables(host.place, variables))
+        if not place.enclosed:
+            yield Fact("library paths", toolchain.variables(place, toolchain.LIBRARY_PATHS))
 
 
 def _gib(size: Seen) -> Seen:
@@ -134,15 +136,6 @@ class Finding:
     def stops(self, until: str) -> bool:
         """Say whether a build up to the stage `until` would run into it."""
         return bool(self.blocks) and STAGES.index(self.blocks) <= STAGES.index(until)
-
-
-@dataclass(frozen=True)
-class HostComparison:
-    """A recipe, and the host on which it is to be built."""
-
-    recipe: Recipe
-    host_file: HostFile
-    host: Host
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:

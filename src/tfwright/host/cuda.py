@@ -135,39 +135,50 @@ def needed(recipe: Recipe) -> bool:
     return wanted(recipe) and recipe.source.release < HERMETIC_SINCE
 
 
-def toolkit(recipe: Recipe, host_file: HostFile) -> Path:
-    """Return where the CUDA toolkit must be: as the host file says, else as the recipe says."""
-    return host_file.cuda or _answered(recipe, "CUDA_TOOLKIT_PATH") or Path("/usr/local/cuda")
+@dataclass(frozen=True)
+class CudaPlaces:
+    """Where the CUDA of a recipe lies: as the host file says, else as the recipe says."""
 
+    recipe: Recipe
+    host_file: HostFile
 
-def cudnn(recipe: Recipe, host_file: HostFile) -> Path:
-    """Return where cuDNN must be: by default with the toolkit, as TensorFlow has it."""
-    return host_file.cudnn or _answered(recipe, "CUDNN_INSTALL_PATH") or toolkit(recipe, host_file)
+    @property
+    def toolkit(self) -> Path:
+        """Where the toolkit must be."""
+        return self.host_file.cuda or self._answered("CUDA_TOOLKIT_PATH") or Path("/usr/local/cuda")
 
+    @property
+    def cudnn(self) -> Path:
+        """Where cuDNN must be: by default with the toolkit, as TensorFlow has it."""
+        return self.host_file.cudnn or self._answered("CUDNN_INSTALL_PATH") or self.toolkit
 
-def prefixes(recipe: Recipe, host_file: HostFile) -> list[Path]:
-    """Return where CUDA's libraries may be: from 1.14 on, in any of TF_CUDA_PATHS."""
-    paths = str(recipe.configure.answers.get("TF_CUDA_PATHS") or "").split(",")
-    named = [Path(path) for path in paths if path]
-    # A dictionary keeps the order, in which the first place that has a library wins.
-    return list(dict.fromkeys([cudnn(recipe, host_file), *named]))
+    @property
+    def prefixes(self) -> list[Path]:
+        """Where CUDA's libraries may be: from 1.14 on, in any of TF_CUDA_PATHS."""
+        paths = str(self.recipe.configure.answers.get("TF_CUDA_PATHS") or "").split(",")
+        named = [Path(path) for path in paths if path]
+        # A dictionary keeps the order, in which the first place that has a library wins.
+        return list(dict.fromkeys([self.cudnn, *named]))
 
+    @property
+    def of_host(self) -> bool:
+        """Whether they are on the host, where an image sees what the host file names.
 
-def of_host(recipe: Recipe, host_file: HostFile) -> bool:
-    """Say whether a recipe's CUDA lies on the host, where an image sees what the host file names.
+        Otherwise they are in the image, whose digest decides what is there.
+        """
+        return self.recipe.host.image is None or self.host_file.cuda is not None
 
-    Otherwise it lies in the image, whose digest decides it.
-    """
-    return recipe.host.image is None or host_file.cuda is not None
+    def present(self, place: Place) -> tuple[Path | None, Path | None]:
+        """Return the toolkit and the cuDNN that the recipe needs and a host has."""
+        found = (self.toolkit, self.cudnn) if needed(self.recipe) else (None, None)
+        toolkit, cudnn = (path if path and place.exists(path) else None for path in found)
+        return toolkit, cudnn
 
-
-def present(recipe: Recipe, host_file: HostFile, place: Place) -> tuple[Path | None, Path | None]:
-    """Return the toolkit and the cuDNN that a recipe needs and a host has."""
-    if not needed(recipe):
-        return None, None
-    cuda = toolkit(recipe, host_file)
-    library = cudnn(recipe, host_file)
-    return (cuda if place.exists(cuda) else None, library if place.exists(library) else None)
+    def _answered(self, variable: str) -> Path | None:
+        """Return the path that the recipe answers: from 1.14 on the first of TF_CUDA_PATHS."""
+        answers = self.recipe.configure.answers
+        path = str(answers.get(variable) or answers.get("TF_CUDA_PATHS") or "").partition(",")[0]
+        return Path(path) if path else None
 
 
 def of_machine_code(names: Iterable[str]) -> list[str]:
@@ -195,11 +206,3 @@ def runs_on(built: list[str], gpu: str) -> bool:
     # No number at all: an index is written by strangers, and a recipe by people.
     alike = [made_for for made_for in built if version_numbers(made_for)[:1] == major]
     return any(not is_older(gpu, made_for) for made_for in alike)
-
-
-def _answered(recipe: Recipe, variable: str) -> Path | None:
-    """Return the path that a recipe answers; from 1.14 on it is the first of TF_CUDA_PATHS."""
-    answers = recipe.configure.answers
-    text = str(answers.get(variable) or answers.get("TF_CUDA_PATHS") or "")
-    path = text.partition(",")[0]
-    return Path(path) if path else None

@@ -177,7 +177,7 @@ def _programs(job: RecipeJob) -> Mapping[str, str]:
             return {}
         place = probes.here().place
         (toolkit, *_) = nvidia.cuda(place, settings.cuda) or (NOTHING,)
-        library = nvidia.library(place, "cudnn", cuda.prefixes(recipe, settings))
+        library = nvidia.library(place, "cudnn", cuda.CudaPlaces(recipe, settings).prefixes)
         return {"CUDA": toolkit.value, "cuDNN": library.value}
     interpreter = pythons.find(recipe.host.python, settings)
     if interpreter is None:

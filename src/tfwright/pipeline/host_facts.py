@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
     """Return what of a host takes part in a build with this interpreter."""
     # Only what the recipe uses: a CUDA that appears on the host must not rebuild a CPU wheel.
-    toolkit, cudnn = cuda.present(recipe, host_file, host.place)
+    toolkit, cudnn = cuda.CudaPlaces(recipe, host_file).present(host.place)
     programs = toolchain.named(recipe, host_file)
     named = (toolchain.version_line(host.place, program) for program in programs)
     return HostFacts(
@@ -42,7 +42,7 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     # By where the compiler is, not by build_out: `reproduce` builds below another directory.
     program = host_file.compiler
     compiler = program.parent.parent.parent if program else None
-    if not cuda.of_host(recipe, host_file):
+    if not cuda.CudaPlaces(recipe, host_file).of_host:
         toolkit = None
     roots = [root for root in (toolkit, compiler) if root]
     if not roots:
@@ -64,9 +64,9 @@ def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
 
     place = probes.here().place
     # A CUDA of the image is known by the image's digest; the host's would be another.
-    outside = cuda.of_host(recipe, host_file)
-    toolkits = nvidia.cuda(place, host.cuda) if host.cuda and outside else []
-    every = cuda.prefixes(recipe, host_file) if outside else []
+    places = cuda.CudaPlaces(recipe, host_file)
+    toolkits = nvidia.cuda(place, host.cuda) if host.cuda and places.of_host else []
+    every = places.prefixes if places.of_host else []
     cudnn = nvidia.library(place, "cudnn", every).value if host.cudnn else ""
     # Without CUDA the recipe uses none of the libraries that may lie in these places.
     prefixes = every if host.cuda else []
