@@ -7,7 +7,6 @@ from io import BytesIO
 from pathlib import Path
 
 from tfwright.doctor.inventory import Finding, HostComparison
-from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.documents.toolkit import PartName
 from tfwright.facts import compatibility
@@ -103,8 +102,11 @@ class CudaRequirements(HostComparison):
             yield _missing("cuDNN", prefixes, wanted, remedy)
         elif wanted and not is_of_line(found.value, wanted):
             other = _of_another_version("cuDNN", found, wanted, remedy)
-            alike = _alike(self.recipe, found.value, wanted)
-            yield replace(other, blocks="") if alike else other
+            # Then ./configure takes the one for the other.
+            first, last = MAJOR_ONLY
+            cut = first <= self.recipe.source.release <= last
+            alike = version_numbers(found.value)[0] == version_numbers(wanted)[0]
+            yield replace(other, blocks="") if cut and alike else other
         elif row and not is_within(found.value, *row.cudnn):
             # configure takes it, since it compares only with the version that was answered.
             yield Finding(
@@ -375,13 +377,6 @@ def _named(witnesses: Iterable[Seen]) -> str:
 def _line(version: str) -> str:
     """Return major and minor version; patch levels of one CUDA may differ from file to file."""
     return ".".join(version.split(".")[:2])
-
-
-def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
-    """Say whether configure takes one cuDNN for the other, since it looks at the major version."""
-    first, last = MAJOR_ONLY
-    same_major = version_numbers(found)[0] == version_numbers(wanted)[0]
-    return first <= recipe.source.release <= last and same_major
 
 
 def _missing(title: str, places: Iterable[Path], wanted: str, remedy: str) -> Finding:

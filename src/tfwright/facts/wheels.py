@@ -1,13 +1,17 @@
 """The official wheels of TensorFlow, from wheels.toml: what they need, as `invoke inspect` said."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.tags import Tag
+
 from tfwright import facts
 from tfwright.documents.release import ExactRelease, Release
+from tfwright.facts import compatibility
 
 TABLE = Path(__file__).with_suffix(".toml")
-PLATFORMS = {
+_PLATFORMS = {
     "manylinux_GLIBC_x86_64": "linux_x86_64",
     "manylinux_GLIBC_aarch64": "linux_aarch64",
     "macosx_MACOS_arm64": "macos_arm64",
@@ -54,6 +58,16 @@ class OfficialWheel:
     def line(self) -> str:
         """The release line, ``2.10``."""
         return str(Release.parse(self.version))
+
+    def tags(self) -> Iterator[Tag]:
+        """Yield those of its wheels for all platforms and Pythons."""
+        for platform, column in _PLATFORMS.items():
+            machine = column.removeprefix("macos_")
+            macos = compatibility.official_macos(Release.parse(self.version), machine)
+            glibc = self.aarch64_glibc if machine == "linux_aarch64" else self.glibc
+            named = platform.replace("GLIBC", glibc).replace("MACOS", macos).replace(".", "_")
+            for python in getattr(self, column):
+                yield Tag(f"cp{python.replace('.', '')}", "none", named)
 
 
 def official() -> list[OfficialWheel]:

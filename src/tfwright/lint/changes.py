@@ -62,14 +62,20 @@ def change_since(revision: str) -> RecipeChange:
             evidence=fault.evidence,
         ) from fault
     tree = printed.split()[-1]
-    files = tuple(_changed_files(tree))
+    # Without renames, both names of a moved file are listed.
+    differing = _git("diff", "--name-only", "--no-renames", tree, "--", *_FOLDERS)
+    # A new recipe is looked at before it is committed.
+    new = _git("ls-files", "--others", "--exclude-standard", "--", *_FOLDERS)
+    files = (*differing.splitlines(), *new.splitlines())
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
     changed.update(_using(files))
     # A deleted recipe is among the changes, but cannot be planned or built.
     present = tuple(sorted(changed.intersection(recipes.names())))
     keys = tuple(change for name in present for change in _key_changes(tree, name))
-    tests = tuple(_tests(present))
-    return RecipeChange(present, keys, files, tests)
+    commands = ("plan --recipe {}", "build --recipe {} --until configure")
+    tests = [f"invoke {command}".format(name) for name in present for command in commands]
+    tests += ["pytest tests/test_recipes.py"] if present else []
+    return RecipeChange(present, keys, files, tuple(tests))
 
 
 def _using(files: Sequence[str]) -> Iterator[str]:
@@ -109,14 +115,6 @@ def planned(job: RecipeJob) -> PlannedRecipe:
     hindered = tuple(str(finding) for finding in findings)
     stale = verified.stale(job.recipe)
     return PlannedRecipe(job.recipe.name, tuple(runs), tuple(keeps), hindered, stale)
-
-
-def _changed_files(tree: str) -> list[str]:
-    # Without renames, both names of a moved file are listed.
-    options = ("--name-only", "--no-renames", tree, "--", *_FOLDERS)
-    # A new recipe is looked at before it is committed.
-    new = _git("ls-files", "--others", "--exclude-standard", "--", *_FOLDERS)
-    return [*_git("diff", *options).splitlines(), *new.splitlines()]
 
 
 def _git(*arguments: str) -> str:
@@ -174,11 +172,3 @@ def _packages(table: _Document) -> dict[str, str]:
         for line in (lines if isinstance(lines, list) else ())
         if isinstance(line, str)
     }
-
-
-def _tests(names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        yield f"invoke plan --recipe {name}"
-        yield f"invoke build --recipe {name} --until configure"
-    if names:
-        yield "pytest tests/test_recipes.py"

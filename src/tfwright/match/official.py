@@ -1,9 +1,6 @@
 """Which official wheel fits a wish, and what keeps the others from it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-
-from packaging.tags import Tag
 
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility, wheels
@@ -112,15 +109,5 @@ def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
         needs |= {"gpu": ",".join(gpu), "cuda": wheel.cuda, "cudnn": wheel.cudnn}
     # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
     said = NO_CODE if proved(wanted) else f"{NO_CODE} on this platform"
-    made = frozenset(_tags(wheel))
-    return WheelFacts(wheel.project, wheel.version, made, needs, without_code=said)
-
-
-def _tags(wheel: OfficialWheel) -> Iterator[Tag]:
-    for platform, column in wheels.PLATFORMS.items():
-        machine = column.removeprefix("macos_")
-        macos = compatibility.official_macos(Release.parse(wheel.version), machine)
-        glibc = wheel.aarch64_glibc if machine == "linux_aarch64" else wheel.glibc
-        named = platform.replace("GLIBC", glibc).replace("MACOS", macos).replace(".", "_")
-        for python in getattr(wheel, column):
-            yield Tag(f"cp{python.replace('.', '')}", "none", named)
+    tags = frozenset(wheel.tags())
+    return WheelFacts(wheel.project, wheel.version, tags, needs, without_code=said)

@@ -51,7 +51,8 @@ def rank(
             continue
         copy = _copy_for(recipe, wanted)
         differs = tuple(_differences(recipe, wanted, host, copy))
-        elsewhere = _elsewhere(recipe, wanted)
+        places = (recipe.host.system, wanted.system), (recipe.host.machine, wanted.machine)
+        elsewhere = any(asked and has not in {"any", asked} for has, asked in places)
         proved = STAGES.index(recipe.verified.until) if recipe.verified else -1
         away = order(recipe.source.release)
         target = around if differs else asked
@@ -72,11 +73,6 @@ def order(release: Release) -> int:
     """Return a number by which releases are near each other: 2.0 comes after 1.15."""
     # 1.15 was the last of its line, and no line after the second is known yet.
     return (0, 16, 32, 64)[min(release.major, 3)] + release.minor
-
-
-def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
-    pairs = (recipe.host.system, wanted.system), (recipe.host.machine, wanted.machine)
-    return any(asked and has not in {"any", asked} for has, asked in pairs)
 
 
 def _copy_for(recipe: Recipe, wanted: Wish) -> str:

@@ -86,18 +86,18 @@ class RecipeRow:
 # Probes are kept for the process: all rows together ask this host's programs once.
 def rows(host_file: HostFile) -> list[RecipeRow]:
     """Return a row for each recipe of recipes/."""
-    return [_row(name, host_file) for name in recipes.names()]
+    found = []
+    for name in recipes.names():
+        try:
+            found.append(_row(recipes.read(name), host_file))
+        except RecipeError as fault:
+            # The others can be chosen from all the same.
+            row = RecipeRow(name, "-", "-", "-", "-", "-", "-", 0, "invalid", "", "", fault.what)
+            found.append(row)
+    return found
 
 
-def _row(name: str, host_file: HostFile) -> RecipeRow:
-    try:
-        return _row_of(recipes.read(name), host_file)
-    except RecipeError as fault:
-        # The others can be chosen from all the same.
-        return RecipeRow(name, "-", "-", "-", "-", "-", "-", 0, "invalid", "", "", fault.what)
-
-
-def _row_of(recipe: Recipe, host_file: HostFile) -> RecipeRow:
+def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
     host = recipe.host
     return RecipeRow(
         recipe=recipe.name,
