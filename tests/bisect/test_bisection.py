@@ -17,7 +17,9 @@ from tfwright.bisect import trial
 from tfwright.bisect.bisection import Bisection, expected_trials, suspects
 from tfwright.bisect.steps import BisectStep, steps_between
 from tfwright.bisect.trial import Symptom, TrialAnswer, Trials
+from tfwright.build import reproduce
 from tfwright.documents import host_file, nightly, recipe
+from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import builds
 from tfwright.nightly import state as states
@@ -221,6 +223,12 @@ def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
     building(Mock(side_effect=HostError("the disk is full", remedy="Free some space.")))
     with pytest.raises(HostError):
         run(wanted)
+
+
+def test_trials_take_what_builds_left_in_the_cache(tmp_path: Path) -> None:
+    host = HostFile(build_out=tmp_path)
+    own = reproduce.elsewhere(host, trial.FOLDER)
+    assert (own.cache_directory, own.cache_secret) == (host.cache_directory, host.cache_secret)
 
 
 def test_a_damaged_journal_costs_only_the_trials(wanted: Bisection, building: Building) -> None:

@@ -636,6 +636,11 @@ class VerifyTable(Table):
     size: Annotated[int, Field(gt=0, strict=True)] | None = None
     """The largest size of the wheel, in bytes."""
 
+    @property
+    def module(self) -> str:
+        """What the smoke programs run on."""
+        return next(iter(self.imports), "tensorflow")
+
 
 class VerifiedTable(Table):
     """How far this recipe was really run; `invoke build --verified-by` writes it.

@@ -22,7 +22,7 @@ from tfwright.smoke import PROGRAMS
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command, clean_environment
-from tfwright.tools.python import package_clients
+from tfwright.tools.python import package_clients, packages
 
 ORDER = ("imports", *SMOKE)
 """Their order where no recipe says which: the first shows whether the module imports at all."""
@@ -172,6 +172,11 @@ def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
                 return {}
             return {name.upper(): points for name, points in found.items()}
     return {}
+
+
+def sources(stores: Sequence[Path], pins: Sequence[str]) -> tuple[str, ...]:
+    """Return where pip finds a wheel's packages in vaults: without pins nothing of it is there."""
+    return packages.offline(stores) if pins else ("--no-deps", "--no-index")
 
 
 @dataclass(frozen=True)

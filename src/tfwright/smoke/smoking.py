@@ -59,18 +59,12 @@ class Request:
         """Return the request to try a wheel as its recipe asks for it."""
         interpreter, table = recipe.host.python, recipe.verify
         python = "" if interpreter == "any" else interpreter
-        # A recipe for the demo builds another module than TensorFlow.
-        module = next(iter(table.imports), "tensorflow")
-        return cls(wheel, host_file, python, table.requirements, module, stores)
+        return cls(wheel, host_file, python, table.requirements, table.module, stores)
 
     @property
     def sources(self) -> tuple[str, ...]:
         """Options that say where pip looks for packages."""
-        if not self.stores:
-            return ()
-        # As the stage verify: without pins, nothing that the wheel requires is in the vault.
-        pinned = packages.offline(self.stores)
-        return pinned if self.requirements else ("--no-deps", "--no-index")
+        return run.sources(self.stores, self.requirements) if self.stores else ()
 
     @property
     def place(self) -> Path:

@@ -148,15 +148,16 @@ _OTHER_REMEDY = "Correct by a patch what puts the wheel together: pip cannot use
 def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     """Return the installation, the imports and the tests, in order."""
     from tfwright.smoke import run as trying
-    from tfwright.tools.python import packages, pips
+    from tfwright.tools.python import pips
 
     venv, home = _venv(job), job.places.home
     # pip installs with the pinned requirements, or with none and no network. The pip of an old
     # Python cannot read every wheel of its time, so a pinned one goes first.
     pip, others = pips.apart((*table.requirements, *table.plugins))
-    shelves = packages.offline(job.places.stores)
-    trials = [Trial("install pip", _pip(job, *shelves, *pip))] if pip else []
-    where = shelves if others else ("--no-deps", "--no-index")
+    stores, trials = job.places.stores, list[Trial]()
+    if pip:
+        trials.append(Trial("install pip", _pip(job, *trying.sources(stores, pip), *pip)))
+    where = trying.sources(stores, others)
     trials.append(Trial("install", _pip(job, *where, wheel, *others)))
     # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
@@ -165,11 +166,9 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     for name in table.tests:
         command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
         trials.append(Trial(f"test {name}", command))
-    # The smoke programs, on the first module that the recipe imports.
-    module = next(iter(table.imports), "tensorflow")
     for name in table.smoke:
         program = str(trying.program(name))
-        command = venv.execution(program, module, home=home, extra=table.env)
+        command = venv.execution(program, table.module, home=home, extra=table.env)
         trials.append(Trial(f"smoke {name}", command, trying.SECONDS))
     return trials
 
