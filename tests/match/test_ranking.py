@@ -44,7 +44,7 @@ def fitting(ranked: list[Candidate]) -> list[str]:
 
 
 def values(wanted: Wish) -> dict[str, str]:
-    return {pin.key: str(pin) for pin in pins.needs(wanted)}
+    return {pin.name: str(pin) for pin in pins.needs(wanted)}
 
 
 def test_without_a_question_it_is_about_this_host(ubuntu: Host) -> None:
@@ -211,7 +211,7 @@ def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, named: dict[str, str]) -
 
 def test_every_pin_of_the_tables_has_a_source() -> None:
     needs = pins.needs(Wish(system="Linux", gpu="6.1", glibc="2.17"))
-    bare = [pin.key for pin in needs if not (pin.source or pin.open)]
+    bare = [pin.name for pin in needs if not (pin.source or pin.open)]
     assert bare == ["TensorFlow", "verify.glibc"]
 
 

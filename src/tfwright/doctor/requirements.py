@@ -14,7 +14,7 @@ from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import HostError
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_newer, is_of_line, is_older, is_within
+from tfwright.facts.compatibility import is_newer, is_of_line, is_older
 from tfwright.host import cuda, machine, probes, pythons, toolchain
 from tfwright.host.probes import Host
 from tfwright.printable import printable
@@ -359,16 +359,12 @@ class Requirements(HostComparison):
     def _accepted_bazel(self, release: ExactRelease) -> Iterator[Finding]:
         """Compare the pinned Bazel with what ./configure of the release takes."""
         version = self.recipe.bazel.version
-        wanted, source = compatibility.unusual_bazel(release, version)
+        newer = self.recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+        wanted, source, refused = compatibility.unusual_bazel(release, version, newer=newer)
         if not wanted:
             return
-        # ./configure compares the version, and stops, unless an answer lets a newer one pass.
-        compared = compatibility.bazel(release)
-        newer = compared is not None and is_within(version, compared.least, "")
-        allowed = self.recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
-        passes = compared is None or (newer and allowed)
         remedy = "Correct bazel.version in the recipe."
-        if passes:
+        if not refused:
             other = "pin such a Bazel"
             if self.host_file.bazel(version):
                 other = "name such a Bazel in [bazels] of the host file"
@@ -377,7 +373,7 @@ class Requirements(HostComparison):
             f"Bazel {version} for TensorFlow {release.line}",
             f"Bazel {wanted}",
             remedy,
-            blocks="" if passes else "configure",
+            blocks="configure" if refused else "",
             why=source,
         )
 

@@ -259,17 +259,20 @@ def tested_bazel(release: Release) -> TestedBazel | None:
     return TestedBazel(**row) if row else None
 
 
-def unusual_bazel(release: ExactRelease, version: str) -> tuple[str, str]:
+def unusual_bazel(release: ExactRelease, version: str, *, newer: bool) -> tuple[str, str, bool]:
     """Return which Bazel a release takes instead of a version, and the source; empty if it fits.
 
-    Where ./configure compares nothing, as from 2.10 on, it is the major version that was tested.
+    Last whether ./configure refuses the version; an answer may let it take a `newer` one. Where it
+    compares nothing, as from 2.10 on, a Bazel fits that is of the major version that was tested.
     """
     if known := bazel(release):
-        return ("", "") if known.holds(version) else (str(known), known.source)
+        if known.holds(version):
+            return "", "", False
+        return str(known), known.source, not (newer and is_within(version, known.least, ""))
     tested = tested_bazel(release.line)
     if tested is None or is_of_line(version, tested.version.partition(".")[0]):
-        return "", ""
-    return f"{tested.version}, with which it was tested", tested.source
+        return "", "", False
+    return f"{tested.version}, with which it was tested", tested.source, False
 
 
 def bazel_copies() -> list[str]:

@@ -512,11 +512,10 @@ def has_patches_for_cuda_on_macos(subject: Subject) -> Iterator[LintFinding]:
 def names_a_bazel_of_the_release(subject: Subject) -> Iterator[LintFinding]:
     """Find a Bazel that ./configure of the release refuses, or that is of another age."""
     recipe = subject.recipe
-    if recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True:
-        return
     release, version = recipe.source.release, recipe.bazel.version
-    wanted, source = compatibility.unusual_bazel(recipe.source.exact, version)
-    if wanted:
+    newer = recipe.configure.answers.get("TF_IGNORE_MAX_BAZEL_VERSION") is True
+    wanted, source, refused = compatibility.unusual_bazel(recipe.source.exact, version, newer=newer)
+    if wanted and (refused or not newer):
         yield subject.finding(
             "bazel",
             "bazel.version",

@@ -84,7 +84,7 @@ def show_matches(answer: MatchAnswer) -> None:
     # The sources stand below, each once and whole.
     named = [pin.source for pin in answer.new if pin.source]
     sources = {source: f"[{number}]" for number, source in enumerate(dict.fromkeys(named), 1)}
-    rows = [(f"  {pin.key}", str(pin), sources.get(pin.source, "")) for pin in answer.new]
+    rows = [(f"  {pin.name}", str(pin), sources.get(pin.source, "")) for pin in answer.new]
     text.table(PIN_COLUMNS, rows)
     for source, mark in sources.items():
         text.paragraph(f"  {mark}", source, indent=6)

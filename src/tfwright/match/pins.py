@@ -23,7 +23,7 @@ APART = ("cudnn", "nccl", "nvshmem")
 class DerivedPin:
     """One thing that a new recipe pins, or leaves to a person."""
 
-    key: str
+    name: str
     """Its key in the recipe: ``host.cuda``."""
     value: str
     why: str = ""

@@ -237,7 +237,7 @@ class _Draft:
             DerivedPin("host.machine", self.machine, "what was asked for, or else this host's"),
             *pins.pins(release, wish, self.toolkit),
         ]
-        self.pins = {pin.key: pin for pin in found if not pin.open}
+        self.pins = {pin.name: pin for pin in found if not pin.open}
         if "host.python" not in self.pins:
             raise RecipeError(
                 f"No table says which Python TensorFlow {release} takes",
@@ -245,7 +245,7 @@ class _Draft:
             )
         for pin in found:
             if pin.open:
-                self.open.append(": ".join(filter(None, (pin.key, pin.value, pin.source))))
+                self.open.append(": ".join(filter(None, (pin.name, pin.value, pin.source))))
 
     def name_packages(self, setup: str) -> None:
         """Name the packages of build and wheel; `invoke pin` finds versions that go together."""
