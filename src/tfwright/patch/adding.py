@@ -29,6 +29,50 @@ _DEEPEST = 12
 """Leading directories that a patch may have before the tree's paths: it may name whole paths."""
 
 
+_FITS = (
+    (
+        "--reverse",
+        "is in the tree already",
+        "Leave it out. If it takes a change back, make it again the other way round.",
+    ),
+    (
+        "--ignore-whitespace",
+        "fits the tree but for its blanks",
+        "They were lost when it was copied, tabs above all: download it as a file instead.",
+    ),
+    (
+        "-C1",
+        "fits the tree but for the outer lines of its context",
+        "Run '{apply}', look at the result, and write that: '{make}'.",
+    ),
+    ("--unidiff-zero", *reading.BARE),
+)
+"""Options of git by which a patch would fit, what that shows of it, and the remedy."""
+_SAYS = (
+    (
+        "corrupt patch|No valid patches",
+        "is damaged: hunks are missing, or have other lines than their heads say",
+        "It was cut off or edited: download it again, or make it with 'git diff'.",
+    ),
+    (
+        "invalid path",
+        "names a file outside of the tree, or git's own",
+        "Look at where it comes from. No patch of a recipe can name such a file.",
+    ),
+    (
+        r"error: external/\S+: No such file",
+        "changes an archive that Bazel unpacks, and not the tree",
+        "Put it into third_party/, and name it in the archive's rule: '{make}'.",
+    ),
+    (
+        "",
+        "does not fit the tree in {tree}",
+        "It was made for another commit: make its change by hand, and write it: '{make}'.",
+    ),
+)
+"""What git says of a patch that fits by none of them, in the same form."""
+
+
 def add(
     job: RecipeJob, path: Path, file: Path, name: str, ask: Callable[[PatchHeader], PatchHeader]
 ) -> list[WrittenPatch]:
@@ -104,53 +148,18 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
             said = refused(text)
             if not said:
                 return
-        make = invoke("patch WORDS")
-        apply = f"git -C {tree.place} apply -C1 -p{depth} {file.resolve()}"
         # What would fit says what is wrong; it is only asked for.
-        fits = (
-            (
-                "--reverse",
-                "is in the tree already",
-                "Leave it out. If it takes a change back, make it again the other way round.",
-            ),
-            (
-                "--ignore-whitespace",
-                "fits the tree but for its blanks",
-                "They were lost when it was copied, tabs above all: download it as a file instead.",
-            ),
-            (
-                "-C1",
-                "fits the tree but for the outer lines of its context",
-                f"Run '{apply}', look at the result, and write that: '{make}'.",
-            ),
-            ("--unidiff-zero", *reading.BARE),
-        )
-        says = (
-            (
-                "corrupt patch|No valid patches",
-                "is damaged: hunks are missing, or have other lines than their heads say",
-                "It was cut off or edited: download it again, or make it with 'git diff'.",
-            ),
-            (
-                "invalid path",
-                "names a file outside of the tree, or git's own",
-                "Look at where it comes from. No patch of a recipe can name such a file.",
-            ),
-            (
-                r"error: external/\S+: No such file",
-                "changes an archive that Bazel unpacks, and not the tree",
-                f"Put it into third_party/, and name it in the archive's rule: '{make}'.",
-            ),
-            (
-                "",
-                f"does not fit the tree in {tree.place}",
-                f"It was made for another commit: make its change by hand, and write it: '{make}'.",
-            ),
-        )
-        found = [row for row in fits if not refused(text, row[0], "--check")]
-        found += [row for row in says if re.search(row[0], "\n".join(said))]
-        _, what, remedy = found[0]
-        raise RecipeError(f"{which} {what}", remedy=remedy, where=file, lines=said)
+        found = [row for row in _FITS if not refused(text, row[0], "--check")]
+        found += [row for row in _SAYS if re.search(row[0], "\n".join(said))]
+    _, what, remedy = found[0]
+    words = {
+        "tree": tree.place,
+        "make": invoke("patch WORDS"),
+        "apply": f"git -C {tree.place} apply -C1 -p{depth} {file.resolve()}",
+    }
+    raise RecipeError(
+        f"{which} {what.format(**words)}", remedy=remedy.format(**words), where=file, lines=said
+    )
 
 
 def _leading(tree: Path, text: str) -> int:
