@@ -1,5 +1,6 @@
 """What goes with what, as compatibility.toml has it: every answer comes with its source."""
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -179,6 +180,8 @@ class Hermetic:
         )
 
 
+# A wish that nothing fits is held against every release and CUDA, many times over.
+@functools.cache
 def _of(kind: str, release: Release | ExactRelease, fork: str = "") -> dict[str, Any] | None:
     """Return the row of a release, without what says which releases it is of."""
     version = ExactRelease(*release)
@@ -300,9 +303,10 @@ def tested_with(release: Release) -> Tested | None:
     return Tested(**row) if row else None
 
 
-def cudas() -> list[Cuda]:
+@functools.cache
+def cudas() -> tuple[Cuda, ...]:
     """Return what is known of each CUDA, the oldest first."""
-    return [Cuda(**facts.frozen(row)) for row in facts.read(TABLE)["cuda"]]
+    return tuple(Cuda(**facts.frozen(row)) for row in facts.read(TABLE)["cuda"])
 
 
 def cudas_for(gpu: str) -> list[str]:
@@ -391,6 +395,7 @@ _LONGEST = 18
 """Digits of a number that count."""
 
 
+@functools.lru_cache(4096)
 def version_numbers(version: str) -> tuple[int, ...]:
     """Return a version's leading numbers: ``10.1.243`` is (10, 1, 243)."""
     found = re.match(r"[0-9]+(\.[0-9]+)*", version)

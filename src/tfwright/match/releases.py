@@ -1,5 +1,6 @@
 """Which TensorFlow can be built for a wish, and why none can."""
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -202,6 +203,7 @@ def _nearest(wanted: Wish) -> Iterator[str]:
             return
 
 
+@functools.cache
 def _cudas(release: Release) -> list[compatibility.Cuda]:
     """Return the CUDAs that a release can be built with: the one that was tested, then by age.
 
