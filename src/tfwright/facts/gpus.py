@@ -95,13 +95,13 @@ def jetson(capability: str) -> bool:
 
 
 def other_maker(name: str) -> tuple[str, str]:
-    """Return who makes a GPU that is not NVIDIA's, and where its own TensorFlow is.
+    """Return who makes a GPU that is not NVIDIA's, and what to install for it.
 
     Both are empty where the name does not tell.
     """
     for row in facts.read(TABLE)["other"]:
         if re.search(row["name"], name, re.IGNORECASE):
-            return row["maker"], row["builds"]
+            return row["maker"], row["remedy"]
     return "", ""
 
 

@@ -203,11 +203,11 @@ def _named(name: str) -> dict[str, str]:
             "as in --gpu 5.0.",
         ) from several
     if known is None:
-        maker, builds = gpus.other_maker(name)
+        maker, remedy = gpus.other_maker(name)
         if maker:
             raise RecipeError(
-                f"{name!r} is a GPU of {maker}; tfwright has recipes for GPUs of NVIDIA only",
-                remedy=f"For the CPU alone, write --gpu none; {maker} has its own: {builds}.",
+                f"{name!r} is a GPU of {maker}; tfwright compiles GPU code for NVIDIA's only",
+                remedy=f"{remedy} For the CPU alone, write --gpu none.",
             )
         cards = re.split(r" ?[,+&] ?| and ", name)
         if len(cards) > 1:
