@@ -416,6 +416,26 @@ def repin(path: Path, folder: Path) -> None:
     packages.pin(job, path)
 
 
+def test_pip_keeps_to_what_the_tree_requires_where_a_person_names_no_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[set[str]] = []
+    monkeypatch.setattr(
+        resolving, "closure", lambda *given: held.append({*given[-1]}) or ("six==1.15",)
+    )
+    setup = 'REQUIRED_PACKAGES = ["wrapt >= 1.11, < 1.15", "six ~= 1.15", "h5py"]'
+    monkeypatch.setattr(packages, "_pin_bazel", lambda *_: "")
+    commit_id = commit(tmp_path / "upstream", {"tensorflow/tools/pip_package/setup.py": setup})
+    lists = 'requirements = ["six==1.15"]\n[bazel]\nversion = "0.17.2"\n[verify]\n'
+    text = HEAD.format(folder=tmp_path, commit=commit_id) + lists + 'requirements = ["wrapt"]\n'
+    path = make_file(tmp_path / "mine.toml", text)
+    recipe = recipes.read(str(path), packages.without_open)
+    packages.pin(RecipeJob(recipe=recipe, host_file=HostFile(build_out=tmp_path / "out")), path)
+    # numpy and gast are of the tables, since the setup.py of the time set them no upper bound.
+    known = {"wrapt<1.15,>=1.11", "numpy<1.17", "gast<0.3", "protobuf<3.21"}
+    assert held == [known, known | {"six~=1.15"}]
+
+
 def test_resolved_packages_are_a_document_with_its_comment_on_top(pinned_recipe: Path) -> None:
     text = pinned_recipe.with_suffix(".pins").read_text("utf-8")
     assert text.startswith("# Resolved by pip for mine.toml;")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from tests import upstream
 from tests.failing import fails
 
@@ -212,3 +213,10 @@ REQUIRED_PACKAGES = [
 """
     names = [requirement.name for requirement in tree_files.required(setup, "3.10")]
     assert names == ["tensorflow-io", "six"]
+
+
+def test_a_build_imports_other_packages_than_setup_py_requires() -> None:
+    required = [Requirement("packaging>=20"), Requirement("Keras_Preprocessing"), Requirement("h5py")]
+    always = {"numpy": "", "wheel": "", "packaging": ">=20"}
+    assert tree_files.building(Release(2, 7), required) == always | {"keras-preprocessing": ""}
+    assert tree_files.building(Release(2, 10), required) == always | {"requests": ""}

@@ -25,10 +25,8 @@ from tfwright.host import cuda, hermetic, toolchain
 from tfwright.printable import guess
 from tfwright.rules import configurations, dropping, tree_files
 from tfwright.rules.dropping import DropFacts
-from tfwright.tools import files
 from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
-from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import pips
 from tfwright.tools.python.packages import name_of
 from tfwright.vault import lock, locking
@@ -377,13 +375,7 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
         yield subject.finding("release", "source.commit", fault.what, fault.remedy)
         return
     paths = (*tree_files.SETUPS, *configurations.BAZELRCS)
-    patches = "".join(files.text(source.file(patch)) for patch in source.patches)
-    # What a patch changes cannot be judged by the commit alone.
-    texts = {
-        path: text
-        for path, text in GitRepository(subject.history).texts_at(source.commit, paths).items()
-        if f"+++ b/{path}\n" not in patches
-    }
+    texts = tree_files.unpatched(subject.history, source, paths)
     setup = tree_files.setup_of(texts)
     judged = tree_files.judged(recipe.verify.requirements, setup, recipe.host.python)
     if asking := [pin for pin in judged if pin.asks]:

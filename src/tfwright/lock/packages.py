@@ -17,8 +17,11 @@ from tfwright.documents.composing import (
 )
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.facts import compatibility
 from tfwright.host import pythons
+from tfwright.pipeline import external
 from tfwright.pipeline.job import RecipeJob
+from tfwright.rules import tree_files
 from tfwright.tools import files, toml_editing
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.python import packages, resolving
@@ -148,19 +151,23 @@ def _pin_packages(
     log.parent.mkdir(parents=True, exist_ok=True)
     lists: dict[str, tuple[str, ...]] = {}
     numpy = list[str]()
+    bounds = _bounds(job)
     for key, each in wanted.items():
         # An empty list stays as it is: a recipe need not verify anything.
         if not each.packages:
             continue
         # The wheel is compiled against this numpy's C API, and may fail with an older one.
         lines = _merged(each.packages, numpy)
+        # What a person says of a version counts, and then what was resolved before.
+        others = _without(bounds, [line for line in lines if Requirement(line).specifier])
+        first = [*each.preferred, *_without(others, each.preferred)]
         try:
-            lists[key] = resolving.closure(interpreter, version, lines, log, each.preferred)
+            lists[key] = resolving.closure(interpreter, version, lines, log, first)
         except SupplyError:
             if not each.preferred:
                 raise
             job.listener.note(f"The versions in {path.stem}{PINS} do not fit; pip chooses others")
-            lists[key] = resolving.closure(interpreter, version, lines, log)
+            lists[key] = resolving.closure(interpreter, version, lines, log, others)
         numpy = [line for line in lists[key] if packages.name_of(line) == "numpy"]
     # Write what a recipe names into its own lists, and what that needs next to it.
     resolved = {}
@@ -185,6 +192,24 @@ def _pin_packages(
         values = recipe_values(path)
         files.write(place, pins_text(head, values, resolved["host"], resolved["verify"]))
     return lists
+
+
+def _bounds(job: RecipeJob) -> list[str]:
+    """Return what is known of the versions that a TensorFlow works with.
+
+    That is what setup.py of the pinned commit requires, where a repository on this host has it, and
+    what its authors could not know yet.
+    """
+    source = job.recipe.source
+    if source.interface == "own" or source.bundled:
+        return []
+    local = external.origin(job.job, source.url).local
+    texts = {}
+    if local and local.is_dir():
+        texts = tree_files.unpatched(local, source, tree_files.SETUPS)
+    required = tree_files.required(tree_files.setup_of(texts), job.recipe.host.python)
+    bounds = [f"{one.name}{one.specifier}" for one in required if one.specifier]
+    return [*bounds, *compatibility.package_bounds(str(source.exact))]
 
 
 def _without(pins: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -517,9 +517,11 @@ class _Porting:
                 says = "removed; Bazel builds with its own Python and packages"
                 yield PortedPin("requirement", "host.requirements", "look", says)
             built.clear()
-        elif built:
-            lacking = tree_files.building_if_required(recipe.source.release) - built
-        if redo := [pin for pin in found if pin.asks or pin.name in lacking]:
+        elif built and (required := tree_files.required(setup, python)):
+            lacking = {*tree_files.building(recipe.source.release, required)} - built
+        redo = [pin for pin in found if pin.asks or pin.name in lacking]
+        redo += map(tree_files.JudgedPin, sorted(lacking.difference(pin.name for pin in found)))
+        if redo:
             own = self.path.with_suffix(PINS)
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"

@@ -35,7 +35,7 @@ from tfwright.options import job_of
 from tfwright.printable import shell_word
 from tfwright.rules import tree_files
 from tfwright.terminal import console
-from tfwright.tools import files
+from tfwright.tools import files, toml_editing
 from tfwright.tools.git.remote import Remote, named_commit
 from tfwright.tools.render import render
 
@@ -45,8 +45,6 @@ ROUNDS = 8
 ARMV8 = "-march=armv8-a"
 FLAGS = {"x86_64": "-march=x86-64 -mtune=generic", "aarch64": ARMV8, "arm64": ARMV8}
 """What serves most people: code for every processor of a machine."""
-BUILDING = ("numpy", "wheel")
-"""Packages that every build imports."""
 CAPABILITIES = ("TF_CUDA_COMPUTE_CAPABILITIES", "HERMETIC_CUDA_COMPUTE_CAPABILITIES")
 Ask = Callable[[Prompt, str], str]
 """Asks a person, with a default in the form that is typed; returns the default where there is
@@ -268,13 +266,7 @@ class _Draft:
             )
         self.verifying += self.toolkit.of_pip(setup) if self.toolkit else []
         if not recipes.hermetic_python(self.wanted.line):
-            # What TensorFlow's build imports, in the versions that it requires.
-            building = dict.fromkeys(BUILDING, "")
-            imported = {*BUILDING, *tree_files.building_if_required(self.wanted.line)}
-            for requirement in required:
-                name = canonicalize_name(requirement.name)
-                if name in imported:
-                    building[name] = str(requirement.specifier)
+            building = tree_files.building(self.wanted.line, required)
             self.building = [name + version for name, version in building.items()]
             # The wheel is tried with the numpy of its build, whatever setup.py says.
             if "numpy" not in {canonicalize_name(requirement.name) for requirement in required}:
@@ -347,6 +339,7 @@ class _Draft:
             },
             # A JSON string is a TOML string.
             "toml": json.dumps,
+            "listed": toml_editing.listed,
             "no": [name for name, answer in self.answers.items() if answer == "false"],
             "schema": schemas.line_in(self.folder),
             "summary": f"TensorFlow {self.wanted} {kind}for {system}",

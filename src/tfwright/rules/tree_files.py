@@ -17,6 +17,7 @@ from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError
 from tfwright.facts.compatibility import is_within
 from tfwright.rules.starlark.language import parse_python
+from tfwright.tools import files
 from tfwright.tools.git.remote import Remote
 from tfwright.tools.git.repository import GitRepository
 
@@ -148,16 +149,36 @@ def bazel_of(texts: Mapping[str, str]) -> TreeBazel | None:
     return TreeBazel(first, first, ".bazelversion", first)
 
 
+def unpatched(repository: Path, source: SourceTable, paths: Iterable[str]) -> dict[str, str]:
+    """Return the texts of files of the pinned commit by path, without those that a patch changes.
+
+    What a patch changes cannot be judged by the commit alone.
+    """
+    patches = "".join(files.text(source.file(patch)) for patch in source.patches)
+    texts = GitRepository(repository).texts_at(source.commit, paths)
+    return {path: text for path, text in texts.items() if f"+++ b/{path}\n" not in patches}
+
+
 def setup_of(texts: Mapping[str, str]) -> str:
     """Return the setup.py of a tree; `texts` are its files of `SETUPS` by path."""
     return next(filter(None, (texts.get(path) for path in SETUPS)), "")
 
 
-def building_if_required(release: Release) -> set[str]:
-    """Return what the build of a release imports too, if its setup.py requires it."""
+def building(release: Release, required: Iterable[Requirement]) -> dict[str, str]:
+    """Return the packages that the build of a release imports, in the versions that are required.
+
+    `required` is what its setup.py requires; the build imports more than that.
+    """
+    found = dict.fromkeys(("numpy", "wheel"), "")
+    # tensorflow.python, which is imported to make the files of the API, imports it from 2.10 on.
+    if release > Release(2, 9):
+        found["requests"] = ""
+    stated = {*found, "keras-applications", "packaging", "six"}
     # From 2.8 on nothing below tensorflow/python imports it; setup.py requires it up to 2.10.
-    outlived = {"keras-preprocessing"} if release > Release(2, 7) else set[str]()
-    return {"keras-applications", "keras-preprocessing", "six"} - outlived
+    if release < Release(2, 8):
+        stated.add("keras-preprocessing")
+    versions = {canonicalize_name(one.name): str(one.specifier) for one in required}
+    return found | {name: version for name, version in versions.items() if name in stated}
 
 
 @dataclass(frozen=True)
@@ -197,13 +218,13 @@ def resolving(pins: Iterable[JudgedPin], built: Collection[str]) -> str:
     """Return the options of `invoke pin` that resolve these packages.
 
     `built` are those that the build imports: the wheel is tried with the numpy that it was built
-    with.
+    with. What fits the wheel is resolved for the build only.
     """
     return " ".join(
         f"{option} {shlex.quote(pin.asks or pin.name)}"
         for pin in pins
-        for option in ("--add", "--verify")
-        if option == "--verify" or pin.name in built
+        for option, wanted in (("--add", pin.name in built), ("--verify", pin.asks))
+        if wanted
     )
 
 

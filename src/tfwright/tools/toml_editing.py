@@ -1,5 +1,6 @@
 """Changes to a TOML file that people wrote: their comments, order and blank lines stay."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,9 @@ from tfwright.tools import files
 
 if TYPE_CHECKING:
     from tomlkit.items import Item
+
+LONG, SHORT = 100, 80
+"""Characters of a line of a list, and of a whole list behind its key."""
 
 
 def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
@@ -127,7 +131,7 @@ def put(
     value: str | bool | Sequence[str],  # noqa: FBT001 a value
     reason: str = "",
 ) -> None:
-    """Set a value, or a list of strings, one a line; a number in the key counts ``[[tables]]``.
+    """Set a value, or a list of strings; a number in the key counts ``[[tables]]``.
 
     A comment above a list stays, and one behind a value, unless a reason takes its place.
     """
@@ -136,9 +140,7 @@ def put(
 
     item: Any = value
     if not isinstance(value, str | bool):
-        item = tomlkit.array()
-        item.multiline(multiline=True)
-        item.extend(value)
+        item = tomlkit.value(listed(value))
     elif reason:
         item = _with_reason(value, reason)
     document: Any = tomlkit.parse(path.read_text("utf-8"))
@@ -161,6 +163,20 @@ def put(
     if trailing:
         body.extend(trailing)
     files.write(path, tomlkit.dumps(document))
+
+
+def listed(values: Sequence[str]) -> str:
+    """Return a list as TOML, on one line where it fits, else as many of its texts a line as fit."""
+    items = [f"{json.dumps(value, ensure_ascii=False)}," for value in values]
+    alone = f"[{' '.join(items).removesuffix(',')}]"
+    if len(alone) <= SHORT:
+        return alone
+    lines = [""]
+    for item in items:
+        if lines[-1] and len(f"{lines[-1]} {item}") > LONG:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {item}".strip()
+    return "\n    ".join(["[", *lines]) + "\n]"
 
 
 def _with_reason(value: str | bool, reason: str) -> "Item":  # noqa: FBT001 a value
