@@ -99,7 +99,7 @@ def test_the_version_in_force_chooses_the_list_and_its_cuda_the_wheel_of_nccl() 
     assert found.unreadable == ()
     assert found.repositories == ()
     assert taken(found, Environment(CUDA)) == {"cuda_redist_json": ONE, "cuda_nccl": THREE}
-    arm = taken(found, Environment(CUDA, machine="aarch64"))
+    arm = taken(found, Environment(CUDA, platform=("Linux", "aarch64")))
     assert arm["cuda_nccl"] == FOUR
 
 
@@ -153,14 +153,20 @@ def test_a_list_that_is_none_names_nothing(content: bytes) -> None:
     assert "cuda_cublas" not in taken(read(REDIST), Environment(CUDA), content)
 
 
-def test_a_python_is_the_newest_of_its_line_with_the_whole_address() -> None:
-    found = listings.chosen(
-        read(PYTHONS), Environment({"HERMETIC_PYTHON_VERSION": "3.12"}), lambda _: None
-    )
-    (python,) = found.repositories
-    assert python.sha256 == THREE
-    name = "cpython-3.12.10-x86_64-unknown-linux-gnu-install_only.tar.gz"
-    assert python.urls == (f"https://example.org/pythons/x/{name}",)
+@pytest.mark.parametrize(
+    ("platform", "sha256", "name"),
+    [
+        (("Linux", "x86_64"), THREE, "3.12.10-x86_64-unknown-linux-gnu"),
+        (("Darwin", "arm64"), TWO, "3.12.9-aarch64-apple-darwin"),
+    ],
+)
+def test_a_python_is_the_newest_of_its_line_for_the_platform_with_the_whole_address(
+    platform: tuple[str, str], sha256: str, name: str
+) -> None:
+    environment = Environment({"HERMETIC_PYTHON_VERSION": "3.12"}, platform=platform)
+    (python,) = listings.chosen(read(PYTHONS), environment, lambda _: None).repositories
+    assert python.sha256 == sha256
+    assert python.urls == (f"https://example.org/pythons/x/cpython-{name}-install_only.tar.gz",)
 
 
 def test_packages_that_pip_installs_are_those_of_the_python_in_force_with_their_checksums() -> None:

@@ -216,7 +216,11 @@ REQUIRED_PACKAGES = [
 
 
 def test_a_build_imports_other_packages_than_setup_py_requires() -> None:
-    required = [Requirement("packaging>=20"), Requirement("Keras_Preprocessing"), Requirement("h5py")]
+    required = [
+        Requirement("packaging>=20"),
+        Requirement("Keras_Preprocessing"),
+        Requirement("h5py"),
+    ]
     always = {"numpy": "", "wheel": "", "packaging": ">=20"}
     assert tree_files.building(Release(2, 7), required) == always | {"keras-preprocessing": ""}
     assert tree_files.building(Release(2, 10), required) == always | {"requests": ""}

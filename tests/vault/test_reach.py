@@ -396,7 +396,8 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
     store: Store, tmp_path: Path, way: str
 ) -> None:
     texts = {
-        "rules/defs.bzl": 'load(":more.bzl", "more")\ndef inner():\n  pass\n',
+        # What it declares by a name of the tree's comes too late to be needed.
+        "rules/defs.bzl": f'load(":more.bzl", "more")\ndef inner():\n  {archive("two", INNER)}',
         "rules/more.bzl": 'load("@two//:two.bzl", "TWO")\n',
     }
     outer = tarred(tmp_path / "outer.tar.gz", texts)

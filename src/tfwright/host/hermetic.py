@@ -65,7 +65,7 @@ def environment(
         variables["HERMETIC_PYTHON_SHA256"] = stated.of("HERMETIC_PYTHON_SHA256")
         # The tree's own list of interpreters is then not used.
         local.add("HERMETIC_PYTHON_VERSION")
-    return Environment(variables, frozenset(local), host.machine, compiled.flags)
+    return Environment(variables, frozenset(local), (host.system, host.machine), compiled.flags)
 
 
 _CAPABILITIES = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"

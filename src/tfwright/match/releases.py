@@ -30,8 +30,8 @@ def fitting(wanted: Wish) -> list[Release]:
     ]
 
 
-def refusals(release: Release, wanted: Wish) -> Iterator[str]:
-    """Say what of a wish a release does not go with."""
+def barriers(wanted: Wish) -> Iterator[str]:
+    """Say what of a wish no release goes with."""
     if wanted.system == "Windows":
         yield "tfwright builds on Linux and macOS, and not on Windows"
     if wanted.machine.lower() not in {"", *X86, *ARM}:
@@ -44,6 +44,11 @@ def refusals(release: Release, wanted: Wish) -> Iterator[str]:
             "TensorFlow is built for systems with glibc, and not with musl; use such a system, "
             "as an image of Debian in a container"
         )
+
+
+def refusals(release: Release, wanted: Wish) -> Iterator[str]:
+    """Say what of a wish a release does not go with."""
+    yield from barriers(wanted)
     python = compatibility.python(release)
     if wanted.python and not (python and python.holds(wanted.python)):
         yield f"TensorFlow {release} takes Python {python}, and not {wanted.python}"

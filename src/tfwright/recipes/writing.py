@@ -149,10 +149,10 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
         names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}
         options = " ".join(f"--{name} {value}" for name, value in names.items() if value)
         other = ", or another CUDA with --cuda" if wish.gpu or wish.cuda else ""
+        other = "" if any(releases.barriers(wish)) else f"Name another release{other}; "
         raise RecipeError(
             f"TensorFlow {release} cannot be built for this",
-            remedy=f"{'; '.join(said)}. Name another release{other}; 'invoke match {options}' "
-            "lists what fits together.",
+            remedy=f"{'; '.join(said)}. {other}'invoke match {options}' lists what fits together.",
         )
     return Toolkit.of(row, release)
 
@@ -257,12 +257,13 @@ class _Draft:
                 bound = bounded.get(canonicalize_name(requirement.name), SpecifierSet())
                 requirement.specifier &= bound
         self.verifying = [str(requirement).partition(";")[0].strip() for requirement in required]
-        for requirement in tree_files.nightlies(setup, python):
-            self.verifying.append(str(requirement).partition(";")[0].strip())
+        nightlies = list(map(str, tree_files.nightlies(setup, python)))
+        if nightlies:
+            self.verifying += [line.partition(";")[0].strip() for line in nightlies]
             self.open.append(
-                f"verify.requirements: setup.py of this tree wants {requirement}, of which the "
-                "index keeps the last nights only; patch setup.py to want a release, or say in a "
-                "comment why a night's will do"
+                f"verify.requirements: setup.py of this tree wants {' and '.join(nightlies)}, of "
+                "which the index keeps the last nights only; patch setup.py to want a release, or "
+                "say in a comment why a night's will do"
             )
         self.verifying += self.toolkit.of_pip(setup) if self.toolkit else []
         if not recipes.hermetic_python(self.wanted.line):

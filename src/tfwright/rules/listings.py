@@ -27,10 +27,12 @@ TABLES = (
 """The constants of which a file is taken, the variable that names its version, and the repository
 that is made of it."""
 PLATFORMS = {
-    "x86_64": ("linux-x86_64", "x86_64-unknown-linux-gnu"),
-    "aarch64": ("linux-sbsa", "aarch64-unknown-linux-gnu"),
+    ("Linux", "x86_64"): ("linux-x86_64", "x86_64-unknown-linux-gnu"),
+    ("Linux", "aarch64"): ("linux-sbsa", "aarch64-unknown-linux-gnu"),
+    ("Darwin", "x86_64"): ("x86_64-apple-darwin",),
+    ("Darwin", "arm64"): ("aarch64-apple-darwin",),
 }
-"""A machine with Linux, as NVIDIA's lists and as the dictionaries name it."""
+"""A system and its machine, as NVIDIA's lists and as the dictionaries name them."""
 PYTHON_URL = "HERMETIC_PYTHON_URL"
 """Names another interpreter; HERMETIC_PYTHON_SHA256 is then its checksum."""
 FORMS = {"build": "install_only", "ext": "tar.gz"}
@@ -58,7 +60,8 @@ class Environment:
     """By name. A dictionary whose variable is not in it is not used."""
     local: frozenset[str] = frozenset()
     """Those whose files this host provides, so that they are not downloaded."""
-    machine: str = "x86_64"
+    platform: tuple[str, str] = ("Linux", "x86_64")
+    """The system and the machine, as `PLATFORMS` has them."""
     flags: tuple[str, ...] = ()
     """Of the build: they say whether Bazel reads WORKSPACE or MODULE.bazel."""
 
@@ -163,7 +166,7 @@ def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
 ) -> Rules:
     """Return the file of one dictionary that a version names, and what it lists."""
     version = environment.variables[variable]
-    platforms = PLATFORMS.get(environment.machine, ())
+    platforms = PLATFORMS.get(environment.platform, ())
     entries = [entry for entry in found.listed if entry.table == table]
     here = [entry for entry in entries if not entry.platform or entry.platform in platforms]
     entry = next((entry for entry in here if entry.version in {"", version}), None)
@@ -174,7 +177,7 @@ def _taken(  # noqa: PLR0913, PLR0917 each is a fact of its own
         newest = max(numbers, key=lambda one: [*map(int, one.version.split("."))], default=None)
         entry = newest if variable == "HERMETIC_PYTHON_VERSION" else None
     if entry is None:
-        why = f"{table} lists no {version or 'version'} for {environment.machine}"
+        why = f"{table} lists no {version or 'version'} for {'-'.join(environment.platform)}"
         return Rules((), (Unreadable(entries[0].file, entries[0].line, f"{why} ({variable})"),))
     try:
         urls, sha256 = urls_of(entry.url), digest_of(entry.sha256)

@@ -50,6 +50,14 @@ class Repository:
         return self.lockable or self.clone is not None
 
     @property
+    def of_tree(self) -> bool:
+        """Say whether the tree itself declares it.
+
+        What other repositories declare by a name of the tree's comes too late.
+        """
+        return not self.file.startswith("@")
+
+    @property
     def of_bazel(self) -> bool:
         """Say whether Bazel itself declares it, and not the tree or what that leads to."""
         return self.file.startswith(BAZELS_PLACE)

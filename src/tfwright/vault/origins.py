@@ -57,6 +57,8 @@ class WantedArchive(WantedFile):
     """For a substitute that no server has: the commit that it is made from."""
     substitute: bool = False
     """Whether the recipe names it to replace another archive."""
+    of_tree: bool = True
+    """Whether the tree itself declares it: a recipe can replace nothing else."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class Missing:
         """Return the lines of a substitute of all that a mirror has; none if there is no such."""
         found = next((attempt.partial for attempt in self.attempts if attempt.partial), None)
         # A mirror without most files is another repository, or has no files at all.
-        if found is None or len(found.absent) > MOST_ABSENT:
+        if found is None or len(found.absent) > MOST_ABSENT or not self.wanted.of_tree:
             return []
         return [
             substitute_head(self.wanted.name.partition(",")[0]),

@@ -74,20 +74,17 @@ class Reached:
         # The lock speaks of the archives that the tree pins, the supply of what replaces them.
         used = {substitute.sha256: substitute.used for substitute in replaced}
         needed = {used.get(one.sha256, one.sha256) for one in archives if one.needed}
-        loaded = _leading(self.rules)
+        needed.update(one.sha256 for one in _loaded(self.rules) if one.sha256)
         return [
             missing
             for missing in self.supply.missing
-            if missing.wanted.sha256 in needed
-            or missing.wanted.substitute
-            or not loaded.isdisjoint(missing.wanted.name.split(", "))
+            if missing.wanted.sha256 in needed or missing.wanted.substitute
         ]
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
         """Return the commits that could not be obtained and that the build is known to need."""
         needed = {clone.clone for clone in (lock.clones if lock else ()) if clone.needed}
-        loaded = _leading(self.rules)
-        needed |= {one.clone for one in self.rules.repositories if one.clone and one.name in loaded}
+        needed |= {one.clone for one in _loaded(self.rules) if one.clone}
         return {clone: why for clone, why in self.refused.items() if clone in needed}
 
     def needed_and_unpinned(self, lock: Lock | None) -> list[Repository]:
@@ -141,8 +138,8 @@ def left_to_bazel(rules: Rules) -> Iterator[str]:
     places = [f"{one.file}:{one.line} {one.why}" for one in rules.unreadable if one.reached]
     if places:
         yield (
-            "What these places declare was not read; Bazel downloads it by itself, and a build "
-            f"without a network lacks it: {listed(places, SHOWN)}"
+            "What these places declare was not read; what a build wants of it, Bazel downloads by "
+            f"itself, and without a network it fails: {listed(places, SHOWN)}"
         )
 
 
@@ -222,7 +219,8 @@ def wanted(
         if table := tables.get(name):
             file = substitutes.wanted(name, table, repository)
         else:
-            file = WantedArchive(name, sha256, repository.urls, sizes.get(sha256))
+            size, own = sizes.get(sha256), repository.of_tree
+            file = WantedArchive(name, sha256, repository.urls, size, of_tree=own)
         # A file from which several repositories are made is obtained once, from all urls.
         if before := found_files.get(file.sha256):
             names = dict.fromkeys([*before.name.split(", "), name])
@@ -247,6 +245,17 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
 def _leading(found: Rules) -> set[str]:
     """Return the repositories without which Bazel cannot read all rules."""
     return {way.archive for way in found.ways}
+
+
+def _loaded(found: Rules) -> list[Repository]:
+    """Return what declares these repositories, as Bazel takes it."""
+    leading = _leading(found)
+    own = {one.name for one in found.repositories if one.reached and one.of_tree}
+    return [
+        one
+        for one in found.repositories
+        if one.name in leading and (one.of_tree or one.name not in own)
+    ]
 
 
 def _behind(

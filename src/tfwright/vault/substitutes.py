@@ -119,8 +119,8 @@ def table_for(repository: Repository) -> list[str]:
 
     The checksum is left to `invoke pin`.
     """
-    in_tree = repository.name and not repository.file.startswith("@")
-    if not in_tree or not _replaceable(repository):
+    named = repository.name and repository.of_tree
+    if not named or not _replaceable(repository):
         return []
     # JSON's texts are TOML's as well, whatever the tree wrote into a url.
     url = json.dumps(_stated(repository))
@@ -162,14 +162,12 @@ def insist_on_loads(
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
     """Return the archive of the tree that a substitute replaces.
 
-    What other repositories declare by that name comes too late.
-
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
     named = [
         repository for repository in found if repository.name == name and _replaceable(repository)
     ]
-    own = [repository for repository in named if not repository.file.startswith("@")]
+    own = [repository for repository in named if repository.of_tree]
     if named and not own:
         raise RecipeError(
             f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, "

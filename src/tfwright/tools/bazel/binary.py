@@ -229,7 +229,7 @@ def _from(given: Path) -> Way:
             _insist(wanted, given, scratch)
         except _NotThereError as why:
             raise RecipeError(
-                f"The host file names no Bazel {wanted.version}: {why}",
+                f"The Bazel {wanted.version} of the host file cannot be used: {why}",
                 remedy="Correct [bazels] in the host file.",
             ) from why
         return given
