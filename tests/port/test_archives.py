@@ -75,8 +75,9 @@ def test_what_the_new_tree_clones_is_not_gone_and_no_clang_of_local_config_is_an
     assert "pins another archive" in archives.unreplaced(before, "grpc")
 
 
-def test_the_patches_of_another_recipe_come_with_the_commit_that_they_were_made_for() -> None:
+def test_the_patches_of_another_recipe_come_with_their_commit_and_programs() -> None:
     other = recipes.read("linux-r2.10-cpu")
     replaced = str(other.fetch.substitutes["sobol_data"].replaces)
-    assert archives.others(other.source.url)[replaced].commit == other.source.commit
+    found = archives.others(other.source.url)[replaced]
+    assert (found.commit, found.programs) == (other.source.commit, ("perl",))
     assert not archives.others("https://example.org/fork.git")[replaced].commit

@@ -292,8 +292,9 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
     assert says["requirement", "of setup.py", "fits"] == "six"
     redo = says["requirement", "of setup.py", "change"]
     assert "; pinned as tensorboard==1.8.0; setup.py requires tensorboard" in redo
-    assert f"invoke pin --recipe {made.path} --add six --verify six --verify" in redo
-    assert redo.endswith("--add 'keras_preprocessing>=1.0.5' --verify 'keras_preprocessing>=1.0.5'")
+    assert f"invoke pin --recipe {made.path} --add six --verify 'tensorboard" in redo
+    package = "'keras_preprocessing>=1.0.5'"
+    assert redo.endswith(f"--add {package} --verify {package} --add wheel")
     line = int(redo.partition("Resolve line ")[2].split()[0])
     assert written.splitlines()[line - 1].startswith("requirements = [")
     follow_the_remedy(replace(job, recipe=recipe), tmp_path)

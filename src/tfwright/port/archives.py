@@ -37,6 +37,8 @@ class OtherSubstitute:
     """Patches of that recipe that seem to belong to it, by their names."""
     commit: str
     """The commit that they were made for; empty where another repository has it."""
+    programs: tuple[str, ...]
+    """Those of that recipe's ``host.programs`` that its patches run."""
 
 
 @dataclass(frozen=True)
@@ -159,15 +161,22 @@ def others(url: str) -> dict[str, OtherSubstitute]:
             if lines := _lines(path, recipe, key):
                 short = re.escape(key.removesuffix("_archive"))
                 # What the substitute lacks is made in the file by which Bazel builds it.
-                built = re.compile(rf"(?m)^\+\+\+ \S*/{short}\.BUILD$")
+                built = re.compile(rf"(?m)^\+\+\+ \S*/{short}(\.BUILD|/BUILD(\.bazel)?)$")
                 named = (
                     patch
                     for patch in recipe.source.patches
                     if built.search(files.text(recipe.source.file(patch)))
                 )
+                patches = table.patches or tuple(named)
+                added = "".join(files.text(recipe.source.file(patch)) for patch in patches)
+                programs = tuple(
+                    program
+                    for program in recipe.host.programs
+                    if re.search(rf"(?m)^\+.*\b{re.escape(program)}\b", added)
+                )
                 commit = recipe.source.commit if recipe.source.url == url else ""
                 found[table.replaces] = OtherSubstitute(
-                    recipe.name, key, lines, table.patches or tuple(named), commit
+                    recipe.name, key, lines, patches, commit, programs
                 )
     return found
 

@@ -215,7 +215,8 @@ class _Porting:
         if before and after:
             compared = archives.Compared.of(before, after, new, self.old.locked)
         judged = list(self._substitutes(before, after, compared))
-        yield from self._patches(self._with_substitutes(tried, repository))
+        yield from self._patches(self._with_substitutes(tried, repository), repository)
+        yield from self._programs()
         yield from judged
         if compared:
             substitutes = new.recipe.fetch.substitutes, self.new.recipe.fetch.substitutes
@@ -373,9 +374,18 @@ class _Porting:
             else:
                 return
 
-    def _patches(self, tried: Sequence[TriedPatch]) -> Iterator[PortedPin]:
+    def _programs(self) -> Iterator[PortedPin]:
+        """Add the programs that the patches of other recipes run."""
+        own = self.new.recipe.host.programs
+        run = dict.fromkeys(program for other in self.taken for program in other.programs)
+        if added := [program for program in run if program not in own]:
+            toml_editing.put(self.path, ("host", "programs"), [*own, *added])
+            says = f"{', '.join(added)}: added; a patch of a substitute that was taken over runs it"
+            yield PortedPin("tool", "host.programs", "look", says)
+
+    def _patches(self, tried: Sequence[TriedPatch], repository: Path) -> Iterator[PortedPin]:
         """Enter the patches into the new recipe, and say of each what became of it."""
-        placed = [self._placed(patch) for patch in tried]
+        placed = [self._placed(patch, repository) for patch in tried]
         names = {patch.name: patch.now for patch in placed if patch.now}
         # The author's layout of a list that stays as it is stays as well.
         before = self.new.recipe
@@ -395,7 +405,14 @@ class _Porting:
                 says += "; if that does the same, or nothing needs it now, take it out of the list"
             yield PortedPin("patch", name, _STATES[patch.fate], says)
 
-    def _placed(self, patch: TriedPatch) -> TriedPatch:
+    def _alone(self, name: str, repository: Path) -> TriedPatch:
+        """Try a patch that the old recipe does not have."""
+        recipe = self.new.recipe
+        recipe = recipe.changed(source=recipe.source.changed(patches=(name,)))
+        (patch,) = patches.tried(self.new.job, recipe, repository, None)
+        return patch
+
+    def _placed(self, patch: TriedPatch, repository: Path) -> TriedPatch:
         """Return a patch with its name in the new recipe; one to redo is copied for that."""
         if patch.fate == "dropped":
             return replace(patch, says=f"removed; {patch.says}")
@@ -405,8 +422,10 @@ class _Porting:
         place = patches.place(folder / source.branch.replace("/", "-"), patch.name)
         moved = replace(patch, now=str(place.relative_to(folder)))
         if place.exists():
-            # Another recipe was ported to this branch, and its patch redone there.
-            return replace(moved, fate="compare", says=_THERE)
+            # Another recipe was ported to this branch; its patch may be redone there by now.
+            there = self._alone(moved.now, repository)
+            fate: Fate = "compare" if there.fate == "kept" else "redo"
+            return replace(moved, fate=fate, says=f"{_THERE}; {there.says}")
         self.made.append(place)
         # That of another recipe was made for another commit.
         bases = {name: other.commit for other in self.taken for name in other.patches}
@@ -426,9 +445,7 @@ class _Porting:
                 old = [patch for patch in found if Path(patch.name).name.partition("-")[2] == what]
                 if any(patch.name == name for patch in old):
                     continue
-                source = self.new.recipe.source.changed(patches=(name,))
-                recipe = self.new.recipe.changed(source=source)
-                (patch,) = patches.tried(self.new.job, recipe, repository, None)
+                patch = self._alone(name, repository)
                 if patch.fate != "kept" and old and old[0].fate == "kept":
                     says = f"{old[0].says}; it was made for another archive of {other.name}"
                     found[found.index(old[0])] = replace(old[0], fate="compare", says=says)

@@ -19,7 +19,7 @@ from tfwright.rules.starlark.language import UnknownError
 
 TABLES = (
     ("CUDA_REDIST_JSON_DICT", "HERMETIC_CUDA_VERSION", "cuda_redist_json"),
-    ("CUDNN_REDIST_JSON_DICT", "HERMETIC_CUDNN_VERSION", "cudnn_redist_json"),
+    ("CUDNN_REDIST_JSON_DICT", "HERMETIC_CUDNN_VERSION", "cuda_redist_json"),
     ("NVSHMEM_REDIST_JSON_DICT", "HERMETIC_NVSHMEM_VERSION", "nvshmem_redist_json"),
     (r"CUDA_(?P<major>\d+)_NCCL_WHEEL_DICT", "HERMETIC_NCCL_VERSION", "cuda_nccl"),
     ("TOOL_VERSIONS", "HERMETIC_PYTHON_VERSION", "python"),

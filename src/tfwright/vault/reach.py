@@ -244,7 +244,12 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
 
 def _leading(found: Rules) -> set[str]:
     """Return the repositories without which Bazel cannot read all rules."""
-    return {way.archive for way in found.ways}
+    leading = {way.archive for way in found.ways}
+    # @python is made of the interpreter for a platform, whose repository has another name.
+    if "python" in leading:
+        chosen = (one.name for one in found.repositories if one.rule == listings.BY_VERSION)
+        leading.update(name for name in chosen if name.startswith("python_"))
+    return leading
 
 
 def _loaded(found: Rules) -> list[Repository]:
