@@ -11,7 +11,7 @@ from tfwright.tools import files
 if TYPE_CHECKING:
     from tomlkit.items import Item
 
-LONG, SHORT = 100, 80
+LONG, SHORT = 100, 85
 """Characters of a line of a list, and of a whole list behind its key."""
 
 
