@@ -12,10 +12,8 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.facts import compatibility
 from tfwright.lint import recipes as lint
 from tfwright.lock import packages
-from tfwright.match.pins import Toolkit, bazel
 from tfwright.match.wish import Wish
 from tfwright.recipes import writing
 from tfwright.recipes.writing import wanted_of
@@ -115,43 +113,6 @@ def test_a_copy_is_not_verified(tmp_path: Path) -> None:
     assert recipes.read(str(made.path), packages.without_open).verified is None
     with fails(RecipeError, ".toml"):
         writing.copy(original, "mine")
-
-
-@pytest.mark.parametrize(
-    ("release", "version", "why"),
-    [
-        ("1.4", "0.5.4", "TensorFlow 1.4 was tested with it; ./configure takes 0.5.4 or"),
-        ("2.6", "3.7.2", "was tested with it; ./configure takes 3.7.2 to 3.99.0"),
-        ("2.20", "7.4.1", "TensorFlow 2.20 was tested with it: https://"),
-    ],
-)
-def test_bazel_is_one_that_the_release_was_tested_with(
-    release: str, version: str, why: str
-) -> None:
-    found = bazel(Release.parse(release), {})
-    assert found.value == version
-    assert why in found.reason
-
-
-def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
-    release = Release(2, 6)
-    exact = bazel(release, {".bazelversion": "3.7.1\n# why\n"})
-    assert (exact.value, exact.reason) == ("3.7.1", "what .bazelversion of this commit says")
-    newer = "_TF_MIN_BAZEL_VERSION = '4.0.0'\n_TF_MAX_BAZEL_VERSION = '4.2.1'\n"
-    least = bazel(release, {"configure.py": newer})
-    assert least.value == "4.0.0"
-    assert "configure.py of this commit takes 4.0.0 to 4.2.1" in least.reason
-    old = bazel(Release(0, 12), {"WORKSPACE": 'check_version("0.3.2")\n'})
-    assert old.value == "0.3.2"
-    assert "newer ones are untested" in old.reason
-
-
-def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
-    with fails(RecipeError, "--bazel VERSION"):
-        bazel(Release(2, 99), {})
-    assert bazel(Release(2, 99), {}, "8.0.0").value == "8.0.0"
-    with fails(RecipeError, "--bazel"):
-        bazel(Release(2, 99), {}, "x y")
 
 
 def test_an_unknown_release_leaves_no_half_recipe_behind(
@@ -267,25 +228,6 @@ def test_an_older_cuda_than_the_release_takes_is_refused_before_the_network_is_a
     # Without a host file for tests, upstream's own repository would be asked.
     with fails(RecipeError, "made for CUDA 11, and not 10.1"):
         writing.new(wish, wanted_of("2.4"), HostFile(), tmp_path, alone)
-
-
-def test_a_downloaded_cuda_is_tried_with_the_packages_of_pip_that_hold_it() -> None:
-    def of_pip(cuda: str, release: Release) -> list[str]:
-        toolkit = Toolkit.of(compatibility.cuda(cuda), release)
-        assert toolkit
-        return toolkit.of_pip(extra)
-
-    extra = "['nvidia-cuda-runtime-cu12 >= 12.5', 'nvidia-cublas-cu12', 'nvidia-cudnn-cu12', 'six']"
-    assert of_pip("12.8", Release(2, 21)) == [
-        "cuda-toolkit[cudart,cublas]==12.8.1",
-        "nvidia-cudnn-cu12==9.7.0.*",
-    ]
-    assert of_pip("13.0", Release(2, 21)) == [
-        "cuda-toolkit[cudart,cublas]==13.0.2",
-        "nvidia-cudnn-cu13==9.12.0.*",
-    ]
-    # Up to 2.17 the wheel is tried with the toolkit that it was built with.
-    assert of_pip("12.8", Release(2, 17)) == []
 
 
 def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) -> None:
