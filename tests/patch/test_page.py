@@ -1,4 +1,4 @@
-"""The pages of patch and record: what is asked, and what was written."""
+"""The pages of patch: what is asked, and what was written."""
 
 import io
 from pathlib import Path
@@ -9,12 +9,7 @@ from tests.failing import fails
 from tfwright.errors import RecipeError
 from tfwright.patch import page as patch_page
 from tfwright.patch.writing import WrittenPatch
-from tfwright.recipes import page
-from tfwright.recipes.recording import RecordedQuestion
-from tfwright.recipes.session import RecordedDialogue
 from tfwright.tools.git.patching import PatchHeader
-
-QUESTION = RecordedQuestion("TF_X", "Use X? [y/N]: ", True, "n", known=False)  # noqa: FBT003
 
 
 class Typed(io.StringIO):
@@ -57,38 +52,3 @@ def test_a_redone_patch_is_followed_by_the_command_for_the_next_that_does_not_fi
     shown = capsys.readouterr().err
     assert "r1/0004-c.patch comes later" in shown
     assert "invoke patch --recipe mine --refresh r1/0003-b.patch\n" in shown
-
-
-def test_a_question_without_a_terminal_is_answered_with_its_default(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert page.ask(QUESTION) == ""
-    assert "answered with its default, n: no terminal" in capsys.readouterr().err
-
-
-def test_an_answer_with_control_characters_is_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", Typed("\x1b[A\ny\n"))
-    assert page.ask(QUESTION) == "y"
-    assert "cannot be printed" in capsys.readouterr().err
-
-
-def test_what_was_recorded_is_listed_by_its_place_in_the_recipe(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = Path("mine.toml")
-    page.show_recorded(RecordedDialogue(path, (QUESTION,), ("TF_X",), ("build --x",)), "mine")
-    shown = capsys.readouterr()
-    assert "[[configure.prompts]] TF_X" in shown.err
-    assert "[configure.answers] TF_X" in shown.err
-    assert "[configure.bazelrc] build --x" in shown.err
-    assert shown.out == "mine.toml\n"
-
-
-def test_a_recipe_that_lacks_nothing_says_that_nothing_was_written(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    page.show_recorded(RecordedDialogue(Path("mine.toml"), (), (), ()), "mine")
-    assert "nothing was written" in capsys.readouterr().err

@@ -1,11 +1,17 @@
 """The commands about the inputs of a recipe: fetch, lock, pin."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from invoke import Context
 
 from tfwright.options import JSON, OFFLINE, RECIPE, job_of, task
+from tfwright.printable import shell_word
+from tfwright.terminal import text
 from tfwright.terminal.answer import Answer, Shown
+
+if TYPE_CHECKING:
+    from tfwright.lock.packages import Pinned
 
 
 @task(
@@ -22,7 +28,6 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
     from tfwright.lock import checksums, packages
-    from tfwright.port import page
     from tfwright.terminal import console
     from tfwright.terminal.console import Terminal
 
@@ -33,7 +38,22 @@ def pin(_: Context, add: list[str], verify: list[str], recipe: str = "demo") -> 
     job = job_of(recipe, complete=packages.without_open)
     with console.working("pinning"):
         pinned = packages.pin(job, path, add, verify)
-    return Answer(pinned, page.show_pinned)
+    return Answer(pinned, show_pinned)
+
+
+def show_pinned(pinned: "Pinned") -> None:
+    """Print what was resolved; the recipe's file on stdout."""
+    from tfwright.documents import composing
+
+    for key, pins in pinned.lists.items():
+        text.tell(f"  {key}: {text.counted(len(pins), 'package')}")
+    for change in pinned.changes:
+        text.tell(f"    {change}")
+    if pinned.bazel:
+        text.tell(f"  bazel.sha256: {pinned.bazel}")
+    others = composing.others_on_axes(pinned.path)
+    text.then(*(f"invoke pin --recipe {shell_word(str(other))}" for other in others))
+    print(pinned.path)
 
 
 @task(help=RECIPE | JSON)

@@ -36,10 +36,10 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
     for field in lacking:
         while not answers[field].strip():
             text.tell(f"{QUESTIONS[field][1]}:")
-            answers[field] = sys.stdin.readline()
             # An empty line asks again; the end of the input cannot.
-            if not answers[field]:
+            if (line := text.typed()) is None:
                 raise RecipeError("No answer was given", remedy="Run the command again.")
+            answers[field] = line
     return type(given)(**{field: value.strip() for field, value in answers.items()})
 
 

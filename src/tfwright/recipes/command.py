@@ -49,8 +49,7 @@ def new(
     from tfwright.host import probes
     from tfwright.match import releases
     from tfwright.match import wish as wishes
-    from tfwright.port import page
-    from tfwright.recipes import writing
+    from tfwright.recipes import page, writing
 
     if like:
         if not name:
@@ -73,7 +72,7 @@ def new(
         release = str(fitting[0])
     wanted = writing.wanted_of(release)
     place = Path(folder) if folder else recipes.RECIPES
-    made = writing.new(wish, wanted, host_file.read(), place, page.ask, bazel)
+    made = writing.new(wish, wanted, host_file.read(), place, page.answer_for, bazel)
     return Answer(writing.pinned(made), page.show_new)
 
 

@@ -1,8 +1,9 @@
-"""The pages of recipes and record: the table of recipes, and a recorded dialogue.
+"""The pages of recipes, new and record: the table of recipes, and what is asked for a recipe.
 
 The table says what each recipe pins, how far it was verified, and whether it builds here.
 """
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +15,15 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, invoke
-from tfwright.printable import printable_lines
+from tfwright.printable import printable_lines, shell_word
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part
 
 if TYPE_CHECKING:
+    from tfwright.configure.catalogue import Prompt
     from tfwright.recipes.recording import RecordedQuestion
     from tfwright.recipes.session import RecordedDialogue
+    from tfwright.recipes.writing import NewRecipe
 
 
 def ask(question: "RecordedQuestion") -> str:
@@ -36,16 +39,46 @@ def ask(question: "RecordedQuestion") -> str:
         default = question.default or "an empty line"
         text.tell(f"  answered with its default, {default}: no terminal to ask on")
         return ""
-    while line := sys.stdin.readline():
-        answer = line.rstrip("\n")
-        if answer.isprintable():
-            return answer
-        # An arrow key, say: ./configure would get it, and no recipe can hold it.
-        text.tell("  that line has characters that cannot be printed; type it again")
+    if (answer := text.typed()) is not None:
+        return answer
     raise RecipeError(
         f"The input ended before {question.variable} was answered",
         remedy=f"Run '{invoke('record')}' again; what was answered before is kept.",
     )
+
+
+def show_new(made: "NewRecipe") -> None:
+    """Print what is left to decide; the new file on stdout."""
+    for line in made.open:
+        # With standard output for the path alone, a script can take it.
+        text.part(text.warning("  decide: "), line, indent=10)
+    argument = shell_word(str(made.path))
+    text.then(
+        *([f"invoke pin --recipe {argument}"] if made.unpinned else []),
+        f"invoke lint --recipe {argument}",
+        f"invoke build --recipe {argument} --until configure",
+    )
+    print(made.path)
+
+
+def answer_for(prompt: "Prompt", default: str) -> str:
+    """Ask a person for an answer in TOML's form; without a terminal, or for Enter, the default."""
+    if not sys.stdin.isatty():
+        return default
+    # People type y or n; TOML writes true or false.
+    shown = {"true": "Y/n", "false": "y/N"}.get(default, default) if prompt.yes_no else default
+    while True:
+        text.tell(f"{prompt.variable}: {prompt.wording} [{shown}]")
+        given = (text.typed() or "").strip()
+        if not given:
+            return default
+        if not prompt.yes_no:
+            # A JSON string is a TOML string, with the same escapes.
+            return json.dumps(given)
+        for value, word in (("true", "yes"), ("false", "no")):
+            if given.lower() in {value, word, word[0]}:
+                return value
+        text.tell(f"  {given!r} is neither yes nor no; type y or n")
 
 
 def show_recorded(recorded: "RecordedDialogue", recipe: str) -> None:

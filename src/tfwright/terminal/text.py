@@ -201,6 +201,17 @@ def then(*commands: str) -> None:
         tell(f"{'' if number else 'Then:':<5} {command}", whole=True)
 
 
+def typed() -> str | None:
+    """Return the line that a person types; None at the end of the input."""
+    while line := sys.stdin.readline():
+        answer = line.rstrip("\n")
+        if answer.isprintable():
+            return answer
+        # An arrow key, say: no recipe and no patch can hold it.
+        tell("  that line has characters that cannot be printed; type it again")
+    return None
+
+
 def part(label: Part, sentence: str, indent: int = LABEL) -> None:
     """Write a labelled part of an error, finding or note to standard error.
 
