@@ -2,7 +2,6 @@
 
 import functools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,12 +63,12 @@ def named(name: str) -> GpuModel | None:
 
 def names() -> list[str]:
     """Return all names in the table as people write them, the newest chips last."""
-    return [gpu.name.removeprefix("GeForce ") for gpu, _ in _rows()]
+    return [gpu.name.removeprefix("GeForce ") for gpu in _all()]
 
 
 def of(capability: str) -> list[GpuModel]:
     """Return the GPUs in the table of a compute capability."""
-    return [gpu for gpu, _ in _rows() if gpu.capability == capability]
+    return [gpu for gpu in _all() if gpu.capability == capability]
 
 
 def generation(name: str) -> list[str]:
@@ -78,7 +77,7 @@ def generation(name: str) -> list[str]:
     start = begins.get(name.lower())
     if start is None:
         return []
-    found = {gpu.capability for gpu, _ in _rows() if gpu.chip.startswith(start)}
+    found = {gpu.capability for gpu in _all() if gpu.chip.startswith(start)}
     return sorted(found, key=float)
 
 
@@ -136,23 +135,24 @@ def _words(name: str) -> tuple[tuple[str, ...], bool]:
     return tuple(text.replace("-", " ").split()), laptop
 
 
-def _rows() -> Iterator[tuple[GpuModel, bool]]:
+@functools.cache
+def _all() -> tuple[GpuModel, ...]:
     machines = facts.read(TABLE)["machine"]
-    for chip, row in facts.read(TABLE)["chip"].items():
-        for name in row.get("names", ()):
-            machine = machines.get(name, row.get("machine", ""))
-            gpu = GpuModel(name, chip, row["capability"], machine)
-            yield gpu, _words(name)[1]
+    return tuple(
+        GpuModel(name, chip, row["capability"], machines.get(name, row.get("machine", "")))
+        for chip, row in facts.read(TABLE)["chip"].items()
+        for name in row.get("names", ())
+    )
 
 
 @functools.cache
 def _index() -> dict[tuple[str, ...], list[tuple[GpuModel, bool]]]:
     """Return the cards by their words, with and without the line that they belong to."""
     index: dict[tuple[str, ...], list[tuple[GpuModel, bool]]] = {}
-    for row in _rows():
-        words, _ = _words(row[0].name)
-        index.setdefault(words, []).append(row)
+    for gpu in _all():
+        words, laptop = _words(gpu.name)
+        index.setdefault(words, []).append((gpu, laptop))
         while len(words) > 1 and words[0] in _LINES:
             words = words[1:]
-            index.setdefault(words, []).append(row)
+            index.setdefault(words, []).append((gpu, laptop))
     return index
