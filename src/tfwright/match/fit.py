@@ -285,7 +285,7 @@ class Judge:
         remedy = f"'invoke match --gpu {gpu}' names a wheel or a recipe with code for it."
         said = f"code for {', '.join(cuda.of_machine_code(code)) or 'no GPU'} only"
         if any(is_older(made_for, gpu) for made_for in cuda.of_ptx(code)):
-            said += f", and PTX, which CUDA {toolkit} does not compile for {gpu}"
+            said += f", and PTX, which may fail: CUDA {toolkit} does not know {gpu}"
         return Judgement("GPU code", said, remedy=remedy)
 
     def _driver(self, toolkit: str) -> Iterator[Judgement]:

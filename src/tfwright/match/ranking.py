@@ -132,7 +132,10 @@ def _gpu_differences(recipe: Recipe, wanted: Wish, copy: str) -> Iterator[str]:
         text = f"code for {', '.join(built)} only"
         ptx = cuda.of_ptx(recipe.verify.architectures)
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
-            text += ", and PTX, which the driver may compile for this GPU (not tried)"
+            known = row is not None and row.compiles_for(wanted.gpu)
+            doubt = f"CUDA {in_force.version} does not know {wanted.gpu}"
+            text += ", and PTX, which "
+            text += "the driver compiles for it (not tried)" if known else f"may fail: {doubt}"
         if copy:
             text += f"; a copy can name {copy}"
         yield text
