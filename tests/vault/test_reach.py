@@ -15,8 +15,8 @@ from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.rules import repositories
-from tfwright.rules.listings import Environment
-from tfwright.rules.model import Rules
+from tfwright.rules.listings import BY_VERSION, Environment
+from tfwright.rules.model import Repository, Rules, Unreadable
 from tfwright.tools import files, unpacking
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
@@ -247,6 +247,10 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     assert unpinned.startswith("No checksum is known")
     assert unpinned.endswith("loose (WORKSPACE:1)")
     assert "WORKSPACE:2 http_archive: 'no address' is not an" in unread
+    python = Unreadable("python.bzl", 1, "python_repository: is not passed")
+    assert "python_repository" in next(reach.left_to_bazel(Rules((), (python,))))
+    chosen = Repository("python_x86_64", BY_VERSION, "versions.bzl", 1, ("https://a",), ONE)
+    assert not [*reach.left_to_bazel(Rules((chosen,), (python,)))]
 
 
 def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -> None:

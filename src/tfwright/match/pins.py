@@ -138,6 +138,13 @@ class Toolkit:
                 f"{tree.cuda} and cuDNN {tree.cudnn}; choose another CUDA, or {ANOTHER_CUDA}"
             )
             yield DerivedPin("host.cuda, host.cudnn", says, source=tree.source, open=True)
+        major = tested.cuda.partition(".")[0] if tested and not tree else ""
+        if tested and major and not is_of_line(row.version, major):
+            says = (
+                f"TensorFlow {self.release} was tested with {tested.cuda}, and a new major version "
+                f"removes functions; patch what calls them, or choose a CUDA {major}"
+            )
+            yield DerivedPin("host.cuda", says, source=tested.source, open=True)
 
 
 def pins(release: Release, wish: Wish, toolkit: Toolkit | None) -> Iterator[DerivedPin]:

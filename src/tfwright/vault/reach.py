@@ -13,7 +13,7 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.printable import listed
 from tfwright.rules import listings, repositories
-from tfwright.rules.listings import Environment
+from tfwright.rules.listings import BY_VERSION, Environment
 from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
 from tfwright.rules.patched_tree import Readings, relevant
 from tfwright.rules.starlark.language import LONGEST_FILE
@@ -27,6 +27,8 @@ from tfwright.vault.store import Store
 
 MOST_RULES = 64 * 2**20
 """Characters of rules that are read of one archive; TensorFlow's have less than five million."""
+_PYTHONS = ("python_register_toolchains:", "python_repository:")
+"""Rules of rules_python that declare an interpreter."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,14 @@ def left_to_bazel(rules: Rules) -> Iterator[str]:
     ]
     if names:
         yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names, SHOWN)}"
-    places = [f"{one.file}:{one.line} {one.why}" for one in rules.unreadable if one.reached]
+    # The interpreter that these declare is chosen by its version, as fetch knows it.
+    python = {one.name.partition("_")[0] for one in rules.repositories if one.rule == BY_VERSION}
+    known = _PYTHONS if "python" in python else ()
+    places = [
+        f"{one.file}:{one.line} {one.why}"
+        for one in rules.unreadable
+        if one.reached and not one.why.startswith(known)
+    ]
     if places:
         yield (
             "What these places declare was not read; what a build wants of it, Bazel downloads by "
@@ -247,7 +256,7 @@ def _leading(found: Rules) -> set[str]:
     leading = {way.archive for way in found.ways}
     # @python is made of the interpreter for a platform, whose repository has another name.
     if "python" in leading:
-        chosen = (one.name for one in found.repositories if one.rule == listings.BY_VERSION)
+        chosen = (one.name for one in found.repositories if one.rule == BY_VERSION)
         leading.update(name for name in chosen if name.startswith("python_"))
     return leading
 
