@@ -64,6 +64,15 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
     assert "// Edited." in (again.places.tree / EDITED).read_text("utf-8")
 
 
+@pytest.mark.medium
+def test_a_tree_that_no_build_has_made_is_made_for_the_edits(path: Path, tmp_path: Path) -> None:
+    job = job_of(path, tmp_path)
+    with fails(RecipeError, "Nothing differs", "Edit the files there"):
+        patches.make(job, path, "edited", HEADER)
+    edit(job.places.tree, "#include", "// Edited.\n#include")
+    assert patches.make(job, path, "edited", HEADER).files == (EDITED,)
+
+
 @pytest.mark.slow
 def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
     job: RecipeJob, path: Path, tmp_path: Path

@@ -82,9 +82,7 @@ def add(
     does not fit, or changes what a patch of a recipe cannot; then nothing was added.
     """
     found = reading.read(file)
-    tree = WorkTree(job.places.tree)
-    if not tree.exists():
-        raise writing.no_tree(job)
+    tree = writing.tree_of(job)
     edited = sorted({*tree.changed(), *tree.strangers()} - writing.of_configure(job))
     if edited:
         raise RecipeError(

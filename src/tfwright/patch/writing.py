@@ -53,11 +53,9 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
 
     `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
-    the tree is missing or nothing was edited.
+    nothing was edited.
     """
-    tree = WorkTree(job.places.tree)
-    if not tree.exists():
-        raise no_tree(job)
+    tree = tree_of(job)
     # Without accents a letter stays: u of ü.
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
@@ -84,12 +82,16 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     return WrittenPatch(target, changed, added=True)
 
 
-def no_tree(job: RecipeJob) -> RecipeError:
-    """Return the error for a recipe whose source stage was not run here."""
-    return RecipeError(
-        f"{job.recipe.name} has no tree to edit yet",
-        remedy=f"Make it: invoke build --recipe {job.recipe.argument} --until source",
-    )
+def tree_of(job: RecipeJob) -> WorkTree:
+    """Return the recipe's tree; one that no build has made yet is made without any archive.
+
+    That an archive is gone, which stops a build before, may be what the patch is for.
+    """
+    tree, source = WorkTree(job.places.tree), job.recipe.source
+    if not tree.exists():
+        repository = external.repository(job.job, source)
+        tree.check_out(patched_tree.make(tree.place, source, repository, source.commit))
+    return tree
 
 
 def prepare(job: RecipeJob, which: str) -> Path:
