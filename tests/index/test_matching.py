@@ -52,7 +52,10 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
         (Wish(gpu="7.5"), ()),
         (Wish(gpu="3.0"), ("code for 7.0 only",)),
         # PTX is left out: whether a driver compiles it depends on the driver.
-        (Wish(gpu="8.0"), ("code for 7.0 only, and PTX, which may fail: CUDA 9.2 does not know 8.0",)),
+        (
+            Wish(gpu="8.0"),
+            ("code for 7.0 only, and PTX, which may fail: CUDA 9.2 does not know 8.0",),
+        ),
     ],
     ids=str,
 )
