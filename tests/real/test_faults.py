@@ -76,7 +76,7 @@ def test_ctrl_c_ends_the_build_and_everything_that_it_started(build_out: Path) -
     os.kill(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=120)
     assert process.returncode == 130, told
-    assert "resume: invoke build --recipe demo" in told
+    assert "resume: invoke build --wait" in told
     assert left_over(build_out) == []
 
 
