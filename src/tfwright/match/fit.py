@@ -121,6 +121,11 @@ def serves(built: Sequence[str], toolkit: str, gpu: str) -> str:
     return "PTX" if known and ptx else ""
 
 
+def ptx_doubt(toolkit: str, gpu: str) -> str:
+    """Say why the PTX of a wheel may fail on a newer GPU that `serves` does not find served."""
+    return f"and PTX, which may fail: CUDA {toolkit} does not know {gpu}"
+
+
 @dataclass(frozen=True)
 class Judge:
     """A wheel, and the machine of a wish that it is held against."""
@@ -285,7 +290,7 @@ class Judge:
         remedy = f"'invoke match --gpu {gpu}' names a wheel or a recipe with code for it."
         said = f"code for {', '.join(cuda.of_machine_code(code)) or 'no GPU'} only"
         if any(is_older(made_for, gpu) for made_for in cuda.of_ptx(code)):
-            said += f", and PTX, which may fail: CUDA {toolkit} does not know {gpu}"
+            said += f", {ptx_doubt(toolkit, gpu)}"
         return Judgement("GPU code", said, remedy=remedy)
 
     def _driver(self, toolkit: str) -> Iterator[Judgement]:

@@ -9,7 +9,7 @@ from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_older
 from tfwright.host import cuda, hermetic
 from tfwright.host.probes import Host
-from tfwright.match import releases
+from tfwright.match import fit, releases
 from tfwright.match.wish import Wish, above
 from tfwright.progress import STAGES
 
@@ -132,10 +132,10 @@ def _gpu_differences(recipe: Recipe, wanted: Wish, copy: str) -> Iterator[str]:
         text = f"code for {', '.join(built)} only"
         ptx = cuda.of_ptx(recipe.verify.architectures)
         if any(is_older(made_for, wanted.gpu) for made_for in ptx):
-            known = row is not None and row.compiles_for(wanted.gpu)
-            doubt = f"CUDA {in_force.version} does not know {wanted.gpu}"
-            text += ", and PTX, which "
-            text += "the driver compiles for it (not tried)" if known else f"may fail: {doubt}"
+            served = fit.serves(recipe.verify.architectures, in_force.version, wanted.gpu)
+            compiled = "and PTX, which the driver compiles for it (not tried)"
+            doubt = fit.ptx_doubt(in_force.version, wanted.gpu)
+            text += f", {compiled if served else doubt}"
         if copy:
             text += f"; a copy can name {copy}"
         yield text

@@ -29,6 +29,8 @@ class Trial(NamedTuple):
     command: Command
     seconds: float | None = None
     """How long it may take; None where it has no limit."""
+    by_status: bool = True
+    """Whether its exit status alone says how it went; a smoke program prints that."""
 
 
 def run(
@@ -169,7 +171,7 @@ def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
     for name in table.smoke:
         program = str(trying.program(name))
         command = venv.execution(program, table.module, home=home, extra=table.env)
-        trials.append(Trial(f"smoke {name}", command, trying.SECONDS))
+        trials.append(Trial(f"smoke {name}", command, trying.SECONDS, by_status=False))
     return trials
 
 
@@ -206,8 +208,7 @@ def _tried(job: Job, wheel: Path, trial: Trial) -> Check:
 
     # The name holds whatever a module or a test is called, and becomes a file name.
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
-    by_status = not trial.name.startswith("smoke ")
-    outcome = trying.run(trial.name, trial.command, log, trial.seconds, by_status=by_status)
+    outcome = trying.run(trial.name, trial.command, log, trial.seconds, by_status=trial.by_status)
     if outcome.status == "failed":
         raise _venv(job).refused(wheel.name, outcome, trial.command.argv)
     return Check(name=trial.name, passed=outcome.status == "passed", detail=outcome.reason)
