@@ -121,10 +121,12 @@ class CommandLine:
     ) -> None:
         """Type what fails, and then what its message shows, with `places` put into both.
 
-        `shows` is a pattern of the message, and {shown} each match of it: of many the first, the
-        middle and the last. A word in capitals, such as COMMIT, stands for the place of that name.
+        `shows` is a pattern of the remedy or the error, and {shown} each match of it: of many the
+        first, the middle and the last. A word in capitals, such as COMMIT, stands for the place of
+        that name.
         """
-        found = re.findall(shows, self.remedy(fails.format(**places)))
+        remedy = self.remedy(fails.format(**places))
+        found = re.findall(shows, remedy) or re.findall(shows, str(self.fault))
         assert found, shows
         for shown in found if len(found) < 4 else (found[0], found[len(found) // 2], found[-1]):
             command = then.format(shown=shown, **places)

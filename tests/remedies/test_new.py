@@ -140,7 +140,7 @@ def test_a_gpu_gets_a_cuda_that_fits(
     capsys.readouterr()
     assert shell.status(match) in {0, 3}
     pins = capsys.readouterr().out.partition("A new recipe would pin")[2]
-    listed = find_text(r"CUDA +(\d+\.\d+)", pins)
+    listed = find_text(r"host\.cuda +(\d+\.\d+)", pins)
     shell.succeeds(f"{command} --cuda {listed[1]}")
 
 

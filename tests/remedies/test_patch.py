@@ -33,11 +33,12 @@ def begun(named: str) -> str:
 
 @pytest.fixture
 def tree(shell: CommandLine, recipe: Path, begun: str, tmp_path: Path) -> Path:
-    """Let the tree be made by the command that is named."""
-    remedy = shell.remedy(f"{begun} {HEADER}")
-    shell.succeeds(remedy.removeprefix("Make it: "))
+    """Let the tree be made by the command, which finds no edits in it yet."""
+    made = tmp_path / "build_out/small/tree"
+    shell.remedy(f"{begun} {HEADER}", "Edit the files")
+    assert str(made) in str(shell.fault)
     assert recipe.is_file()
-    return tmp_path / "build_out/small/tree"
+    return made
 
 
 def edit(tree: Path) -> None:

@@ -242,8 +242,8 @@ def misfit(row: compatibility.Cuda, wanted: Wish) -> str:
         fitting = compatibility.cudas_for(gpu)
         others = fitting and f", for which CUDA {range_text(fitting[0], fitting[-1])} compiles"
         return (
-            f"CUDA {row.version} compiles for compute capabilities {' to '.join(row.capabilities)}"
-            f"{', of which it lacks some' if row.lacks else ''}, and not for {gpu}{others or ''}"
+            f"CUDA {row.version} compiles for {'some of the ' if row.lacks else ''}compute "
+            f"capabilities {' to '.join(row.capabilities)}, and not for {gpu}{others or ''}"
         )
     if wanted.system == "Darwin":
         made = compatibility.mac(row.version)

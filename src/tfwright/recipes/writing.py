@@ -148,11 +148,13 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
         names = {"os": wish.system or "Linux", "gpu": wish.gpu, "python": wish.python}
         names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}
         options = " ".join(f"--{name} {value}" for name, value in names.items() if value)
-        other = ", or another CUDA with --cuda" if wish.gpu or wish.cuda else ""
+        fits = releases.toolkit_for(replace(wish, cuda=""), release)
+        way = "another CUDA with --cuda" if fits else "leave out --gpu and --cuda"
+        other = f", or {way}" if wish.gpu or wish.cuda else ""
         other = "" if any(releases.barriers(wish)) else f"Name another release{other}; "
         raise RecipeError(
-            f"TensorFlow {release} cannot be built for this",
-            remedy=f"{'; '.join(said)}. {other}'invoke match {options}' lists what fits together.",
+            f"TensorFlow {release} cannot be built for this: {'; '.join(said)}",
+            remedy=f"{other}'invoke match {options}' lists what fits together.",
         )
     return Toolkit.of(row, release)
 
