@@ -88,7 +88,8 @@ def error_of(
             )
         return error
     # A compiler on a full disk often reports something else, such as a truncated object.
-    if (known and failed.disk_is_full) or disk.is_full(job.places.own):
+    written = (job.places.own, job.places.bazel)
+    if (known and failed.disk_is_full) or any(map(disk.is_full, written)):
         return FullDiskError(fault.what, evidence)
     return ToolError(
         fault.what,
