@@ -64,17 +64,17 @@ def sample(names: Iterable[str]) -> tuple[str, ...]:
 
 def stretches(one: Content, two: Content, before: range, after: range) -> TextFinding | None:
     """Compare a stretch of one file with one of another; None if they are the same."""
-    size = len(before)
     apart = tell_apart(_pieces(one, before), _pieces(two, after))
-    where = f", first at {apart.first:#x}" if apart else ""
-    if size != len(after):
-        return TextFinding(f"{size:,} bytes, then {len(after):,}{where}")
-    if apart is None:
+    if apart is None and len(before) == len(after):
         return None
-    # Only at equal sizes do the same places of both hold the same text.
-    pairs = [(_text_at(one, before, at), _text_at(two, after, at)) for at in apart.starts]
+    what = f"{len(before):,} bytes, then {len(after):,}"
+    # At other sizes only what comes before the first difference has the same place in both.
+    starts = apart.starts[:1] if apart else ()
+    if apart and len(before) == len(after):
+        what, starts = f"{apart.bytes:,} of {len(before):,} bytes differ", apart.starts
+    pairs = [(_text_at(one, before, at), _text_at(two, after, at)) for at in starts]
     return TextFinding(
-        f"{apart.bytes:,} of {size:,} bytes differ{where}",
+        f"{what}, first at {apart.first:#x}" if apart else what,
         tuple(
             f"    text {first!r}, then {second!r}"
             for first, second in dict.fromkeys(pairs)
