@@ -79,7 +79,8 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
     asked = {
         name: options[name] for name in ("until", "again", "fresh", "offline", "wait", "cache")
     }
-    job = job_of(recipe, jobs=engine.jobs_asked(options["jobs"]), **asked)
+    archives = until not in engine.WITHOUT_ARCHIVES or bool(by)
+    job = job_of(recipe, jobs=engine.jobs_asked(options["jobs"]), archives=archives, **asked)
     built: dict[str, str] = {}
     if by:
         from tfwright.build import verified
@@ -166,7 +167,8 @@ def plan(
     from tfwright.pipeline import engine
 
     engine.insist(until, again)
-    job = job_of(recipe, until=until, again=again, offline=offline)
+    archives = until not in engine.WITHOUT_ARCHIVES
+    job = job_of(recipe, until=until, again=again, offline=offline, archives=archives)
     # Text as it is, so that it can be sent into a file and compared.
     if bazelrc:
         return Answer(plans.bazelrc(job), sys.stdout.write)

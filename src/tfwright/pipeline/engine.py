@@ -35,6 +35,10 @@ PUBLISHED = "stamps/publish.json"
 """Where the publish stage of a recipe leaves its stamp, below the recipe's directory."""
 
 
+WITHOUT_ARCHIVES = ("source", "configure")
+"""Stages up to which a build reads no archive: a person who wants the tree need not wait for them."""
+
+
 class Decision(NamedTuple):
     """Whether a stage has to run, and why."""
 

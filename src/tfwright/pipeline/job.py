@@ -142,6 +142,8 @@ class Job:
     what earlier builds taught."""
     until: str = "publish"
     """The last stage that is wanted; what only later stages need may be missing."""
+    archives: bool = True
+    """Whether fetch brings the archives, too, which no stage before compile reads."""
     pinned_bazel: str = ""
     """The version that the recipe pins, where this host builds with another one in its place."""
     locked: Path | None = None

@@ -71,6 +71,7 @@ class Unpinned(Result):
 class Inputs(Result):
     """Every downloaded input, verified; the stages after fetch need no network."""
 
+    incidental = frozenset({"whole"})
     mirror: Path
     """The bare repository that holds the pinned commit."""
     commit: Commit
@@ -92,6 +93,8 @@ class Inputs(Result):
     registry: Mapping[str, str] = {}
     """The files of registries that say which modules there are: checksums by path; the files are in
     the vault."""
+    whole: bool = True
+    """Whether the archives are among it, without which nothing can be compiled."""
 
     def taken(self, table: FetchTable) -> FetchTable:
         """Return what a recipe's table amounts to: a substitute may not have been needed."""

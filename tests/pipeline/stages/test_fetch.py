@@ -15,6 +15,7 @@ from tests.upstream import bundled_commit
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, SupplyError
+from tfwright.pipeline.external import ExternalRules
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs
 from tfwright.pipeline.stage import Stage
@@ -114,3 +115,14 @@ def test_a_place_that_the_host_file_adds_wakes_the_stage(job: RecipeJob, setting
     source = job.recipe.source
     differing = fetch.inputs(before, source).items() ^ (fetch.inputs(after, source).items())
     assert {name for name, _ in differing} == {"the host file's [mirrors] and [downloads]"}
+
+
+@pytest.mark.medium
+def test_a_build_that_only_configures_waits_for_no_archive_and_a_whole_one_fetches_them_later(
+    job: RecipeJob, quick_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ExternalRules, "bring", lambda *_: pytest.fail("asked for archives"))
+    made = run(replace(job, archives=False), quick_python)
+    assert made.python.is_file()
+    assert fetch.damage(replace(job, archives=False), made) is None
+    assert fetch.damage(job, made) == "only what ./configure needs was fetched"

@@ -71,10 +71,24 @@ def run(
         programs = None if foreign else obtain_programs(job, bazel, wanted, locked, host)
         # What the wheel requires: the stage verify installs it without a network.
         requirements = [*verify.requirements, *verify.plugins]
-        if programs and requirements:
+        if programs and requirements and job.archives:
             packages.supply(programs.python, requirements, stores, log, offline_only=job.offline)
     except SupplyError as fault:
         lacking.append(fault)
+    epoch = GitRepository(repository).epoch(source.commit)
+    if not job.archives:
+        if lacking:
+            raise lacking[0]
+        job.listener.note(f"Archives are left to 'invoke fetch --recipe {job.argument}'")
+        return Inputs(
+            mirror=repository,
+            commit=source.commit,
+            epoch=epoch,
+            programs=programs,
+            # As if each of them were needed: whether one is, its archive says.
+            substitutes={name: table.replaces or "" for name, table in fetch.other_bytes.items()},
+            whole=False,
+        )
     # Also without a Bazel: all that is missing is named at once.
     try:
         here = ExternalRules(job, pins, repository, programs).in_force(locked)
@@ -96,7 +110,7 @@ def run(
     return Inputs(
         mirror=repository,
         commit=source.commit,
-        epoch=GitRepository(repository).epoch(source.commit),
+        epoch=epoch,
         programs=programs,
         # Each was hashed in this run, and is not hashed again.
         archives=tuple(
@@ -225,8 +239,10 @@ def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
     )
 
 
-def damage(inputs: Inputs) -> str | None:
-    """Say which of the shared places was removed meanwhile."""
+def damage(job: Job, inputs: Inputs) -> str | None:
+    """Say which of the shared places was removed meanwhile, or that archives were left out."""
+    if job.archives and not inputs.whole:
+        return "only what ./configure needs was fetched"
     repositories = [inputs.mirror, *(clone.repository for clone in inputs.clones)]
     programs = [inputs.programs.python] if inputs.programs else []
     # Whether they still hold what they should is asked by those who use them, by digest.
