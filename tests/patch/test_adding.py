@@ -75,6 +75,7 @@ FORMS: dict[str, Callable[[str], str]] = {
         "Content-Transfer-Encoding: base64\n",
     ),
     "whole paths": lambda text: diff(text, "Edited.", "/home/ada/tf/", "/home/ada/tf/"),
+    "below a directory": lambda text: diff(text, "Edited.").replace(EDITED, Path(EDITED).name),
     "byte order mark": lambda text: "\ufeff" + diff(text, "Edited."),
 }
 

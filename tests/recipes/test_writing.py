@@ -17,6 +17,7 @@ from tfwright.lock import packages
 from tfwright.match.wish import Wish
 from tfwright.recipes import writing
 from tfwright.recipes.writing import wanted_of
+from tfwright.rules import tree_files
 
 
 @pytest.fixture
@@ -373,6 +374,40 @@ def test_a_cuda_that_the_tree_does_not_list_is_left_to_decide_and_found(
     assert any(lists in line for line in made.open)
     found = lint.lint(lists_emptied(made.path))
     assert {finding.rule for finding in found} == {"cuda"}
+
+
+def committed(repository: Path, path: str, text: str) -> str:
+    make_file(repository / path, text)
+    run_git("add", ".", cwd=repository)
+    run_git("commit", "-q", "-m", path, cwd=repository)
+    return run_git("rev-parse", "HEAD", cwd=repository)
+
+
+def test_a_commit_takes_the_cuda_that_its_own_rules_list(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    toolchain = make_folder(tmp_path / "toolchain")
+    run_git("init", "-q", cwd=toolchain)
+    pair = ["https://a.example/b.json", "0" * 64]
+    lists = f"CUDA_REDIST_JSON_DICT = {({'12.8.0': pair})}\n"
+    lists += f"CUDNN_REDIST_JSON_DICT = {({'9.8.0': pair})}\n"
+    pinned = committed(toolchain, tree_files.CUDA_LISTS[0], lists)
+    url = "https://github.com/google-ml-infra/rules_ml_toolchain"
+    upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
+    text = f'urls = ["{url}/archive/{pinned}.tar.gz"]\n'
+    commit = committed(upstream, tree_files.TOOLCHAINS[0], text)
+    mirrors = {**host_file.mirrors, f"{url}.git": f"file://{toolchain}"}
+    mine = host_file.changed(mirrors=mirrors)
+    wanted = wanted_of(f"2.21@{commit}")
+    made = writing.new(
+        Wish(system="Linux", python="3.12", cuda="12.8"), wanted, mine, tmp_path, alone
+    )
+    answers = recipes.read(str(made.path), packages.without_open).configure.answers
+    assert answers["HERMETIC_CUDA_VERSION"] == "12.8.0"
+    made = writing.new(
+        Wish(system="Linux", python="3.12", cuda="12.9"), wanted, mine, tmp_path, alone
+    )
+    assert any("lists no CUDA 12.9 (it ends with 12.8.0)" in line for line in made.open)
 
 
 def test_a_cuda_13_that_the_tree_lists_is_written(host_file: HostFile, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from tfwright.documents.release import Release
@@ -12,7 +12,7 @@ from tfwright.facts.compatibility import Range, is_of_line, is_older, is_within,
 from tfwright.host.hermetic import ANOTHER_CUDA
 from tfwright.match import releases
 from tfwright.match.wish import X86, Wish
-from tfwright.rules import tree_files
+from tfwright.rules import listings, tree_files
 from tfwright.rules.tree_files import TreeBazel
 
 APART = ("cudnn", "nccl", "nvshmem")
@@ -47,11 +47,29 @@ class Toolkit:
     row: compatibility.Cuda
     release: Release
     tested: compatibility.Tested | None
+    tree: compatibility.Hermetic | None
+    """What Bazel downloads for the release, or for the commit where its lists were read."""
 
     @classmethod
     def of(cls, row: compatibility.Cuda | None, release: Release) -> Self | None:
         """Return the toolkit of a recipe for a release; None for one without CUDA."""
-        return cls(row, release, compatibility.tested_with(release)) if row else None
+        if not row:
+            return None
+        tested, tree = compatibility.tested_with(release), compatibility.hermetic(release)
+        return cls(row, release, tested, tree)
+
+    def listing(self, texts: Mapping[str, str], source: str) -> Self:
+        """Return the same with the versions of CUDA and cuDNN that a commit's own lists have.
+
+        `texts` are its files of `tree_files.CUDA_LISTS`, as far as they could be read.
+        """
+        text = next(filter(None, map(texts.get, tree_files.CUDA_LISTS)), "")
+        cudas = listings.versions(text, "CUDA_REDIST_JSON_DICT")
+        cudnns = listings.versions(text, "CUDNN_REDIST_JSON_DICT")
+        if not (self.tree and cudas and cudnns):
+            return self
+        tree = replace(self.tree, cudas=cudas, cudnns=cudnns, source=source)
+        return replace(self, tree=tree)
 
     @property
     def cudnn(self) -> DerivedPin:
@@ -74,7 +92,7 @@ class Toolkit:
 
     def downloaded(self) -> tuple[str, str]:
         """Return the CUDA and cuDNN in full that Bazel downloads; empty for what no tree lists."""
-        if not (tree := compatibility.hermetic(self.release)):
+        if not (tree := self.tree):
             return "", ""
         cudas = [cuda for cuda in tree.cudas if is_of_line(cuda, self.row.version)]
         cudnns = [cudnn for cudnn in tree.cudnns if not is_older(cudnn, self.cudnn.value)]
@@ -103,7 +121,7 @@ class Toolkit:
 
     def pins(self, wish: Wish) -> Iterator[DerivedPin]:
         """Yield CUDA and what goes with it on the system of a wish."""
-        row, tested, tree = self.row, self.tested, compatibility.hermetic(self.release)
+        row, tested, tree = self.row, self.tested, self.tree
         why = f"what was asked for; nothing is known of TensorFlow {self.release} with it"
         if tested:
             why = f"this release was tested with {tested.cuda}"
@@ -134,8 +152,9 @@ class Toolkit:
                 yield DerivedPin("host.gcc", gcc, why, source)
         if tree and (lacking := tree.lacks(row.version, self.cudnn.value)):
             says = (
-                f"TensorFlow {self.release} lists {lacking}, so that Bazel would download CUDA "
-                f"{tree.cuda} and cuDNN {tree.cudnn}; choose another CUDA, or {ANOTHER_CUDA}"
+                f"TensorFlow {self.release} lists {lacking}, so that Bazel would take its default "
+                f"for it (CUDA {tree.cuda}, cuDNN {tree.cudnn}); choose another CUDA, or "
+                f"{ANOTHER_CUDA}"
             )
             yield DerivedPin("host.cuda, host.cudnn", says, source=tree.source, open=True)
         major = tested.cuda.partition(".")[0] if tested and not tree else ""

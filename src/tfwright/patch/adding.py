@@ -27,6 +27,8 @@ _PREFIX = re.compile(r'(?m)^(?:diff --git|---) "?[abciow]/')
 """git's own first directory: of `git diff`, or with diff.mnemonicPrefix."""
 _DEEPEST = 12
 """Leading directories that a patch may have before the tree's paths: it may name whole paths."""
+_PLACES = 64
+"""Directories that are tried for a patch whose paths leave them out."""
 
 
 _FITS = (
@@ -101,7 +103,8 @@ def add(
         undo.callback(tree.restore)
         for number, (patch, header) in enumerate(zip(found, headers, strict=True), 1):
             which = f"{file}" if len(found) == 1 else f"Patch {number} of {file}"
-            _apply(tree, patch, which, file)
+            if folder := _apply(tree, patch, which, file):
+                job.listener.note(f"{which} was made below {folder}: its paths begin there")
             chosen = name if len(found) == 1 and name else patch.subject
             # The words of another script make no file name.
             words = chosen if re.search(r"[A-Za-z]{2}", chosen) else file.stem
@@ -125,8 +128,11 @@ def add(
     return written
 
 
-def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
-    """Apply a patch to the files of a tree. Raises RecipeError saying why it does not fit."""
+def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> str:
+    """Apply a patch to the files of a tree; return the directory that its paths leave out.
+
+    Raises RecipeError saying why it does not fit.
+    """
     depth = _leading(tree.place, patch.text)
     # With the line ends as they are first: the tree may have files with CRLF.
     texts = dict.fromkeys([patch.text, patch.text.replace("\r\n", "\n")])
@@ -145,7 +151,15 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
         for text in texts:
             said = refused(text)
             if not said:
-                return
+                return ""
+        places = [(text, each) for text in texts for each in _below(tree, text, depth)]
+        fitting = [
+            (text, each) for text, each in places if not refused(text, "--check", f"--directory={each}")
+        ]
+        if len(fitting) == 1:
+            ((text, folder),) = fitting
+            refused(text, f"--directory={folder}")
+            return folder
         # What would fit says what is wrong; it is only asked for.
         found = [row for row in _FITS if not refused(text, row[0], "--check")]
         found += [row for row in _SAYS if re.search(row[0], "\n".join(said))]
@@ -158,6 +172,25 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> None:
     raise RecipeError(
         f"{which} {what.format(**words)}", remedy=remedy.format(**words), where=file, lines=said
     )
+
+
+def _below(tree: WorkTree, text: str, depth: int) -> list[str]:
+    """Return the directories of a tree below which all files are that a patch changes."""
+    paths = {
+        "/".join(PurePosixPath(_unquoted(before)).parts[depth:])
+        for before, _, new in _PAIR.findall(text)
+        if not new
+    }
+    # What the tree has where the patch says belongs there.
+    if not paths or any((tree.place / path).exists() for path in paths):
+        return []
+    every = tree.run("ls-files", "-z").split("\0")
+    places = (
+        {each[: -len(path) - 1] for each in every if each.endswith(f"/{path}")} for path in paths
+    )
+    found = set.intersection(*places)
+    # What is everywhere, as a BUILD, says nothing of its place.
+    return sorted(found) if len(found) <= _PLACES else []
 
 
 def _leading(tree: Path, text: str) -> int:

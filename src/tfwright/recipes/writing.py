@@ -220,13 +220,18 @@ class _Draft:
         # A branch moves; the commit is what makes the recipe build the same next year.
         self.source = {"reason": reason, "url": URL, "branch": branch, "commit": commit}
         paths = (*tree_files.BAZELS, *tree_files.RELEASES, *tree_files.SETUPS)
-        texts = remote.texts(commit, paths)
+        texts = remote.texts(commit, (*paths, *tree_files.TOOLCHAINS))
         if wanted.commit and not texts:
             self.open.append(
                 f"source.commit: {address} showed none of its files; 'invoke fetch --recipe FILE' "
                 "says whether it has it"
             )
         tree_files.insist_on_named(texts, wanted.version, commit, remote, "--release")
+        url, listing = tree_files.toolchain_of(texts)
+        if self.toolkit and listing:
+            other = Remote(host_file.build_out, host_file.mirror_of(url) or url)
+            lists = other.texts(listing, tree_files.CUDA_LISTS)
+            self.toolkit = self.toolkit.listing(lists, f"{url} at {listing[:12]}")
         return texts
 
     def pin_host(self) -> None:

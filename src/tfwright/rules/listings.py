@@ -15,7 +15,7 @@ from tfwright.rules import modules
 from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
 from tfwright.rules.patched_tree import REQUIREMENTS
 from tfwright.rules.recognisers import NAME, digest_of, urls_of
-from tfwright.rules.starlark.language import UnknownError
+from tfwright.rules.starlark.language import UnknownError, parse_python
 
 TABLES = (
     ("CUDA_REDIST_JSON_DICT", "HERMETIC_CUDA_VERSION", "cuda_redist_json"),
@@ -85,6 +85,14 @@ def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
                         case dict(entries):
                             place = Listed(name, path, statement.lineno)
                             yield from _leaves(place, entries, base, DEEPEST)
+
+
+def versions(text: str, table: str) -> tuple[str, ...]:
+    """Return the versions that a dictionary in the text of a module has, in its order."""
+    tree = parse_python(text)
+    entries = listed("", tree.body) if tree else ()
+    found = (entry.version for entry in entries if getattr(entry, "table", "") == table)
+    return tuple(dict.fromkeys(found))
 
 
 def packages(texts: Mapping[str, str]) -> Iterator[Listed]:

@@ -45,6 +45,16 @@ BAZELS = (".bazelversion", "configure.py", "configure", "WORKSPACE")
 """The files of a tree that say it."""
 SETUPS = ("tensorflow/tools/pip_package/setup.py", "tensorflow/tools/pip_package/setup.py.tpl")
 """Where a tree says it; from about 2.19 on in the second, which Bazel completes."""
+TOOLCHAINS = ("tensorflow/workspace0.bzl", "tensorflow/workspace3.bzl")
+"""Where a tree pins the repository whose lists of CUDA and cuDNN Bazel reads, from about 2.20 on."""
+CUDA_LISTS = (
+    "third_party/gpus/cuda/hermetic/cuda_redist_versions.bzl",
+    "gpu/cuda/cuda_redist_versions.bzl",
+)
+"""The file of that repository that has the lists, before and after it moved."""
+_TOOLCHAIN = re.compile(
+    r"(https://github\.com/google-ml-infra/rules_ml_toolchain)/archive/([0-9a-f]{40})\."
+)
 NIGHTLY = "-nightly"
 """setup.py names two packages for some requirements, one of them for nightly wheels only."""
 _COMPARISONS = {ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Eq: operator.eq}
@@ -147,6 +157,15 @@ def bazel_of(texts: Mapping[str, str]) -> TreeBazel | None:
     if limits and not is_within(first, limits.least, limits.most):
         return limits
     return TreeBazel(first, first, ".bazelversion", first)
+
+
+def toolchain_of(texts: Mapping[str, str]) -> tuple[str, str]:
+    """Return the repository that lists CUDA for a tree, and its commit; empty if it pins none.
+
+    `texts` are its files of `TOOLCHAINS` by path.
+    """
+    found = _TOOLCHAIN.search("".join(texts.get(path, "") for path in TOOLCHAINS))
+    return (f"{found[1]}.git", found[2]) if found else ("", "")
 
 
 def unpatched(repository: Path, source: SourceTable, paths: Iterable[str]) -> dict[str, str]:
