@@ -58,6 +58,7 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path
     [
         ("numpy==1.14.5", "numpy>=1.14.5", "schema", "must be an exact pin"),
         ("numpy==1.14.5", "-r /etc/passwd", "schema", "must be an exact pin"),
+        ('"numpy==1.14.5", ', "", "build", "imports numpy"),
         ('"absl-py==', '"tb-nightly==2.20.0a1", "absl-py==', "nightly", "one night"),
         ('CC_OPT_FLAGS = "', 'CC_OPT_FLAGS = "-march=native ', "native", "ties the wheel"),
         ("TF_NEED_CUDA = false", "TF_NEED_CUDA = true", "cuda", "[host] names no cuda"),

@@ -40,10 +40,11 @@ def host_file(tmp_path: Path) -> HostFile:
     return HostFile(build_out=tmp_path / "build_out", mirrors={writing.URL: f"file://{upstream}"})
 
 
-def lists_emptied(path: Path) -> str:
-    """Take the packages out, which `invoke pin` gives versions; return the path."""
+def pinned(path: Path) -> str:
+    """Give the packages a version each, as `invoke pin` does; return the path."""
     text = path.read_text("utf-8")
-    path.write_text(re.sub(r"requirements = \[[^\]]*\]", "requirements = []", text), "utf-8")
+    lists = re.compile(r"requirements = \[[^\]]*\]")
+    path.write_text(lists.sub(lambda one: re.sub(r'"([\w-]+)[^"]*"', r'"\1==1"', one[0]), text), "utf-8")
     return str(path)
 
 
@@ -58,7 +59,7 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
     wish = Wish(system="Linux", python="3.6")
     made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
     assert made.path.name == "linux-r1.8-cpu.toml"
-    assert lint.lint(lists_emptied(made.path)) == []
+    assert lint.lint(pinned(made.path)) == []
     recipe = recipes.read(str(made.path), packages.without_open)
     assert recipe.verified is None
     assert recipe.configure.answers["TF_NEED_CUDA"] is False
@@ -74,7 +75,7 @@ def test_a_gpu_decides_cuda_capabilities_and_answers(host_file: HostFile, tmp_pa
     # An empty version lets configure build NCCL from its source: nothing is left to decide.
     assert recipe.configure.answers["TF_NCCL_VERSION"] == ""
     assert [line for line in made.open if "not empty" in line] == []
-    assert [str(finding) for finding in lint.lint(lists_emptied(made.path))] == []
+    assert [str(finding) for finding in lint.lint(pinned(made.path))] == []
 
 
 def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_release_candidate_is_its_tag(host_file: HostFile, tmp_path: Path) -> 
     recipe = recipes.read(str(made.path), packages.without_open)
     assert str(recipe.source.exact) == "1.12.0-rc0"
     assert recipe.source.release == Release(1, 12)
-    assert lint.lint(lists_emptied(made.path)) == []
+    assert lint.lint(pinned(made.path)) == []
 
 
 def test_the_first_version_of_a_line_is_its_tag_and_not_the_newest_commit_of_the_branch(
@@ -217,7 +218,7 @@ def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
     # Bazel would download another Python.
     named = f"--repo_env=HERMETIC_PYTHON_VERSION={recipe.host.python}"
     assert named in recipe.compile.flags
-    assert lint.lint(lists_emptied(made.path)) == []
+    assert lint.lint(pinned(made.path)) == []
     with fails(RecipeError, "--cuda"):
         writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
 
@@ -336,7 +337,7 @@ def written(host_file: HostFile, folder: Path, wish: Wish, release: str, **answe
         folder,
         lambda prompt, default: answers.get(prompt.variable, default),
     )
-    lists_emptied(made.path)
+    pinned(made.path)
     return made.path
 
 
@@ -372,7 +373,7 @@ def test_a_cuda_that_the_tree_does_not_list_is_left_to_decide_and_found(
     made = writing.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
     lists = "lists no CUDA 13.0 (it ends with 12.8.1) and no cuDNN 9.12 (it ends with 9.8.0)"
     assert any(lists in line for line in made.open)
-    found = lint.lint(lists_emptied(made.path))
+    found = lint.lint(pinned(made.path))
     assert {finding.rule for finding in found} == {"cuda"}
 
 
@@ -452,7 +453,7 @@ def test_a_glibc_older_than_that_of_bazels_compiler_stays_open_and_lint_finds_it
     made = writing.new(wish, wanted_of("2.21"), host_file, tmp_path, alone)
     says = "Bazel's own compiler links against glibc 2.27, and the wheel is to load on 2.17"
     assert any(says in line for line in made.open)
-    path = Path(lists_emptied(made.path))
+    path = Path(pinned(made.path))
     assert [found.what for found in lint.lint(str(path))] == [says]
     flag = '"--config=opt",'
     path.write_text(path.read_text("utf-8").replace(flag, f'{flag} "--config=clang_local",'))

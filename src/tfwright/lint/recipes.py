@@ -22,7 +22,7 @@ from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError
 from tfwright.facts import compatibility
 from tfwright.host import cuda, hermetic, toolchain
-from tfwright.printable import guess
+from tfwright.printable import guess, shell_word
 from tfwright.rules import configurations, dropping, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools.git import patching
@@ -404,6 +404,27 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
             )
 
 
+def has_the_packages_of_its_build(subject: Subject) -> Iterator[LintFinding]:
+    """Find packages that the build imports, and that no pin brings: it would stop after hours."""
+    recipe, source = subject.recipe, subject.recipe.source
+    if source.bundled or recipes.hermetic_python(source.release):
+        return
+    texts = {}
+    if subject.history:
+        texts = tree_files.unpatched(subject.history, source, tree_files.SETUPS)
+    required = tree_files.required(tree_files.setup_of(texts), recipe.host.python)
+    built = set(map(name_of, recipe.host.requirements))
+    needed = tree_files.building(source.release, required).items()
+    if lacking := [name + version for name, version in needed if name not in built]:
+        yield subject.finding(
+            "build",
+            "host.requirements",
+            f"the build imports {', '.join(lacking)}, and host.requirements has no such pin",
+            f"Run: invoke pin --recipe {recipe.argument} "
+            + " ".join(f"--add {shell_word(each)}" for each in lacking),
+        )
+
+
 def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
     """Find ``-march=native``, which makes a wheel for the building machine only."""
     recipe = subject.recipe
@@ -642,6 +663,7 @@ OF_TENSORFLOW: Sequence[Rule] = (
     names_itself,
     applies_its_cpu_flags,
     agrees_with_its_tree,
+    has_the_packages_of_its_build,
     names_the_python_of_bazel,
     has_a_compiler,
     has_patches_for_cuda_on_macos,

@@ -218,7 +218,8 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
     # --hash belongs to pip, not to the requirement.
     exact = [Requirement(line.partition(" --hash")[0]) for line in pins]
     pinned = {canonicalize_name(one.name): one for one in exact}
-    for requirement in required(setup, python) if pins else ():
+    wanted = (*required(setup, python), *nightlies(setup, python))
+    for requirement in wanted if pins else ():
         name = canonicalize_name(requirement.name)
         asks = str(requirement).partition(";")[0].strip()
         held = pinned.get(name)
