@@ -171,7 +171,7 @@ def test_a_recipe_is_held_against_its_commit_where_a_mirror_on_this_host_has_it(
     )
     # One finding with one command: pip resolves the packages together.
     (what,) = said(text.replace(pinned, newer))
-    assert "setup.py requires six>=99; setup.py requires new" in what
+    assert "setup.py requires six>=99 (1.11.0 is pinned), new (not pinned)" in what
     (what,) = said(text.replace(pinned, other))
     assert "TensorFlow 1.9.0, the recipe says 1.8" in what
 

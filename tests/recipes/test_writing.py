@@ -1,3 +1,4 @@
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -44,7 +45,9 @@ def pinned(path: Path) -> str:
     """Give the packages a version each, as `invoke pin` does; return the path."""
     text = path.read_text("utf-8")
     lists = re.compile(r"requirements = \[[^\]]*\]")
-    path.write_text(lists.sub(lambda one: re.sub(r'"([\w-]+)[^"]*"', r'"\1==1"', one[0]), text), "utf-8")
+    path.write_text(
+        lists.sub(lambda one: re.sub(r'"([\w-]+)[^"]*"', r'"\1==1"', one[0]), text), "utf-8"
+    )
     return str(path)
 
 
@@ -390,8 +393,8 @@ def test_a_commit_takes_the_cuda_that_its_own_rules_list(
     toolchain = make_folder(tmp_path / "toolchain")
     run_git("init", "-q", cwd=toolchain)
     pair = ["https://a.example/b.json", "0" * 64]
-    lists = f"CUDA_REDIST_JSON_DICT = {({'12.8.0': pair})}\n"
-    lists += f"CUDNN_REDIST_JSON_DICT = {({'9.8.0': pair})}\n"
+    lists = f"CUDA_REDIST_JSON_DICT = {json.dumps({'12.8.0': pair})}\n"
+    lists += f"CUDNN_REDIST_JSON_DICT = {json.dumps({'9.8.0': pair})}\n"
     pinned = committed(toolchain, tree_files.CUDA_LISTS[0], lists)
     url = "https://github.com/google-ml-infra/rules_ml_toolchain"
     upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))

@@ -97,6 +97,8 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(
     terminal.progress(Progress(1, 4024))
     assert err() == ""
     monkeypatch.setattr(console, "LINE_SECONDS", 0.0)
+    # Another piece of work that only begins.
+    terminal.progress(Progress(1, 1310, "objects"))
     terminal.progress(Progress(1790, 4024, doing="Compiling core.cc", failures=2))
     assert err() == "  compile    1,790 of 4,024 actions (44%), 2 failed: Compiling core.cc\n"
     terminal.progress(Progress(1790, 4024, doing="Compiling core.cc", held=5 << 29, room=24 << 30))

@@ -382,7 +382,7 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
         built = set(map(name_of, recipe.host.requirements))
         asked = tree_files.resolving(asking, built)
         # One command: pip would refuse the one package with the old release of the other.
-        what = "; ".join(pin.says for pin in asking)
+        what = f"setup.py requires {', '.join(pin.says for pin in asking)}"
         remedy = f"Run: invoke pin --recipe {recipe.argument} {asked}"
         yield subject.finding("setup", "verify.requirements", what, remedy)
     rcs = [texts[path] for path in configurations.BAZELRCS if path in texts]

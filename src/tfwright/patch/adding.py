@@ -154,7 +154,9 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> str:
                 return ""
         places = [(text, each) for text in texts for each in _below(tree, text, depth)]
         fitting = [
-            (text, each) for text, each in places if not refused(text, "--check", f"--directory={each}")
+            (text, each)
+            for text, each in places
+            if not refused(text, "--check", f"--directory={each}")
         ]
         if len(fitting) == 1:
             ((text, folder),) = fitting

@@ -36,7 +36,7 @@ PUBLISHED = "stamps/publish.json"
 
 
 WITHOUT_ARCHIVES = ("source", "configure")
-"""Stages up to which a build reads no archive: a person who wants the tree need not wait for them."""
+"""The last stages of builds that need no archive: who wants the tree need not wait for them."""
 
 
 class Decision(NamedTuple):

@@ -269,7 +269,6 @@ class Compared:
             ("changed", "fits", fresh & before - lost),
             ("new", "fits", fresh - before - lost),
             ("gone", "fits", gone - self.names),
-            # Bazel wants only some of them, so that a missing one need not stop the build.
             ("from no source on this host", "look", lost - self.unneeded),
             (
                 "from no source, and not needed by any recipe with a lock file",
@@ -277,6 +276,9 @@ class Compared:
                 lost & self.unneeded,
             ),
         )
+        # No reader of rules knows what the target needs.
+        needed = ". A build needs only some of them, and names the one that it stops for"
         for name, state, names in found:
             if names:
-                yield PortedPin("archive", name, state, ", ".join(sorted(names)))
+                says = ", ".join(sorted(names)) + (needed if state == "look" else "")
+                yield PortedPin("archive", name, state, says)

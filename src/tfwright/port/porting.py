@@ -543,9 +543,9 @@ class _Porting:
             line = line_of(self.path.read_text("utf-8"), ("verify", "requirements"))
             where = own.name if own.is_file() else f"line {line}"
             asked = tree_files.resolving(redo, built | lacking)
-            reasons = [pin.says if pin.asks else f"the build imports {pin.name}" for pin in redo]
+            reasons = [pin.says or f"{pin.name} (the build imports it)" for pin in redo]
             says = (
-                f"{'; '.join(reasons)}. Resolve {where} again: "
+                f"it requires {', '.join(reasons)}. Resolve {where} again: "
                 f"invoke pin --recipe {recipe.argument} {asked}"
             )
             yield PortedPin("requirement", "of setup.py", "change", says)

@@ -91,8 +91,8 @@ def versions(text: str, table: str) -> tuple[str, ...]:
     """Return the versions that a dictionary in the text of a module has, in its order."""
     tree = parse_python(text)
     entries = listed("", tree.body) if tree else ()
-    found = (entry.version for entry in entries if getattr(entry, "table", "") == table)
-    return tuple(dict.fromkeys(found))
+    found = (one for one in entries if isinstance(one, Listed) and one.table == table)
+    return tuple(dict.fromkeys(one.version for one in found))
 
 
 def packages(texts: Mapping[str, str]) -> Iterator[Listed]:

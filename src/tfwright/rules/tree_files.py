@@ -46,7 +46,7 @@ BAZELS = (".bazelversion", "configure.py", "configure", "WORKSPACE")
 SETUPS = ("tensorflow/tools/pip_package/setup.py", "tensorflow/tools/pip_package/setup.py.tpl")
 """Where a tree says it; from about 2.19 on in the second, which Bazel completes."""
 TOOLCHAINS = ("tensorflow/workspace0.bzl", "tensorflow/workspace3.bzl")
-"""Where a tree pins the repository whose lists of CUDA and cuDNN Bazel reads, from about 2.20 on."""
+"""Where a tree pins the repository whose lists of CUDA and cuDNN Bazel reads, since about 2.20."""
 CUDA_LISTS = (
     "third_party/gpus/cuda/hermetic/cuda_redist_versions.bzl",
     "gpu/cuda/cuda_redist_versions.bzl",
@@ -206,6 +206,7 @@ class JudgedPin:
 
     name: str
     says: str = ""
+    """What setup.py requires, and what is pinned instead: ``six>=99 (1.17.0 is pinned)``."""
     asks: str = ""
     """What `invoke pin` has to resolve; empty where the pin fits."""
 
@@ -228,10 +229,8 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
         if any(requirement.specifier.filter(versions, prereleases=True)):
             yield JudgedPin(name)
             continue
-        says = f"setup.py requires {asks}, and verify.requirements has no such pin"
-        if held:
-            says = f"pinned as {held}; setup.py requires {asks}"
-        yield JudgedPin(name, says, asks)
+        says = f"{', '.join(map(str, versions))} is pinned" if held else "not pinned"
+        yield JudgedPin(name, f"{asks} ({says})", asks)
 
 
 def resolving(pins: Iterable[JudgedPin], built: Collection[str]) -> str:

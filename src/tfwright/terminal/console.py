@@ -31,12 +31,13 @@ class Terminal:
         """Start with nothing shown."""
         self._stage = self._why = ""
         self._shown: Foot | Waiting | tqdm[Any] | None = None
-        self._reported = time.monotonic()
+        # Of each unit: how far its work was, and when a line said so, or it began.
+        self._heard = dict[str, tuple[int, float]]()
 
     def started(self, stage: str, why: str) -> None:
         """Remember the stage; its line is written when it ends."""
         self._stage, self._why = stage, why
-        self._reported = time.monotonic()
+        self._heard.clear()
         self._close()
         self._shown = Waiting(stage)
 
@@ -72,11 +73,19 @@ class Terminal:
             self._close()
         # In a CI log a redrawn line would be thousands of lines.
         if not sys.stderr.isatty():
-            if time.monotonic() - self._reported >= LINE_SECONDS:
-                self._reported = time.monotonic()
+            now = time.monotonic()
+            done, said = self._heard.get(progress.unit, (progress.done + 1, now))
+            # Other work begins, and one that is over soon needs no line.
+            if progress.done < done:
+                said = now
+            elif now - said >= LINE_SECONDS:
+                said = now
                 known = ", ".join(measures(progress))
                 doing = f": {progress.doing}" if progress.doing else ""
-                tell(f"  {self._stage:<10} {known}{doing}")
+                # Only builds have stages.
+                lead = f"  {self._stage:<10} " if self._stage else "    "
+                tell(f"{lead}{known}{doing}")
+            self._heard[progress.unit] = progress.done, said
         elif progress.unit == "actions":
             if not isinstance(self._shown, Foot):
                 self._close()

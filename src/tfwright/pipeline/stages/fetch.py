@@ -64,6 +64,18 @@ def run(
         job.listener.note(
             f"This host builds with Bazel {bazel.version} in place of the pinned {job.pinned_bazel}"
         )
+    epoch = GitRepository(repository).epoch(source.commit)
+    if not job.archives:
+        job.listener.note(f"Archives are left to 'invoke fetch --recipe {job.argument}'")
+        return Inputs(
+            mirror=repository,
+            commit=source.commit,
+            epoch=epoch,
+            programs=None if foreign else obtain_programs(job, bazel, wanted, locked, host),
+            # As if each were needed: whether one is, the search for the pinned archive says.
+            substitutes={name: table.replaces or "" for name, table in fetch.other_bytes.items()},
+            whole=False,
+        )
     stores, log = job.places.stores, job.log("fetch-packages")
     lacking: list[SupplyError] = []
     programs = None
@@ -71,24 +83,10 @@ def run(
         programs = None if foreign else obtain_programs(job, bazel, wanted, locked, host)
         # What the wheel requires: the stage verify installs it without a network.
         requirements = [*verify.requirements, *verify.plugins]
-        if programs and requirements and job.archives:
+        if programs and requirements:
             packages.supply(programs.python, requirements, stores, log, offline_only=job.offline)
     except SupplyError as fault:
         lacking.append(fault)
-    epoch = GitRepository(repository).epoch(source.commit)
-    if not job.archives:
-        if lacking:
-            raise lacking[0]
-        job.listener.note(f"Archives are left to 'invoke fetch --recipe {job.argument}'")
-        return Inputs(
-            mirror=repository,
-            commit=source.commit,
-            epoch=epoch,
-            programs=programs,
-            # As if each of them were needed: whether one is, its archive says.
-            substitutes={name: table.replaces or "" for name, table in fetch.other_bytes.items()},
-            whole=False,
-        )
     # Also without a Bazel: all that is missing is named at once.
     try:
         here = ExternalRules(job, pins, repository, programs).in_force(locked)
