@@ -185,10 +185,11 @@ def test_a_wheel_gets_one_answer_from_the_table_from_an_index_and_from_its_own_b
 
 def test_the_driver_and_an_installed_cuda_are_said_where_pip_does_not_bring_them() -> None:
     known = {"gpu": "8.6", "glibc": "2.36", "cpu": "avx2"}
-    driver, cuda = first(release="2.10", **known).notes
+    python, driver, cuda = first(release="2.10", **known).notes
+    assert python == "for Python 3.7 to 3.10"
     assert "455.23" in driver
     assert "CUDA 11.2" in cuda
-    assert len(first(release="2.19", **known).notes) == 1
+    assert len(first(release="2.19", python="3.12", **known).notes) == 1
 
 
 def test_a_wheel_fits_for_sure_where_all_that_it_needs_is_known(

@@ -213,6 +213,11 @@ class Judge:
             where = place.shown(path) if path else "which was not found"
             said = f"{said}: {where}" if path else f"needs Python {said}, {where}"
             yield Judgement("Python", said, path is not None, remedy)
+        elif found:
+            with_cuda = list(filter(self.wheel.brings_cuda, found))
+            if self.wanted.gpu and with_cuda:
+                said = f"{with_cuda[0]} to {with_cuda[-1]}"
+            yield Judgement("Python", f"for Python {said}", holds=True)
 
     def _system(self, platforms: Iterable[str]) -> Iterator[Judgement]:
         wanted, needs = self.wanted, self.wheel.needs
@@ -266,7 +271,10 @@ class Judge:
             return
         toolkit, _ = wheel.toolkit
         if wanted.cuda and not is_of_line(toolkit, wanted.cuda):
-            yield Judgement("CUDA", f"made with CUDA {toolkit or '(which one is not stated)'}")
+            said = f"made with CUDA {toolkit or '(which one is not stated)'}"
+            if wheel.brings_cuda(wanted.python):
+                said += ", which pip installs with it, whatever CUDA the system has"
+            yield Judgement("CUDA", said)
         if host and not (host.gpus or wanted.gpu):
             said = "no GPU of NVIDIA was found: TensorFlow computes on the CPU"
             yield Judgement("GPU", said, holds=True)

@@ -64,6 +64,8 @@ def matches(wanted: Wish) -> list[OfficialMatch]:
         if wheel.version in wheel.unread:
             unknown.append(f"not read itself: judged by another release of {wheel.line}")
         besides = {"driver"} if extra else {"driver", "CUDA"}
+        # A Python can be installed, but pip finds nothing with another.
+        besides |= set() if wanted.python else {"Python"}
         notes = [one.says for one in judged if one.what in besides or one.says.startswith("PTX")]
         notes += unknown
         fits = False if missed else None if unknown or not proved(wanted) else True

@@ -178,7 +178,11 @@ def _show_official(answer: MatchAnswer) -> None:
     if fitting and not proved(wanted):
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
-        text.paragraph("  ", f"NVIDIA has wheels for Jetsons: {gpus.JETPACK}", indent=2)
+        said = (
+            f"NVIDIA has wheels for Jetsons, one for each JetPack: {gpus.JETPACK}; JetPack 6 has "
+            "Python 3.10 and CUDA 12, JetPack 5 has 3.8 and 11.4, JetPack 4 has 3.6 and 10.2."
+        )
+        text.paragraph("  ", said, indent=2)
     if wanted.system == "Windows" and (wanted.gpu or not fitting):
         said = "Wheels for Windows have GPU code up to 2.10; in WSL 2 those for Linux run."
         text.paragraph("  ", said, indent=2)

@@ -138,7 +138,7 @@ class Toolkit:
             page = "https://www.tensorflow.org/install/source#macos"
             yield DerivedPin("patches", compatibility.MAC_CUDA, source=page, open=True)
         elif gpus.jetson(wish.gpu):
-            says = "a Jetson has those of its JetPack, and its driver; NVIDIA has wheels for it"
+            says = "change both to those of the Jetson's JetPack, which has its driver as well"
             yield DerivedPin("host.cuda, host.cudnn", says, source=gpus.JETPACK, open=True)
         else:
             drivers = compatibility.drivers(row, wish.gpu)
