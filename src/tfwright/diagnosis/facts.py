@@ -20,7 +20,7 @@ _MOST = 1500
 """Lines that are looked at for facts, at each end."""
 _MOST_PLACES = 50
 """Folders of a log that are looked for on this host."""
-FLAGS = ("arm", "musl", "rocm", "wsl", "modules", "training")
+FLAGS = ("arm", "musl", "narrow", "rocm", "wsl", "modules", "training")
 """Facts that only a log shows."""
 _COMPARE: dict[str, Callable[[Version, Version], bool]] = {
     ">=": operator.ge,
@@ -48,6 +48,8 @@ class Facts:
     """Whether the log is of Linux on an ARM processor."""
     musl: bool = False
     """Whether the log is of a system with another C library than glibc."""
+    narrow: bool = False
+    """Whether Python has 32 bits."""
     rocm: bool = False
     """Whether a TensorFlow for GPUs of AMD runs."""
     wsl: bool = False
@@ -99,6 +101,8 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
     for name in ("bazel", "release", "python"):
         shown = rule(name).search(text)
         read[name] = getattr(found, name) or (shown["value"] if shown else "")
+    # A folder of Windows has no dot: Python313.
+    read["python"] = re.sub(r"^([23])(\d+)$", r"\1.\2", read["python"])
     systems = ("Darwin", "Windows", "Linux")
     system = next((name for name in systems if rule(name.lower()).search(text)), "")
     gpu = found.gpu

@@ -64,6 +64,8 @@ Fact = Literal[
 ]
 """What can be looked at on this host."""
 
+READ_AROUND = ("line", "system", "speaker", "gpu", "conflict", "official", "bits")
+"""What a sentence may use besides the groups of its pattern."""
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 _UNBOUNDED_GROUP = re.compile(r"(?<!\\)\)(?:[*+]|\{\d*,\})")
 _NESTED = re.compile(r"(?<!\\)[*+}]\??\)[*+]")
@@ -165,8 +167,8 @@ class Family(Table):
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The names that a sentence may use; the last three and `line` are not groups of it."""
-        groups = [*self.regex.groupindex, "line", "system", "speaker", "conflict"]
+        """The names that a sentence may use: its groups, and what the reader adds."""
+        groups = [*self.regex.groupindex, *READ_AROUND]
         for around in (self.detail_regex, self.above_regex):
             groups += around.groupindex if around else ()
         return frozenset(group.rstrip("0123456789") for group in groups)

@@ -236,12 +236,17 @@ class _Surroundings:
             "line": line.message,
             "system": known.system or "unknown",
             "elsewhere": known.elsewhere,
+            "gpu": "a GPU" if known.gpu else "",
             "speaker": self.speaker(complaint.at),
         }
         # Versions are compared in pairs, which takes time: only for a sentence that says it.
         if "{conflict}" in entry.cause:
             below = self.lines[complaint.at + 1 : complaint.at + CONFLICT_LINES]
             values["conflict"] = tables.conflicting("\n".join(each.text for each in below))
+        if "{official}" in entry.cause:
+            asked = found.get("requirement", "")
+            values["official"] = tables.official_wheels(asked, known.python, known.system)
+            values["bits"] = "32" if known.narrow else ""
         return Match(
             entry=entry,
             line=line.number,
@@ -279,7 +284,11 @@ class _Surroundings:
         """Return the readings of the root, without Bazel's of what another tool says."""
         if not tables.look_up("foreign_speaker", self.speaker(root.at)):
             return root.readings
-        own = tuple(each for each in root.readings if not each.family.id.startswith("bazel-"))
+        own = tuple(
+            each
+            for each in root.readings
+            if each.family.certain or not each.family.id.startswith("bazel-")
+        )
         general = Recognition(named("general-error"), {"message": self.lines[root.at].message})
         return own or (general,)
 

@@ -21,7 +21,7 @@ from packaging.version import InvalidVersion, Version
 from tfwright import facts
 from tfwright.diagnosis import bazel_names
 from tfwright.diagnosis.families import Family
-from tfwright.facts import compatibility
+from tfwright.facts import compatibility, wheels
 
 FILE = Path(__file__).with_name("tables.toml")
 
@@ -58,6 +58,11 @@ _REQUESTED = re.compile(
     re.MULTILINE,
 )
 """A row of the list in which pip says what asks for which versions."""
+_OFFICIAL = re.compile(
+    r"['\"]?(?P<project>tensorflow(?:-[cg]pu)?)(?:\[[\w,-]*\])?(?:==(?P<version>[\d.]+\d))?(?![\w-])"
+)
+_COLUMNS = {"Windows": ("windows",), "Darwin": ("macos_arm64", "macos_x86_64")}
+"""Where the table of official wheels has the Pythons of a system; Linux is that on x86-64."""
 _OFTEN_MEANT = ("tensorflow", "tensorboard", "tensorrt", "keras", "protobuf", "bazelisk")
 """Packages whose names people spell in other ways."""
 _LONGEST = 300
@@ -136,6 +141,36 @@ def conflicting(rows: str) -> str:
             if not any(limits.filter(["0", *named, *(f"{version}.0.0.1" for version in named)])):
                 return f"{one[0].strip()}; {other[0].strip()}"
     return ""
+
+
+def official_wheels(requirement: str, python: str, system: str) -> str:
+    """Say for which Pythons a requirement of TensorFlow has wheels; empty for another package.
+
+    `python` is the one that asks for it, where that is known.
+    """
+    found = _OFFICIAL.match(requirement)
+    rows = [row for row in wheels.official() if found and row.project == found["project"]]
+    columns = _COLUMNS.get(system, ("linux_x86_64",))
+    made_for = {
+        version: sorted({each for name in columns for each in getattr(row, name)}, key=Version)
+        for row in rows
+        for version in (row.version, *row.also)
+    }
+    if not found or not rows:
+        return ""
+    on = f" on {system.replace('Darwin', 'macOS')}" if system else ""
+    version = found["version"]
+    if version in made_for:
+        pythons = ", ".join(made_for[version])
+        said = f"{found['project']} {version} has wheels for Python {pythons}{on}."
+        return said if pythons else f"{found['project']} {version} has no wheels{on}."
+    fitting = sorted((each for each in made_for if python in made_for[each]), key=Version)
+    if python and fitting:
+        return f"Of {found['project']}, {fitting[0]} to {fitting[-1]} have wheels for Python {python}{on}."
+    newest = next((each for each in made_for if made_for[each]), "")
+    pythons = ", ".join(made_for.get(newest, ()))
+    other = f", and not for {python}" if python else ""
+    return newest and f"The newest {found['project']}, {newest}, has wheels for Python {pythons}{other}{on}."
 
 
 def meant_package(requirement: str) -> str:
