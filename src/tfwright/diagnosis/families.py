@@ -64,7 +64,7 @@ Fact = Literal[
 ]
 """What can be looked at on this host."""
 
-READ_AROUND = ("line", "system", "speaker", "gpu", "conflict", "official", "bits")
+READ_AROUND = ("line", "system", "speaker", "gpu", "runs", "conflict", "official", "bits")
 """What a sentence may use besides the groups of its pattern."""
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 _UNBOUNDED_GROUP = re.compile(r"(?<!\\)\)(?:[*+]|\{\d*,\})")

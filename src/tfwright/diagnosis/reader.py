@@ -237,6 +237,7 @@ class _Surroundings:
             "system": known.system or "unknown",
             "elsewhere": known.elsewhere,
             "gpu": "a GPU" if known.gpu else "",
+            "runs": known.python,
             "speaker": self.speaker(complaint.at),
         }
         # Versions are compared in pairs, which takes time: only for a sentence that says it.
@@ -245,7 +246,8 @@ class _Surroundings:
             values["conflict"] = tables.conflicting("\n".join(each.text for each in below))
         if "{official}" in entry.cause:
             asked = found.get("requirement", "")
-            values["official"] = tables.official_wheels(asked, known.python, known.system)
+            platform = "ARM" if known.arm else known.system
+            values["official"] = tables.official_wheels(asked, known.python, platform)
             values["bits"] = "32" if known.narrow else ""
         return Match(
             entry=entry,

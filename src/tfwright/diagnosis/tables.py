@@ -61,8 +61,12 @@ _REQUESTED = re.compile(
 _OFFICIAL = re.compile(
     r"['\"]?(?P<project>tensorflow(?:-[cg]pu)?)(?:\[[\w,-]*\])?(?:==(?P<version>[\d.]+\d))?(?![\w-])"
 )
-_COLUMNS = {"Windows": ("windows",), "Darwin": ("macos_arm64", "macos_x86_64")}
-"""Where the table of official wheels has the Pythons of a system; Linux is that on x86-64."""
+_COLUMNS = {
+    "Windows": ("windows",),
+    "Darwin": ("macos_arm64", "macos_x86_64"),
+    "ARM": ("linux_aarch64",),
+}
+"""Where the table of official wheels has the Pythons of a platform; others are Linux on x86-64."""
 _OFTEN_MEANT = ("tensorflow", "tensorboard", "tensorrt", "keras", "protobuf", "bazelisk")
 """Packages whose names people spell in other ways."""
 _LONGEST = 300
@@ -143,14 +147,14 @@ def conflicting(rows: str) -> str:
     return ""
 
 
-def official_wheels(requirement: str, python: str, system: str) -> str:
+def official_wheels(requirement: str, python: str, platform: str) -> str:
     """Say for which Pythons a requirement of TensorFlow has wheels; empty for another package.
 
-    `python` is the one that asks for it, where that is known.
+    `python` is the one that asks for it, where that is known; so is `platform`, a system or ARM.
     """
     found = _OFFICIAL.match(requirement)
     rows = [row for row in wheels.official() if found and row.project == found["project"]]
-    columns = _COLUMNS.get(system, ("linux_x86_64",))
+    columns = _COLUMNS.get(platform, ("linux_x86_64",))
     made_for = {
         version: sorted({each for name in columns for each in getattr(row, name)}, key=Version)
         for row in rows
@@ -158,7 +162,7 @@ def official_wheels(requirement: str, python: str, system: str) -> str:
     }
     if not found or not rows:
         return ""
-    on = f" on {system.replace('Darwin', 'macOS')}" if system else ""
+    on = f" on {platform.replace('Darwin', 'macOS')}" if platform else ""
     version = found["version"]
     if version in made_for:
         pythons = ", ".join(made_for[version])
