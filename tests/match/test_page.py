@@ -115,7 +115,7 @@ def test_wheels_of_a_platform_that_was_not_read_may_fit_and_jetsons_have_nvidias
     assert "WSL 2" not in said
     windows = Wish(system="Windows", machine="AMD64", gpu="8.9", python="3.12")
     page.show_matches(page.MatchAnswer(windows, official.matches(windows), (), NEEDS, ()))
-    assert "in WSL 2 those for Linux run" in out()
+    assert "'--os Linux' says what fits in WSL 2" in out()
 
 
 def test_a_recipe_that_fits_is_not_denied_where_no_other_can_be_written(

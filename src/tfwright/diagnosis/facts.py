@@ -20,7 +20,7 @@ _MOST = 1500
 """Lines that are looked at for facts, at each end."""
 _MOST_PLACES = 50
 """Folders of a log that are looked for on this host."""
-FLAGS = ("arm", "musl", "narrow", "rocm", "wsl", "modules", "training")
+FLAGS = ("arm", "gpu_skipped", "musl", "narrow", "rocm", "wsl", "modules", "training")
 """Facts that only a log shows."""
 _COMPARE: dict[str, Callable[[Version, Version], bool]] = {
     ">=": operator.ge,
@@ -44,6 +44,8 @@ class Facts:
     """Whether the build is for CUDA."""
     gpu: bool | None = None
     """Whether a driver shows a GPU."""
+    gpu_skipped: bool = False
+    """Whether TensorFlow says that it leaves out a GPU, for want of a library."""
     arm: bool = False
     """Whether the log is of Linux on an ARM processor."""
     musl: bool = False

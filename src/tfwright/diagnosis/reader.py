@@ -246,7 +246,7 @@ class _Surroundings:
             values["conflict"] = tables.conflicting("\n".join(each.text for each in below))
         if "{official}" in entry.cause:
             asked = found.get("requirement", "")
-            platform = "ARM" if known.arm else known.system
+            platform = "64-bit ARM" if known.arm else known.system
             values["official"] = tables.official_wheels(asked, known.python, platform)
             values["bits"] = "32" if known.narrow else ""
         return Match(

@@ -64,7 +64,7 @@ _OFFICIAL = re.compile(
 _COLUMNS = {
     "Windows": ("windows",),
     "Darwin": ("macos_arm64", "macos_x86_64"),
-    "ARM": ("linux_aarch64",),
+    "64-bit ARM": ("linux_aarch64",),
 }
 """Where the table of official wheels has the Pythons of a platform; others are Linux on x86-64."""
 _OFTEN_MEANT = ("tensorflow", "tensorboard", "tensorrt", "keras", "protobuf", "bazelisk")
@@ -152,29 +152,31 @@ def official_wheels(requirement: str, python: str, platform: str) -> str:
 
     `python` is the one that asks for it, where that is known; so is `platform`, a system or ARM.
     """
-    found = _OFFICIAL.match(requirement)
-    rows = [row for row in wheels.official() if found and row.project == found["project"]]
+    if not (found := _OFFICIAL.match(requirement)):
+        return ""
+    project, version = found["project"], found["version"]
     columns = _COLUMNS.get(platform, ("linux_x86_64",))
     made_for = {
-        version: sorted({each for name in columns for each in getattr(row, name)}, key=Version)
-        for row in rows
-        for version in (row.version, *row.also)
+        each: sorted({python for name in columns for python in getattr(row, name)}, key=Version)
+        for row in wheels.official()
+        if row.project == project
+        for each in (row.version, *row.also)
     }
-    if not found or not rows:
-        return ""
     on = f" on {platform.replace('Darwin', 'macOS')}" if platform else ""
-    version = found["version"]
     if version in made_for:
         pythons = ", ".join(made_for[version])
-        said = f"{found['project']} {version} has wheels for Python {pythons}{on}."
-        return said if pythons else f"{found['project']} {version} has no wheels{on}."
+        return f"{project} {version} has " + (
+            f"wheels for Python {pythons}{on}." if pythons else f"no wheels{on}."
+        )
     fitting = sorted((each for each in made_for if python in made_for[each]), key=Version)
-    if python and fitting:
-        return f"Of {found['project']}, {fitting[0]} to {fitting[-1]} have wheels for Python {python}{on}."
+    if fitting:
+        ends = f"{fitting[0]} to {fitting[-1]}"
+        return f"Of {project}, {ends} have wheels for Python {python}{on}."
     newest = next((each for each in made_for if made_for[each]), "")
     pythons = ", ".join(made_for.get(newest, ()))
     other = f", and not for {python}" if python else ""
-    return newest and f"The newest {found['project']}, {newest}, has wheels for Python {pythons}{other}{on}."
+    said = f"The newest {project}, {newest}, has wheels for Python {pythons}{other}{on}."
+    return said if newest else ""
 
 
 def meant_package(requirement: str) -> str:

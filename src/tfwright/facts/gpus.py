@@ -89,8 +89,7 @@ def machine_of(capability: str) -> str:
 
 def jetson(capability: str) -> bool:
     """Say whether only Jetsons have a compute capability: JetPack brings their driver and CUDA."""
-    found = of(capability)
-    return bool(found) and all(gpu.name.startswith("Jetson") for gpu in found)
+    return any(gpu.name.startswith("Jetson") for gpu in of(capability))
 
 
 def other_maker(name: str) -> tuple[str, str]:

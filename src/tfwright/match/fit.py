@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release, is_version
-from tfwright.facts import compatibility
+from tfwright.facts import compatibility, gpus
 from tfwright.facts.compatibility import is_of_line, is_older, version_numbers
 from tfwright.host import cuda, pythons
 from tfwright.host.probes import Host
@@ -259,7 +259,8 @@ class Judge:
     def _gpu(self) -> Iterator[Judgement]:
         wheel, wanted, host = self.wheel, self.wanted, self.host
         if wheel.for_amd:
-            yield Judgement("GPU code", "for GPUs of AMD, which tfwright does not read", None)
+            remedy = gpus.other_maker("Radeon")[1]
+            yield Judgement("GPU code", "for GPUs of AMD; its code is not read", None, remedy)
             return
         if not wheel.code:
             if host and host.gpus:

@@ -179,12 +179,12 @@ def _show_official(answer: MatchAnswer) -> None:
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
         said = (
-            f"NVIDIA has wheels for Jetsons, one for each JetPack: {gpus.JETPACK}; JetPack 6 has "
+            f"NVIDIA has wheels for Jetsons, each for one JetPack: {gpus.JETPACK}; JetPack 6 has "
             "Python 3.10 and CUDA 12, JetPack 5 has 3.8 and 11.4, JetPack 4 has 3.6 and 10.2."
         )
         text.paragraph("  ", said, indent=2)
     if wanted.system == "Windows" and (wanted.gpu or not fitting):
-        said = "Wheels for Windows have GPU code up to 2.10; in WSL 2 those for Linux run."
+        said = "Wheels for Windows have GPU code up to 2.10; '--os Linux' says what fits in WSL 2."
         text.paragraph("  ", said, indent=2)
     text.paragraph("  ", f"The package index was read on {wheels.read()}.", indent=2)
     if wanted.named:
