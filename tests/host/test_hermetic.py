@@ -204,3 +204,8 @@ def test_another_interpreter_takes_the_place_of_those_that_the_tree_lists() -> N
     (python,) = listings.chosen(Rules((), ()), environment, lambda _: None).repositories
     assert (python.urls, python.sha256) == ((url,), "1" * 64)
     assert "HERMETIC_PYTHON_VERSION" in environment.local
+
+
+def test_the_rules_for_gpus_of_other_makers_are_idle_until_the_recipe_is_for_one() -> None:
+    assert chosen(recipe()).idle == ("/rocm_configure.bzl", "/sycl_configure.bzl")
+    assert chosen(recipe("--config=sycl_hermetic", TF_NEED_ROCM=True)).idle == ()

@@ -251,6 +251,9 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     assert "python_repository" in next(reach.left_to_bazel(Rules((), (python,))))
     chosen = Repository("python_x86_64", BY_VERSION, "versions.bzl", 1, ("https://a",), ONE)
     assert not [*reach.left_to_bazel(Rules((chosen,), (python,)))]
+    rocm = Rules((), (Unreadable("gpus/rocm_configure.bzl", 1, "is not passed"),))
+    assert [*reach.left_to_bazel(rocm)]
+    assert not [*reach.left_to_bazel(rocm, ("/rocm_configure.bzl",))]
 
 
 def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -> None:

@@ -65,7 +65,15 @@ def environment(
         variables["HERMETIC_PYTHON_SHA256"] = stated.of("HERMETIC_PYTHON_SHA256")
         # The tree's own list of interpreters is then not used.
         local.add("HERMETIC_PYTHON_VERSION")
-    return Environment(variables, frozenset(local), (host.system, host.machine), compiled.flags)
+    platform = (host.system, host.machine)
+    # Without the variable that a flag or an answer sets, these rules make an empty repository.
+    idle = tuple(
+        f"/{name}_configure.bzl"
+        for name in ("rocm", "sycl")
+        if configure.answers.get(f"TF_NEED_{name.upper()}") is not True
+        and not any(name in flag.lower() for flag in compiled.flags)
+    )
+    return Environment(variables, frozenset(local), platform, compiled.flags, idle)
 
 
 _CAPABILITIES = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"

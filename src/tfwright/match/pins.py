@@ -153,7 +153,7 @@ class Toolkit:
         if tree and (lacking := tree.lacks(row.version, self.cudnn.value)):
             says = (
                 f"TensorFlow {self.release} lists {lacking}, so that Bazel would take its default "
-                f"for it (CUDA {tree.cuda}, cuDNN {tree.cudnn}); choose another CUDA, or "
+                f"instead, of CUDA {tree.cuda} and cuDNN {tree.cudnn}; choose another CUDA, or "
                 f"{ANOTHER_CUDA}"
             )
             yield DerivedPin("host.cuda, host.cudnn", says, source=tree.source, open=True)

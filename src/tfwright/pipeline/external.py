@@ -174,8 +174,9 @@ class ExternalRules:
             raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
         missing = reached.needed_and_missing(locked)
         refused = reached.needed_and_refused(locked)
+        idle = pins.environment.idle
         # A lock says what Bazel wants, and whoever wrote it has read this note.
-        for text in () if locked else reach.left_to_bazel(reached.rules):
+        for text in () if locked else reach.left_to_bazel(reached.rules, idle):
             job.listener.note(text)
         # All at once: a build that stops for one archive after the other costs a minute each.
         if missing or refused:

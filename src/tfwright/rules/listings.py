@@ -64,6 +64,8 @@ class Environment:
     """The system and the machine, as `PLATFORMS` has them."""
     flags: tuple[str, ...] = ()
     """Of the build: they say whether Bazel reads WORKSPACE or MODULE.bazel."""
+    idle: tuple[str, ...] = ()
+    """Ends of the files whose rules download nothing, since the build is for other GPUs."""
 
     @property
     def cuda(self) -> str:

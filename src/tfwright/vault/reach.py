@@ -129,8 +129,11 @@ def unpinned_downloads(rules: Rules) -> list[Repository]:
     ]
 
 
-def left_to_bazel(rules: Rules) -> Iterator[str]:
-    """Say what of the rules fetch cannot bring, so that a build needs a network for it."""
+def left_to_bazel(rules: Rules, idle: tuple[str, ...] = ()) -> Iterator[str]:
+    """Say what of the rules fetch cannot bring, so that a build needs a network for it.
+
+    Files that end so are left out: their rules download nothing for this recipe.
+    """
     names = [
         f"{entry.name or entry.rule} ({substitutes.declared_at(entry)})"
         for entry in unpinned_downloads(rules)
@@ -143,7 +146,7 @@ def left_to_bazel(rules: Rules) -> Iterator[str]:
     places = [
         f"{one.file}:{one.line} {one.why}"
         for one in rules.unreadable
-        if one.reached and not one.why.startswith(known)
+        if one.reached and not one.why.startswith(known) and not one.file.endswith(idle)
     ]
     if places:
         yield (
