@@ -55,7 +55,12 @@ class Bench:
 
     def build(self) -> None:
         """Run the stages up to `source`, offline."""
-        words = ("build", "--recipe", str(self.recipe), "--until", "source", "--offline")
+        # Up to source alone, a build would leave the archives out.
+        for stage in ("fetch", "source"):
+            self.run("build", "--recipe", str(self.recipe), "--until", stage, "--offline")
+
+    def run(self, *words: str) -> None:
+        """Run a command of tfwright on the copied patches."""
         done = subprocess.run(
             [sys.executable, "-c", COPY, str(self.patches), *words],
             capture_output=True,
