@@ -73,6 +73,12 @@ _SAYS = (
     ),
 )
 """What git says of a patch that fits by none of them, in the same form."""
+_ANYWHERE = (
+    "",
+    "was made below a directory, and fits several: {below}",
+    "Make it again with paths from the top of the tree, as 'git diff' does without --relative.",
+)
+"""What is wrong with a patch whose paths begin anywhere, in the same form."""
 
 
 def add(
@@ -164,11 +170,13 @@ def _apply(tree: WorkTree, patch: Foreign, which: str, file: Path) -> str:
             return folder
         # What would fit says what is wrong; it is only asked for.
         found = [row for row in _FITS if not refused(text, row[0], "--check")]
+        found += [_ANYWHERE] if fitting else []
         found += [row for row in _SAYS if re.search(row[0], "\n".join(said))]
     _, what, remedy = found[0]
     words = {
         "tree": tree.place,
         "make": invoke("patch WORDS"),
+        "below": ", ".join(each for _, each in fitting),
         "apply": f"git -C {tree.place} apply -C1 -p{depth} {file.resolve()}",
     }
     raise RecipeError(
