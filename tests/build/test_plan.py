@@ -9,7 +9,7 @@ from tests.making import make_file
 
 from tfwright.build import plan
 from tfwright.documents.host_file import HostFile, OtherBazel
-from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable
+from tfwright.documents.recipe import TENSORFLOW_TARGET, BazelTable, CompileTable, ImageTable
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
@@ -83,3 +83,11 @@ def test_a_bazel_in_place_of_the_pinned_one_is_warned_of_with_the_flags_that_it_
     (_, lacking) = plan.other_bazel(job)
     assert lacking.endswith("flags of .bazelrc: --experimental_x")
     assert not list(plan.other_bazel(RecipeJob.of("demo", HostFile(build_out=tmp_path))))
+
+
+def test_a_recipe_whose_image_is_not_here_is_planned_without_it(job: RecipeJob) -> None:
+    image = ImageTable(name="docker.io/library/debian", digest=f"sha256:{'1' * 64}")
+    host = job.recipe.host.changed(image=image)
+    stages, (finding, *_) = plan.plan(replace(job, recipe=job.recipe.changed(host=host)))
+    assert (finding.blocks, "--pull" in finding.remedy) == ("check", True)
+    assert "follows check" in [stage.why for stage in stages]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tfwright.doctor import requirements
+from tfwright.doctor import images, requirements
 from tfwright.doctor.inventory import Finding
 from tfwright.documents import composing
 from tfwright.host import probes
@@ -19,7 +19,11 @@ from tfwright.tools.bazel import client as bazel_client
 
 def plan(job: RecipeJob) -> tuple[Iterable[Planned], list[Finding]]:
     """Return the plan, and what keeps this host from building the recipe up to the last stage."""
-    findings = requirements.examine(job.recipe, job.host_file, probes.here())
+    findings = [
+        # A plan pulls nothing, and the stages of such a recipe run nowhere else.
+        *images.not_here(job.recipe, job.host_file),
+        *requirements.examine(job.recipe, job.host_file, probes.here()),
+    ]
     blocking = [finding for finding in findings if finding.stops(job.until)]
     # A host that cannot build still gets the plan: it shows what another host would do.
     return engine.plan(job, blocked=bool(blocking)), blocking

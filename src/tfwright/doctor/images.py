@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tfwright.doctor.inventory import Finding
 from tfwright.documents.host_file import HostFile
@@ -23,19 +24,36 @@ def without_engine(host_file: HostFile) -> Iterator[Finding]:
         )
 
 
-def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
-    """Yield what is wrong with the image of a recipe; its registry is asked."""
+def not_here(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
+    """Yield the finding for an image that the vault lacks; no registry is asked."""
     pinned = recipe.host.image
     if pinned is None:
         return
     from tfwright.tools.container import image, registry
 
-    yield from without_engine(host_file)
-    here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
+    if image.place(host_file.build_out / "vault", pinned.digest).is_dir():
+        return
     if not registry.has_place(pinned.name):
         # A name without a registry: the image was made here or on another host.
-        if not here:
-            yield _absent(recipe, pinned, "no registry has it")
+        yield _absent(recipe, pinned, "no registry has it")
+        return
+    remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
+    named = f"{pinned.name}@{pinned.digest[:19]}…"
+    yield Finding("the container image is not here yet", named, remedy, "check")
+
+
+def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
+    """Yield what is wrong with the image of a recipe; its registry is asked."""
+    pinned = recipe.host.image
+    if pinned is None:
+        return
+    from tfwright.tools.container import registry
+
+    yield from without_engine(host_file)
+    absent = [*not_here(recipe, host_file)]
+    here = not absent
+    if not registry.has_place(pinned.name):
+        yield from absent
         return
     named = f"{pinned.name}@{pinned.digest[:19]}…"
     presence, said = registry.presence(pinned.name, pinned.digest)
@@ -52,9 +70,9 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         yield Finding("no skopeo", "it pulls the recipe's image", "apt install skopeo", "check")
     elif presence != "there" and not here:
         yield _absent(recipe, pinned, f"its registry says {said}")
-    elif not here:
-        remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
-        yield Finding("the container image is not here yet", named, remedy, why=why)
+    else:
+        # A build pulls it, so that this stops none.
+        yield from (replace(finding, blocks="", why=why) for finding in absent)
 
 
 def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
