@@ -47,8 +47,14 @@ def test_a_slow_end_counts_more_than_what_was_up_to_date() -> None:
 
 
 def test_what_came_from_a_cache_does_not_count_as_soon_as_bazel_compiles() -> None:
-    slow = [(120.0 + 30 * n, 5000 + n) for n in range(8)]
-    assert last([(0, 0), (60, 3000), (110, 5000), *slow], total=10000) == (10000 - 5007) * 30
+    slow = [(120.0 + 30 * n, 5000 + n) for n in range(12)]
+    assert last([(0, 0), (60, 3000), (110, 5000), *slow], total=10000) == (10000 - 5011) * 30
+
+
+def test_one_slow_action_does_not_make_the_rest_slow() -> None:
+    steady = [(10.0 * n, n) for n in range(300)]
+    waiting = [(2990.0 + 10 * n, 299) for n in range(30)]
+    assert last([*steady, *waiting], total=1000) == pytest.approx((1000 - 299) * 39)
 
 
 def test_a_total_that_grows_with_the_work_is_not_shown() -> None:

@@ -31,11 +31,14 @@ at once take less time."""
 ALIKE = 1.1
 """A host whose memory grew by more than a tenth is another one: what was too much before may
 fit."""
-WINDOW = 900.0
-"""Seconds over which the pace is measured: TensorFlow's CUDA kernels and MLIR dialects take minutes
-each."""
-LATELY = 180.0
-"""Seconds after which a slower pace counts: what comes from a cache, first, takes no time."""
+WINDOW = 3600.0
+"""Seconds over which the pace is measured: TensorFlow's kernels and MLIR dialects take minutes
+each, one after the other."""
+LATELY, AT_LEAST = 180.0, 10
+"""Seconds, and actions in them, after which a slower pace counts: what comes from a cache, first,
+takes no time."""
+STANDING = 900.0
+"""Seconds for which the total of a first build has to stand before it is believed."""
 SHORTEST_WINDOW = 60.0
 """Seconds of a run below which its pace says nothing: Bazel passes what is up to date at once."""
 
@@ -125,11 +128,17 @@ class Pace:
         # While it works off the sources of one library, the total stands still.
         if grows or 2 * progress.total < self._usual:
             return replace(progress, total=None)
-        since = (self._seen[0], next(seen for seen in self._seen if now - seen[0] <= LATELY))
+        enough = min(AT_LEAST, progress.done - self._seen[0][1])
+        slow = (
+            seen
+            for seen in reversed(self._seen)
+            if now - seen[0] >= LATELY and progress.done - seen[1] >= enough
+        )
+        since = (self._seen[0], next(slow, self._seen[0]))
         paces = [(now - then) / (progress.done - b) for then, b, _ in since if progress.done > b]
         remaining = (progress.total - progress.done) * max(paces) if paces else None
         stood = now - next(then for then, _, total in self._seen if total == progress.total)
-        if remaining and not self._usual and stood < min(remaining, WINDOW):
+        if remaining and not self._usual and stood < min(remaining, STANDING):
             return progress
         return replace(progress, remaining=remaining)
 
