@@ -395,10 +395,10 @@ def test_a_commit_takes_the_cuda_that_its_own_rules_list(
     pair = ["https://a.example/b.json", "0" * 64]
     lists = f"CUDA_REDIST_JSON_DICT = {json.dumps({'12.8.0': pair})}\n"
     lists += f"CUDNN_REDIST_JSON_DICT = {json.dumps({'9.8.0': pair})}\n"
-    pinned = committed(toolchain, tree_files.CUDA_LISTS[0], lists)
+    listing = committed(toolchain, tree_files.CUDA_LISTS[0], lists)
     url = "https://github.com/google-ml-infra/rules_ml_toolchain"
     upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
-    text = f'urls = ["{url}/archive/{pinned}.tar.gz"]\n'
+    text = f'urls = ["{url}/archive/{listing}.tar.gz"]\n'
     commit = committed(upstream, tree_files.TOOLCHAINS[0], text)
     mirrors = {**host_file.mirrors, f"{url}.git": f"file://{toolchain}"}
     mine = host_file.changed(mirrors=mirrors)
@@ -412,6 +412,8 @@ def test_a_commit_takes_the_cuda_that_its_own_rules_list(
         Wish(system="Linux", python="3.12", cuda="12.9"), wanted, mine, tmp_path, alone
     )
     assert any("lists no CUDA 12.9 (it ends with 12.8.0)" in line for line in made.open)
+    remedies = [finding.remedy for finding in lint.lint(pinned(made.path), mine)]
+    assert any("lists CUDA to 12.8.0" in remedy for remedy in remedies)
 
 
 def test_a_cuda_13_that_the_tree_lists_is_written(host_file: HostFile, tmp_path: Path) -> None:

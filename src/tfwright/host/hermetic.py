@@ -83,15 +83,21 @@ def _unnamed(recipe: Recipe) -> bool:
     return recipe.configure.answers.get(_CAPABILITIES) == ""
 
 
-def contradictions(recipe: Recipe) -> Iterator[Contradiction]:
-    """Yield what makes a build fail, or a wheel be refused, whatever the host; the worst first."""
+def contradictions(
+    recipe: Recipe, lists: compatibility.Hermetic | None = None
+) -> Iterator[Contradiction]:
+    """Yield what makes a build fail, or a wheel be refused, whatever the host; the worst first.
+
+    `lists` is what Bazel downloads for the pinned commit, where that is known better than for its
+    release.
+    """
     found = cuda.in_force(recipe)
     if found is None:
         return
     source = "the tree's default" if found.by_default else "as the recipe states"
     tree = compatibility.hermetic(recipe.source.release) if found.downloaded else None
     if tree:
-        yield from _of_lists(recipe, found, tree)
+        yield from _of_lists(recipe, found, lists or tree)
         yield from _of_nvshmem(recipe, found, tree)
     variable = "HERMETIC_CUDA_VERSION" if tree else "TF_CUDA_COMPUTE_CAPABILITIES"
     version = ("configure", "answers", variable)

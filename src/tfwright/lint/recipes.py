@@ -23,10 +23,11 @@ from tfwright.errors import RecipeError
 from tfwright.facts import compatibility
 from tfwright.host import cuda, hermetic, toolchain
 from tfwright.printable import guess, shell_word
-from tfwright.rules import configurations, dropping, tree_files
+from tfwright.rules import configurations, dropping, listings, tree_files
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools.git import patching
 from tfwright.tools.git.mirror import Origin
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import pips
 from tfwright.tools.python.packages import name_of
 from tfwright.vault import lock, locking
@@ -74,6 +75,21 @@ class Subject:
         # Lint asks no server: a bundled tree has no history, and neither has a remote one here.
         local = None if self.recipe.source.bundled else Origin.of(mirror).local
         return local if local and local.is_dir() else None
+
+    @cached_property
+    def lists(self) -> compatibility.Hermetic | None:
+        """What Bazel downloads for the commit, where repositories on this host have its lists."""
+        source = self.recipe.source
+        known = compatibility.hermetic(source.release)
+        if not (known and self.history):
+            return None
+        texts = GitRepository(self.history).texts_at(source.commit, tree_files.TOOLCHAINS)
+        url, commit = tree_files.toolchain_of(texts)
+        local = Origin.of(self.host_file.mirror_of(url) or url).local if url else None
+        if not (local and local.is_dir()):
+            return None
+        texts = GitRepository(local).texts_at(commit, tree_files.CUDA_LISTS)
+        return listings.of_commit(known, texts, url)
 
     @cached_property
     def text(self) -> str:
@@ -307,7 +323,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
 
 def states_one_cuda(subject: Subject) -> Iterator[LintFinding]:
     """Find answers, flags and floors about CUDA that cannot hold together."""
-    for found in hermetic.contradictions(subject.recipe):
+    for found in hermetic.contradictions(subject.recipe, subject.lists):
         yield subject.finding("cuda", found.key, found.what, found.remedy)
 
 

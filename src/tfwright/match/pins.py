@@ -59,16 +59,8 @@ class Toolkit:
         return cls(row, release, tested, tree)
 
     def listing(self, texts: Mapping[str, str], source: str) -> Self:
-        """Return the same with the versions of CUDA and cuDNN that a commit's own lists have.
-
-        `texts` are its files of `tree_files.CUDA_LISTS`, as far as they could be read.
-        """
-        text = next(filter(None, map(texts.get, tree_files.CUDA_LISTS)), "")
-        cudas = listings.versions(text, "CUDA_REDIST_JSON_DICT")
-        cudnns = listings.versions(text, "CUDNN_REDIST_JSON_DICT")
-        if not (self.tree and cudas and cudnns):
-            return self
-        tree = replace(self.tree, cudas=cudas, cudnns=cudnns, source=source)
+        """Return the same with what a commit's own lists have; see `listings.of_commit`."""
+        tree = listings.of_commit(self.tree, texts, source) if self.tree else None
         return replace(self, tree=tree)
 
     @property

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from posixpath import normpath
 
+from tfwright.facts.compatibility import Hermetic
 from tfwright.rules import modules
 from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
 from tfwright.rules.patched_tree import REQUIREMENTS
@@ -89,12 +90,21 @@ def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
                             yield from _leaves(place, entries, base, DEEPEST)
 
 
-def versions(text: str, table: str) -> tuple[str, ...]:
-    """Return the versions that a dictionary in the text of a module has, in its order."""
-    tree = parse_python(text)
-    entries = listed("", tree.body) if tree else ()
-    found = (one for one in entries if isinstance(one, Listed) and one.table == table)
-    return tuple(dict.fromkeys(one.version for one in found))
+def of_commit(known: Hermetic, texts: Mapping[str, str], source: str) -> Hermetic:
+    """Return what is known of a release with the versions that a commit's own lists have.
+
+    `texts` are the files of `tree_files.CUDA_LISTS`, as far as they could be read.
+    """
+    tree = parse_python("\n".join(texts.values()))
+    entries = [one for one in listed("", tree.body) if isinstance(one, Listed)] if tree else []
+    cudas, cudnns = (
+        tuple(
+            dict.fromkeys(one.version for one in entries if one.table == f"{name}_REDIST_JSON_DICT")
+        )
+        for name in ("CUDA", "CUDNN")
+    )
+    found = cudas and cudnns
+    return replace(known, cudas=cudas, cudnns=cudnns, source=source) if found else known
 
 
 def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
