@@ -14,7 +14,7 @@ KNOWN = {
     "3.7": "Tesla K80",
     "5.0": "GTX 750 Ti",
     "5.2": "GTX TITAN X, GeForce GTX TITAN X, GeForce GTX 980 Ti",
-    "5.3": "Jetson Nano",
+    "5.3": "Jetson Nano, NVIDIA Tegra X1",
     "6.0": "Tesla P100, Tesla P100-PCIE-16GB",
     "6.1": "GTX1080Ti, GTX 1080 Ti, 1080 Ti, GT 1030, NVIDIA TITAN X (Pascal), Tesla P4, Quadro P4000",
     "7.0": "Tesla V100-PCIE-16GB",

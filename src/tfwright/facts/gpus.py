@@ -13,7 +13,7 @@ JETPACK = "https://docs.nvidia.com/deeplearning/frameworks/install-tf-jetson-pla
 _LINES = {"geforce", "quadro", "tesla", "nvidia", "jetson", "rtx", "gtx", "gt"}
 """Words that people leave out in front of a number."""
 _SAID_TWICE = re.compile(
-    r"\b(\d+ ?x|x\d|mig( \dg\.\d+gb)?|nvidia|gpu|graphics|generation|with|design|max-?q|"
+    r"\b(\d+ ?x|(?<!tegra )x\d|mig( \dg\.\d+gb)?|nvidia|gpu|graphics|generation|with|design|max-?q|"
     r"\d+ ?gb(-\w{1,2})?|sxm\d?|pcie|hbm\d\w?|nvl|"
     r"dgxs|fhhl|rev\.? \w|oem|gddr\d\w?|lite hash rate|refresh|(workstation|server|mac) edition)\b"
 )
