@@ -200,6 +200,16 @@ def test_packages_that_the_new_release_does_not_use_are_named_or_removed(tmp_pat
 
 
 @pytest.mark.medium
+def test_archives_that_recipes_share_are_copied_beside_the_new_recipe(tmp_path: Path) -> None:
+    job, path, _ = upstream(tmp_path)
+    path.write_text(f'{path.read_text("utf-8")}\n[fetch]\narchives = "r1.8"\n', "utf-8")
+    porting = port._Porting(RecipeJob.of(str(path), job.host_file), path)
+    porting.copy_documents(path, "r1.12")
+    assert porting.made[-1] == path.parent.resolve() / "archives/r1.12.toml"
+    assert recipes.read(str(path)).fetch.archives == "r1.12"
+
+
+@pytest.mark.medium
 def test_an_unanswered_question_is_one_finding(tmp_path: Path) -> None:
     job, path, _ = upstream(tmp_path)
     porting = port._Porting(job, path)

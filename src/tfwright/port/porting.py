@@ -28,7 +28,7 @@ from tfwright.documents.composing import (
     recipe_values,
 )
 from tfwright.documents.faults import line_of
-from tfwright.documents.filesystem import INSTALLED, ROOT, SHIPPED
+from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable
 from tfwright.documents.toml import load
@@ -122,8 +122,10 @@ class _Porting:
             return
         shared = Composing(old, FetchTable).find(ARCHIVES, named, ("fetch", "archives"))
         folder = shared.parent
-        if INSTALLED and folder.is_relative_to(SHIPPED):
-            folder = ROOT / ARCHIVES
+        if not named.endswith(".toml"):
+            # A document that recipes share may lie elsewhere; the new one comes with its recipe.
+            here = self.path.resolve().parent
+            folder = (ROOT if here == recipes.RECIPES.resolve() else here) / ARCHIVES
         names = (branch.replace("/", "-"), self.path.stem)
         own = next(
             (place for name in names if not (place := folder / f"{name}.toml").exists()), None
