@@ -77,6 +77,17 @@ class Subject:
         return local if local and local.is_dir() else None
 
     @cached_property
+    def tree_texts(self) -> dict[str, str]:
+        """setup.py and .bazelrc of the commit by path, without those that a patch changes.
+
+        Empty where no repository on this host is named for it.
+        """
+        if self.history is None:
+            return {}
+        paths = (*tree_files.SETUPS, *configurations.BAZELRCS)
+        return tree_files.unpatched(self.history, self.recipe.source, paths)
+
+    @cached_property
     def lists(self) -> compatibility.Hermetic | None:
         """What Bazel downloads for the commit, where repositories on this host have its lists."""
         source = self.recipe.source
@@ -390,8 +401,7 @@ def agrees_with_its_tree(subject: Subject) -> Iterator[LintFinding]:
     except RecipeError as fault:
         yield subject.finding("release", "source.commit", fault.what, fault.remedy)
         return
-    paths = (*tree_files.SETUPS, *configurations.BAZELRCS)
-    texts = tree_files.unpatched(subject.history, source, paths)
+    texts = subject.tree_texts
     setup = tree_files.setup_of(texts)
     judged = tree_files.judged(recipe.verify.requirements, setup, recipe.host.python)
     if asking := [pin for pin in judged if pin.asks]:
@@ -425,10 +435,8 @@ def has_the_packages_of_its_build(subject: Subject) -> Iterator[LintFinding]:
     recipe, source = subject.recipe, subject.recipe.source
     if source.bundled or recipes.hermetic_python(source.release):
         return
-    texts = {}
-    if subject.history:
-        texts = tree_files.unpatched(subject.history, source, tree_files.SETUPS)
-    required = tree_files.required(tree_files.setup_of(texts), recipe.host.python)
+    setup = tree_files.setup_of(subject.tree_texts)
+    required = tree_files.required(setup, recipe.host.python)
     built = set(map(name_of, recipe.host.requirements))
     needed = tree_files.building(source.release, required).items()
     if lacking := [name + version for name, version in needed if name not in built]:

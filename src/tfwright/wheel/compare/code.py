@@ -64,17 +64,17 @@ def sample(names: Iterable[str]) -> tuple[str, ...]:
 
 def stretches(one: Content, two: Content, before: range, after: range) -> TextFinding | None:
     """Compare a stretch of one file with one of another; None if they are the same."""
+    alike = len(before) == len(after)
     apart = tell_apart(_pieces(one, before), _pieces(two, after))
-    if apart is None and len(before) == len(after):
-        return None
-    what = f"{len(before):,} bytes, then {len(after):,}"
-    # At other sizes only what comes before the first difference has the same place in both.
-    starts = apart.starts[:1] if apart else ()
-    if apart and len(before) == len(after):
-        what, starts = f"{apart.bytes:,} of {len(before):,} bytes differ", apart.starts
+    if apart is None:
+        return None if alike else TextFinding(f"{len(before):,} bytes, then {len(after):,}")
+    what, starts = f"{apart.bytes:,} of {len(before):,} bytes differ", apart.starts
+    if not alike:
+        # Only what comes before the first difference has the same place in both.
+        what, starts = f"{len(before):,} bytes, then {len(after):,}", apart.starts[:1]
     pairs = [(_text_at(one, before, at), _text_at(two, after, at)) for at in starts]
     return TextFinding(
-        f"{what}, first at {apart.first:#x}" if apart else what,
+        f"{what}, first at {apart.first:#x}",
         tuple(
             f"    text {first!r}, then {second!r}"
             for first, second in dict.fromkeys(pairs)
