@@ -36,7 +36,7 @@ _STEMS = (
 )
 """Parts that many literals share: looking for one of these finds all of them."""
 _FOREIGN: Mapping[str, tuple[str, ...]] = {
-    "nccl": ("fetch-", "pip-", "too-many"),
+    "nccl": ("fetch-", "pip-", "too-many", "disk-"),
     "exception": ("bazel-", "link-", "host-", "nvcc-"),
     "source": ("gpu-", "op-", "tf-"),
 }

@@ -105,8 +105,8 @@ class Search:
         ignored |= {
             missing.at
             for missing, loaded in pairwise(self.complaints)
-            if missing.family.id == "python-module-missing"
-            and loaded.family.id.startswith(("load-", "import-"))
+            if missing.family.id in {"python-module-missing", "python-name-missing"}
+            and loaded.family.id.startswith(("load-", "import-", "python-numpy", "python-protobuf"))
             and any(
                 line.text.startswith("During handling of the above exception, another exception")
                 for line in self.lines[missing.at + 1 : loaded.at]
@@ -149,6 +149,8 @@ class Search:
     def _printed_again(self) -> set[int]:
         """Return the lines of exceptions that are printed again and again, and raised nowhere."""
         passing: set[int] = set()
+        if any("raised unreported exception" in line.text for line in self.lines):
+            return passing
         for at, line in enumerate(self.lines):
             if at not in passing and rule("bare_exception").match(line.message):
                 repeated = self._while(at, line.text.__eq__)
