@@ -24,6 +24,8 @@ def first(**wanted: str) -> official.OfficialMatch:
         # Of the TensorRT that 2.14 asks for there is no file for this Python, and of that of 2.15.0 none.
         ({"gpu": "3.5", "python": "3.11"}, "pip install 'tensorflow==2.14.1'"),
         ({"gpu": "6.1", "release": "2.15.0"}, "pip install 'tensorflow==2.15.0'"),
+        # Its wheel does not look for CUDA's libraries where pip puts them.
+        ({"gpu": "8.6", "release": "2.16.1"}, "pip install 'tensorflow==2.16.1'"),
         ({"gpu": "8.6", "python": "3.8"}, "pip install 'tensorflow==2.13.1'"),
         ({"python": "3.13"}, "pip install 'tensorflow-cpu==2.21.0'"),
         # The release that was asked for, and not the newest of its line: 1.5.1 needs AVX.

@@ -27,6 +27,8 @@ AND_CUDA = "2.15.1"
 """From this release on pip brings CUDA's libraries, where it is asked for tensorflow[and-cuda]."""
 AND_TENSORRT = "2.14"
 """This line asks for a TensorRT as well, of which the index has no file for Python 3.11."""
+WITHOUT_PATHS = "2.16.1"
+"""Its wheel does not look for CUDA's libraries where pip puts them (tensorflow#63362)."""
 SHOWN = 3
 """Libraries that are named; the others are counted."""
 NO_CODE = "no GPU code"
@@ -90,7 +92,8 @@ class WheelFacts:
         """Say whether pip installs CUDA's libraries with it for a Python, where it is asked to."""
         with_tensorrt = is_of_line(self.version, AND_TENSORRT)
         found = with_tensorrt and "3.11" not in {python, *self.modules}
-        return self._official and (found or not is_older(self.version, AND_CUDA))
+        found |= not is_older(self.version, AND_CUDA) and self.version != WITHOUT_PATHS
+        return self._official and found
 
     @property
     def _official(self) -> bool:
