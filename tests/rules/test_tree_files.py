@@ -189,7 +189,9 @@ def test_another_project_states_its_version_as_it_likes(tmp_path: Path, recipe: 
     tree_files.insist_on_release(tmp_path / ".git", pinned, source(recipe, interface="own"))
 
 
-def test_a_nightly_package_that_no_release_stands_beside_is_named() -> None:
+def test_a_nightly_package_that_no_release_stands_beside_is_named_with_what_a_release_wants() -> (
+    None
+):
     setup = """
 REQUIRED_PACKAGES = [
     'keras-nightly >= 3.10.0.dev',
@@ -200,7 +202,11 @@ REQUIRED_PACKAGES = [
     'numpy >= 1.26',
 ]
 """
-    assert [item.name for item in tree_files.nightlies(setup, "3.12")] == ["keras-nightly"]
+    found = [[*map(str, pair)] for pair in tree_files.nightlies(setup, "3.12")]
+    assert found == [["keras-nightly>=3.10.0.dev", "keras>=3.10.0"]]
+    for pin in ("keras==3.12.0", "keras-nightly==3.12.0.dev2026"):
+        (judged,) = (one for one in tree_files.judged([pin], setup, "3.12") if "keras" in one.name)
+        assert not judged.asks
 
 
 def test_a_requirement_in_two_texts_is_one() -> None:

@@ -264,13 +264,12 @@ class _Draft:
                 bound = bounded.get(canonicalize_name(requirement.name), SpecifierSet())
                 requirement.specifier &= bound
         self.verifying = [str(requirement).partition(";")[0].strip() for requirement in required]
-        nightlies = list(map(str, tree_files.nightlies(setup, python)))
-        if nightlies:
-            self.verifying += [line.partition(";")[0].strip() for line in nightlies]
+        if nightlies := tree_files.nightlies(setup, python):
+            self.verifying += [str(release) for _, release in nightlies]
             self.open.append(
-                f"verify.requirements: setup.py of this tree wants {' and '.join(nightlies)}, of "
-                "which the index keeps the last nights only; patch setup.py to want a release, or "
-                "say in a comment why a night's will do"
+                f"setup.py of this tree wants {' and '.join(str(one) for one, _ in nightlies)}, of "
+                "which the index keeps the last nights only; verify.requirements names what the "
+                "release wants instead. Patch setup.py to want the same"
             )
         self.verifying += self.toolkit.of_pip(setup) if self.toolkit else []
         if not recipes.hermetic_python(self.wanted.line):
@@ -434,9 +433,7 @@ def pinned(made: NewRecipe) -> NewRecipe:
     if not made.unpinned:
         return made
     job = job_of(str(made.path), complete=packages.without_open)
-    large = any(line.startswith("nvidia-") for line in made.unpinned)
-    size = "; it downloads about 3 GB, most of it NVIDIA's" if large else ""
-    job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages{size}")
+    job.listener.note(f"pip looks for versions of {len(made.unpinned)} packages")
     try:
         with console.working("pinning"):
             packages.pin(job, made.path)

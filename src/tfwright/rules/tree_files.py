@@ -219,7 +219,9 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
     # --hash belongs to pip, not to the requirement.
     exact = [Requirement(line.partition(" --hash")[0]) for line in pins]
     pinned = {canonicalize_name(one.name): one for one in exact}
-    wanted = (*required(setup, python), *nightlies(setup, python))
+    wanted = required(setup, python)
+    for nightly, release in nightlies(setup, python):
+        wanted.append(nightly if canonicalize_name(nightly.name) in pinned else release)
     for requirement in wanted if pins else ():
         name = canonicalize_name(requirement.name)
         asks = str(requirement).partition(";")[0].strip()
@@ -247,14 +249,22 @@ def resolving(pins: Iterable[JudgedPin], built: Collection[str]) -> str:
     )
 
 
-def nightlies(setup: str, python: str) -> list[Requirement]:
-    """Return the nightly packages that setup.py of a tree in development requires."""
+def nightlies(setup: str, python: str) -> list[tuple[Requirement, Requirement]]:
+    """Return the nightly packages that setup.py of a tree in development requires.
+
+    Each comes with what the release of that tree requires instead. An index keeps the last nights
+    only; those that it has may need a later TensorFlow.
+    """
     stable = {canonicalize_name(requirement.name) for requirement in required(setup, python)}
-    found = required(setup, python, nightly=True)
     short = {"tb": "tensorboard", "tf-estimator": "tensorflow-estimator"}
-    names = {item.name: item.name.removesuffix(NIGHTLY) for item in found}
-    # A release names both; only one of them goes into its wheel.
-    return [item for item in found if short.get(names[item.name], names[item.name]) not in stable]
+    found = []
+    for nightly in required(setup, python, nightly=True):
+        name = nightly.name.removesuffix(NIGHTLY)
+        bounds = re.sub(r"\.?(a|dev)\d*(?=,|$)", "", str(nightly.specifier))
+        # A release names both; only one of them goes into its wheel.
+        if short.get(name, name) not in stable:
+            found.append((nightly, Requirement(f"{short.get(name, name)}{bounds}")))
+    return found
 
 
 def required(setup: str, python: str, *, nightly: bool = False) -> list[Requirement]:

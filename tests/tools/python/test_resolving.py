@@ -29,6 +29,11 @@ elif command == "list":
     print(json.dumps(has))
 elif command == "install":
     wanted = open(options[-1]).read().split()
+    for option in options:
+        if option.startswith("--report="):
+            made = {{"name": "wheel", "version": "0.37.1"}}
+            json.dump({{"install": [{{"metadata": made}}]}}, open(option[9:], "w"))
+            options.remove(option)
     print(*options[:-2], *wanted, file=open("INSTALLED", "a"))
     sys.exit("No matching distribution found for " + wanted[0] if wanted[0] == "ABSENT" else 0)
 """
@@ -69,7 +74,13 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Venv:
             ["pip==21.3.1", f"{CHOOSING} wheel pip==21.3.1"],
             ("pip==21.3.1", "wheel==0.37.1"),
         ),
-        ("22.0.4", "3.7.16", ["wheel"], [f"{CHOOSING} wheel"], ("wheel==0.37.1",)),
+        (
+            "22.0.4",
+            "3.7.16",
+            ["wheel"],
+            [pips.DRY, f"{CHOOSING} --dry-run wheel"],
+            ("wheel==0.37.1",),
+        ),
         (
             "22.0.4",
             "3.7.16",

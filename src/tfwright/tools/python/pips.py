@@ -21,6 +21,9 @@ LAST = {"2.7": "20.3.4", "3.4": "19.1.1", "3.5": "20.3.4"}
 NEWER = "21.3.1"
 """The last pip for Python 3.6. Later Pythons get it too: from 23.1 on, pip downloads setuptools to
 build an old source package, which an offline build cannot."""
+DRY = "pip>=23.3,<27"
+"""Reads in a dry run what a wheel needs from the index's own metadata file, where there is one:
+NVIDIA's wheels have 3 GB."""
 _SAID = re.compile(r"^pip (\d+)\.(\d+)", re.MULTILINE)
 _TWO = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?")
 

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from tfwright.errors import SupplyError
 from tfwright.tools import files, json_text
 from tfwright.tools.process import runner
 from tfwright.tools.python import package_clients, packages, pips, venv
@@ -25,12 +27,11 @@ def closure(
 ) -> tuple[str, ...]:
     """Return exact pins for requirements and everything that they need, sorted.
 
-    pip installs them into a venv that is thrown away: the pip of an old Python knows no dry run,
-    and a source package says only while it is built what it needs. Only the target Python knows
-    which of them its version and system need. Where its pip is too old to choose well, the pip that
-    chooses is one of the pins, since the older one could not install what it chose. Of `preferred`
-    pins, those that are needed keep their version. Raises SupplyError if pip finds no versions that
-    fit together.
+    Only the target Python knows which of them its version and system need. Where its pip is too old
+    to choose well, the pip that chooses is one of the pins, since the older one could not install
+    what it chose; it knows no dry run, and installs all into a venv that is thrown away. Of
+    `preferred` pins, those that are needed keep their version. Raises SupplyError if pip finds no
+    versions that fit together.
     """
     wanted = list(requirements)
     with files.scratch() as folder:
@@ -40,14 +41,21 @@ def closure(
         if not pip and (pin := pips.instead(home, version, log)):
             pip = [pin]
             wanted.append(pin)
+        report = home.with_name("report.json")
+        dry = []
         if pip:
             # Without options: a very old pip knows none of those below.
             _install(home, pip, (), log, _PIP_REMEDY)
+        elif not version.startswith("2."):
+            # Without it in the index, the venv's own pip installs all.
+            with suppress(SupplyError):
+                _install(home, [pips.DRY], (), log, "")
+                dry = ["--dry-run", f"--report={report}"]
         # What a fresh venv has is pinned only where the recipe names it, or a package changes it.
         fresh = _installed(home, log)
         # A newer release without a wheel would be compiled in every venv: grpcio for many minutes.
         # Nothing is run here, so no module has to be compiled to bytecode.
-        options = ["--prefer-binary", "--no-compile"]
+        options = ["--prefer-binary", "--no-compile", *dry]
         if version.startswith("2."):
             # For Python 2, pip takes an older version of a package only if it is asked to.
             options.append("--use-feature=2020-resolver")
@@ -56,7 +64,7 @@ def closure(
             constraints.write_text("\n".join(preferred), "utf-8")
             options.append(f"--constraint={constraints}")
         _install(home, wanted, options, log, _REMEDY)
-        chosen = _installed(home, log)
+        chosen = fresh | _reported(report) if dry else _installed(home, log)
     # The extras of a package decide what it needs, so that the pin keeps them.
     named = {packages.name_of(line): re.sub(r"[^\[]*(\[.*?\])?.*", r"\1", line) for line in wanted}
     pins = chosen.items() - {item for item in fresh.items() if item[0] not in named}
@@ -71,6 +79,12 @@ def _installed(home: Path, log: Path) -> dict[str, str]:
     found = next((line for line in lines if line.startswith(("[{", "[]"))), "[]")
     installed: list[dict[str, str]] = json_text.parsed(found)
     return {packages.name_of(package["name"]): package["version"] for package in installed}
+
+
+def _reported(report: Path) -> dict[str, str]:
+    """Return the packages that a dry run would install, with their versions."""
+    chosen = (entry["metadata"] for entry in json_text.parsed(files.text(report))["install"])
+    return {packages.name_of(package["name"]): package["version"] for package in chosen}
 
 
 def _install(
