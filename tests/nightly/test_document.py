@@ -39,7 +39,7 @@ def test_sizes_are_written_with_units(tmp_path: Path) -> None:
         ('[[recipe]]\nname = "a"\nfollow = {}', "either branch or tags"),
         ('[retention]\nsize = "many"', "must be a size"),
         ('[[notices.webhook]]\ntoken_file = "x"', "either url or url_file"),
-        ('[[notices.webhook]]\nurl = "ftp://x/y"', "must start with http:// or"),
+        ('[[notices.webhook]]\nurl = "ftp://x/y"', "an address that begins with"),
         ('[[notices.mail]]\nto = ["a@b\\nBcc: c@d"]\nsender = "x@y"', "to"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_target_that_makes_no_wheel_is_corrected(recipe: Path, way: str) -> No
 
     (remedy,) = refused()
     if way == "target":
-        target = find_text(r"Set compile\.target to (\S+) or", remedy)
+        target = find_text(r"Write target = \"(\S+)\"", remedy)
         change_text(recipe, "//op:lib", target[1])
         assert refused() == []
     elif way == "program":

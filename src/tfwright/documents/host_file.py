@@ -6,11 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from tfwright.documents import filesystem
 from tfwright.documents.filesystem import HOST_FILE, INSTALLED, ROOT
-from tfwright.documents.names import Flag, HttpUrl, Line, Version
+from tfwright.documents.names import Flag, HttpUrl, Line, Version, WebAddress
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
 
@@ -64,17 +64,6 @@ def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
     return mirrors
 
 
-def _over_http(downloads: dict[str, str]) -> dict[str, str]:
-    for beginning, instead in downloads.items():
-        if not re.match(r"https?://", instead):
-            message = (
-                f"{instead} replaces {beginning}, and must begin with http:// or https://; "
-                "tfwright takes files on this host from the folder that 'drop' names"
-            )
-            raise ValueError(message)
-    return downloads
-
-
 HostPath = Annotated[Path, AfterValidator(_absolute)]
 PlainPath = Annotated[Path, AfterValidator(_plain)]
 """A path without control characters, which may be relative."""
@@ -104,21 +93,6 @@ class CacheTable(Table):
     secret: HostPath | None = None
     """A file with a secret. Hosts with the same secret trust each other's entries; by default
     ``cache-secret`` in build_out, so that each build_out trusts its own entries only."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_old_keys(cls, given: object) -> object:
-        if isinstance(given, dict) and "trust" in given:
-            raise ValueError(
-                "trust: the cache has no signed lists any more; take the key out, and give hosts "
-                "that share entries the same secret"
-            )
-        if isinstance(given, dict) and "logs" in given:
-            raise ValueError(
-                "logs: execution logs are not compared any more; take the key out, and add "
-                "--execution_log_binary_file=FILE to compile.flags of a recipe that needs one"
-            )
-        return given
 
 
 Engine = Literal["podman", "docker"]
@@ -215,9 +189,10 @@ class HostFile(Table):
     mirrors: Annotated[dict[Line, Line], AfterValidator(_repeating)] = {}
     """Repository url = url or path of a mirror that replaces it. A key may hold fields, which the
     value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
-    downloads: Annotated[dict[Line, Line], AfterValidator(_over_http)] = {}
+    downloads: dict[Line, WebAddress] = {}
     """Beginning of a url = text that replaces it. tfwright tries the new url after the original
-    one: ``"https://github.com/" = "https://mirror.example/github/"``."""
+    one: ``"https://github.com/" = "https://mirror.example/github/"``. For files on this host see
+    ``drop``."""
     drop: HostPath | None = None
     """A directory of files that you downloaded by hand, such as those behind a login. tfwright
     finds a file there by its checksum."""
@@ -282,12 +257,9 @@ class HostFile(Table):
         if (gcc := recipe.toolkit.gcc()) and (folder := compiler_root(self.build_out, recipe)):
             program = folder / "usr/bin" / gcc[0]
             compiler = program if program.exists() else None
-        places = {
-            "cuda": self.cuda or cuda,
-            "cudnn": self.cudnn or cudnn,
-            "compiler": self.compiler or compiler,
-        }
-        return self.changed(**places)
+        return self.changed(
+            cuda=self.cuda or cuda, cudnn=self.cudnn or cudnn, compiler=self.compiler or compiler
+        )
 
     def mirror_of(self, url: str) -> str | None:
         """Return the mirror of a repository, if this host names one.
@@ -302,7 +274,8 @@ class HostFile(Table):
             escaped = re.escape(pattern)
             expression = re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", escaped)
             if fields := re.fullmatch(expression, url):
-                return _filled(mirror, fields)
+                # In one pass: a part of the url that looks like a field is none.
+                return _FIELD.sub(lambda field: fields[field[1]], mirror)
         return None
 
 
@@ -310,16 +283,11 @@ def toolkit_root(build_out: Path, recipe: Recipe) -> Path | None:
     """Return where `invoke toolkit` puts CUDA and its libraries; None for a recipe without CUDA."""
     # They share one root: from 1.14 on, TensorFlow finds headers only below it.
     wanted = recipe.host
-    versions = {
-        "cuda": wanted.cuda,
-        "cudnn": wanted.cudnn,
-        "nccl": wanted.nccl,
-        "tensorrt": wanted.tensorrt,
-    }
     if not wanted.cuda:
         return None
     # All versions are in the name, so recipes that pin the same ones share a toolkit.
-    parts = [f"{name}-{version}" for name, version in versions.items() if version]
+    names = ("cuda", "cudnn", "nccl", "tensorrt")
+    parts = [f"{name}-{version}" for name in names if (version := getattr(wanted, name))]
     return build_out / "toolkits" / "-".join(parts)
 
 
@@ -327,11 +295,6 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
     """Return where `invoke toolkit` puts nvcc's host compiler; None if the recipe pins none."""
     gcc = recipe.toolkit.gcc()
     return build_out / "toolkits" / f"gcc-{gcc[1]}" if gcc else None
-
-
-def _filled(mirror: str, fields: re.Match[str]) -> str:
-    # In one pass: a part of the url that looks like a field is none.
-    return _FIELD.sub(lambda field: fields[field[1]], mirror)
 
 
 def path() -> Path:

@@ -63,12 +63,14 @@ COMMIT = r"^[0-9a-f]{40}$"
 VERSION = r"^[0-9]+(\.[0-9]+)*[A-Za-z0-9_.+-]*$"
 PYTHON = r"^([0-9]{1,3}\.[0-9]{1,3}|any)$"
 VARIABLE = r"^[A-Z][A-Z0-9_]*$"
+WEB = r"^https?://"
 FORMS = {
     CHECKSUM: "the 64 hexadecimal digits of a SHA-256 checksum, in lower case",
     COMMIT: "the 40 hexadecimal digits of a commit, in lower case",
     VERSION: "a version such as 0.26.1",
     PYTHON: "two numbers such as 3.6, or any",
     VARIABLE: "the name of a variable, in capital letters",
+    WEB: "an address that begins with http:// or https://",
 }
 """What the patterns mean, for messages."""
 _GIT_URL = r"(https://|ssh://|file:///|bundled:)(?!-)\S+"
@@ -83,14 +85,7 @@ def one_line(text: str) -> str:
     return text
 
 
-def statement(text: str) -> str:
-    """Accept one line that says something. Raises ValueError."""
-    if not text.strip():
-        raise ValueError("must say something")
-    return one_line(text)
-
-
-def _matching(pattern: str | re.Pattern[str], message: str, most: int = 0) -> Callable[[str], str]:
+def matching(pattern: str | re.Pattern[str], message: str, most: int = 0) -> Callable[[str], str]:
     """Return what accepts a text of a form, on one line. It raises ValueError with the message."""
 
     def accept(text: str) -> str:
@@ -103,9 +98,11 @@ def _matching(pattern: str | re.Pattern[str], message: str, most: int = 0) -> Ca
     return accept
 
 
+statement = matching(r"(?s).*\S.*", "must say something")
+"""Accepts one line that says something."""
 # git reads a..b as a range of commits.
 _PLAIN_NAME = r"(?!-)(?!.*\.\.)[\w./+-]+"
-no_option = _matching(
+no_option = matching(
     _PLAIN_NAME,
     "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'",
 )
@@ -127,7 +124,9 @@ def inner_path(text: str) -> str:
             "'\\'"
         )
     for component in path.parts:
-        if is_git_directory(component):
+        # Some file systems ignore upper and lower case, or dots and blanks at the end; NTFS opens a
+        # stream of the same file by what follows a colon.
+        if _GIT_DIRECTORY.fullmatch(component.partition(":")[0].rstrip(" .")):
             raise ValueError(f"must not contain {component}, which some file systems take for .git")
         if len(component.encode("utf-8", "replace")) > LONGEST_COMPONENT:
             raise ValueError(f"must not have a component of more than {LONGEST_COMPONENT} bytes")
@@ -136,17 +135,7 @@ def inner_path(text: str) -> str:
     return one_line(text)
 
 
-def is_git_directory(component: str) -> bool:
-    """Say whether a file system may take this name for ``.git``.
-
-    Some ignore upper and lower case, or dots and blanks at the end.
-    """
-    # NTFS opens a stream of the same file by what follows a colon.
-    plain = component.partition(":")[0].rstrip(" .")
-    return bool(_GIT_DIRECTORY.fullmatch(plain))
-
-
-file_name = _matching(
+file_name = matching(
     rf"[A-Za-z0-9_][A-Za-z0-9_.+!-]{{0,{LONGEST_COMPONENT - 1}}}",
     "must be a file's name: letters, digits and _.+!- , not starting with '.' or '-', "
     f"of {LONGEST_COMPONENT} characters at most",
@@ -170,38 +159,32 @@ def recipe_name(text: str) -> str:
 
 
 # ext:: runs any command, and a host that begins with "-" becomes an option of ssh.
-git_url = _matching(
+git_url = matching(
     _GIT_URL,
     "must start with https://, ssh://, file:/// or bundled:, and have no blank or leading '-' "
     "(git's other transports can run commands)",
     LONGEST_URL,
 )
 """Accepts a url whose transport runs no command."""
-download_url = _matching(
-    URL, "must be one http, https, ftp or file url without blanks", LONGEST_URL
-)
+download_url = matching(URL, "must be one http, https, ftp or file url without blanks", LONGEST_URL)
 """Accepts a url that a file can be downloaded from."""
 
 
-def replaced(text: str) -> str:
-    """Accept a checksum, or a url for an archive that has none. Raises ValueError."""
-    if "://" in text:
-        return download_url(text)
-    if not re.fullmatch(CHECKSUM, text):
-        raise ValueError(
-            "must be the checksum that the tree pins (64 digits and letters a to f), or the url "
-            "that it names where it pins none"
-        )
-    return text
-
+replaced = matching(
+    f"{CHECKSUM}|{URL}",
+    "must be the checksum that the tree pins (64 digits and letters a to f), or the url that it "
+    "names where it pins none",
+    LONGEST_URL,
+)
+"""Accepts a checksum, or a url for an archive that has none."""
 
 # pip obeys an option on a line of a requirements file: --index-url, -e, -r.
-exact_pin = _matching(
+exact_pin = matching(
     EXACT_PIN,
     'must be an exact pin: "name==version", with --hash=sha256:… behind it where you like',
 )
 """Accepts a requirement that pins one version."""
-package_url = _matching(
+package_url = matching(
     PACKAGE_URL,
     'must be a package URL: "pkg:npm/NAME@VERSION", "pkg:pypi/NAME@VERSION" or '
     '"pkg:deb/debian/NAME@VERSION" (the version of a deb may be left out)',
@@ -224,6 +207,8 @@ Statement = Annotated[str, AfterValidator(statement), _in_editors(r"^(?=.*\S)[^\
 """Prose on one line for people, who would learn nothing from blanks."""
 Name = Annotated[str, AfterValidator(no_option), _in_editors(f"^{_PLAIN_NAME}$")]
 """A branch, tag or the like that no program can take for an option."""
+WebAddress = Annotated[str, StringConstraints(pattern=WEB), AfterValidator(one_line)]
+"""What begins as an address that HTTP can ask, on one line."""
 InnerPath = Annotated[
     str,
     AfterValidator(inner_path),

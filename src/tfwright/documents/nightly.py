@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostPath, PlainPath
-from tfwright.documents.names import Flag, Line, Name, PythonVersion
+from tfwright.documents.names import Flag, Line, Name, PythonVersion, WebAddress
 from tfwright.documents.recipe import Capabilities
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
@@ -135,7 +135,7 @@ class WebhookTable(Table):
 
     url_file: PlainPath | None = None
     """A file that holds the address, for addresses that are secrets themselves."""
-    url: Line | None = None
+    url: WebAddress | None = None
     """The address that notices are posted to."""
     format: Literal["plain", "slack", "teams", "matrix"] = "plain"
     """What receives it: a program of yours (``plain``), an incoming webhook of Slack or
@@ -147,8 +147,6 @@ class WebhookTable(Table):
     def _one_address(self) -> Self:
         if bool(self.url) == bool(self.url_file):
             raise ValueError("give either url or url_file")
-        if self.url and not re.match(r"https?://", self.url):
-            raise ValueError("url must start with http:// or https://")
         return self
 
 

@@ -1,7 +1,6 @@
 """The recipe: one flat TOML file that pins everything a wheel is made from."""
 
 import datetime as dt
-import functools
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
@@ -351,10 +350,6 @@ class FetchTable(Table):
         """Return the same without some substitutes."""
         kept = {name: table for name, table in self.substitutes.items() if name not in names}
         return self.changed(substitutes=kept)
-
-    def sources_of(self, sha256: str) -> tuple[FileSourceTable, ...]:
-        """Return the further places that have a file."""
-        return tuple(source for source in self.sources if source.sha256 == sha256)
 
 
 class ImageTable(Table):
@@ -843,19 +838,18 @@ def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELE
     """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
     if table.program:
         return
-    other = {TENSORFLOW_TARGET: WHEEL_TARGET, WHEEL_TARGET: TENSORFLOW_TARGET}
-    if target not in other:
+    # As far as the release is known.
+    makes = {
+        TENSORFLOW_TARGET: release <= LAST_BY_PROGRAM,
+        WHEEL_TARGET: release >= FIRST_BY_BAZEL or release == NO_RELEASE,
+    }
+    if not makes.get(target):
+        named = " or ".join(f'"{one}"' for one, makes_one in makes.items() if makes_one)
+        of = f" of TensorFlow {release}" if release != NO_RELEASE else ""
         raise RecipeError(
-            f"{target} makes no wheel",
-            remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
-            "that makes the wheel in package.program, or build with --until compile.",
-        )
-    by_bazel = target == WHEEL_TARGET
-    has_it = release >= FIRST_BY_BAZEL if by_bazel else release <= LAST_BY_PROGRAM
-    if release != NO_RELEASE and not has_it:
-        raise RecipeError(
-            f"{target} makes no wheel of TensorFlow {release}",
-            remedy=f'Write target = "{other[target]}" into [compile].',
+            f"{target} makes no wheel{of}",
+            remedy=f"Write target = {named} into [compile], name the program that makes the wheel "
+            "in package.program, or build with --until compile.",
         )
 
 
@@ -934,7 +928,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
-    own = "" if folder in map(_resolved, _folders()) else shell_word(str(path))
+    own = "" if folder in map(Path.resolve, _folders()) else shell_word(str(path))
     parts = Composing(path, FetchTable, complete)
 
     def completed(values: dict[str, Any]) -> None:
@@ -975,19 +969,13 @@ def whole(path: Path) -> str:
     return tomli_w.dumps(values)
 
 
-@functools.cache
-def _resolved(folder: Path) -> Path:
-    """Return a folder without links in its path; a night asks for the same two 200 times."""
-    return folder.resolve()
-
-
 def _require(path: Path, source: SourceTable, name: str) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
     file = source.file(name)
     folder = Path(str(file).removesuffix(name))
     # A link in patches/ must not lead tfwright to a file elsewhere on the host.
     real = file.resolve()
-    if real.is_relative_to(_resolved(folder)) and real.is_file():
+    if real.is_relative_to(folder.resolve()) and real.is_file():
         return
     # The model keeps no line numbers, so the line is found by the name that it holds.
     lines = file_of(path).read_text("utf-8").splitlines()

@@ -6,7 +6,6 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
-_PATTERN = re.compile(r"[rv]?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")
 # [^+]* skips what names of branches add behind the version.
 _EXACT = re.compile(
     r"[rv]?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])(?:\.([0-9]{1,9}))?"
@@ -34,10 +33,7 @@ class Release(NamedTuple):
         """
         if text == "none":
             return cls(0, 0)
-        found = _PATTERN.match(text)
-        if not found:
-            raise ValueError(f"{text!r} is not a TensorFlow release such as '1.8'")
-        return cls(int(found[1]), int(found[2]))
+        return cls(*ExactRelease.parse(text)[:2])
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}" if self != (0, 0) else "none"
@@ -71,7 +67,7 @@ class ExactRelease(NamedTuple):
         found = _EXACT.match(text)
         if not found:
             raise ValueError(
-                f"{text!r} is not a TensorFlow version such as '2.4.4' or '1.15.5+nv22.12'"
+                f"{text!r} is not a TensorFlow version such as '1.8', '2.4.4' or '1.15.5+nv22.12'"
             )
         numbers = int(found[1]), int(found[2]), int(found[3] or 0)
         return cls(*numbers, fork=found[5] or "", candidate=found[4] or "")

@@ -1,6 +1,5 @@
 """The lock: every input of a build by its checksum, in a TOML file next to the recipe."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +8,16 @@ from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tfwright.documents.names import LONGEST_URL, URL, Commit, InnerPath, Line, Sha256, Version
+from tfwright.documents.names import (
+    LONGEST_URL,
+    URL,
+    Commit,
+    InnerPath,
+    Line,
+    Sha256,
+    Version,
+    matching,
+)
 from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
@@ -29,20 +37,6 @@ LARGEST = 64 * 2**30
 """Bytes that one input may have."""
 
 Pin = TypeVar("Pin", str, Clone)
-
-
-def _url(text: str) -> str:
-    # Locks come with bundles and repositories of strangers, and an address reaches Bazel and git.
-    if (
-        not re.fullmatch(f"{URL}|{registries.PATTERN}", text)
-        or not text.isprintable()
-        or len(text) > LONGEST_URL
-    ):
-        raise ValueError(
-            "must be one http, https, ftp or file url, or a package url, "
-            f"without blanks and control characters, of {LONGEST_URL:,} characters at most"
-        )
-    return text
 
 
 class Entry(Table):
@@ -70,6 +64,12 @@ def _sorted(entries: Entries) -> Entries:
 
 
 Sorted = AfterValidator(_sorted)
+# Locks come with bundles and repositories of strangers, and an address reaches Bazel and git.
+_url = matching(
+    f"{URL}|{registries.PATTERN}",
+    "must be one http, https, ftp or file url, or a package url, without blanks",
+    LONGEST_URL,
+)
 Url = Annotated[str, AfterValidator(_url)]
 RepositoryName = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 Size = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]

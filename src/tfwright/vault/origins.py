@@ -162,15 +162,12 @@ class Supply:
         if self.ways:
             counts = Counter(self.ways.values()).items()
             given = ", ".join(f"{files} from {way}" for way, files in counts)
-            count = len(self.ways)
-            there = "1 archive is" if count == 1 else f"{count} archives are"
-            yield f"{there} in the vault now: {given}"
+            yield f"Archives in the vault now: {len(self.ways)}, {given}"
         if self.missing:
-            count = len(self.missing)
-            lacking = "1 archive was" if count == 1 else f"{count} archives were"
+            names = listed([*dict.fromkeys(one.wanted.name for one in self.missing)], SHOWN)
             yield (
-                f"{lacking} not found, and Bazel will say if it wants one: "
-                f"{listed([*dict.fromkeys(one.wanted.name for one in self.missing)], SHOWN)}"
+                f"Archives that were not found: {len(self.missing)}; Bazel will say if it wants "
+                f"one of {names}"
             )
         # Of one file why it was not found: a proxy or name server fails for most alike.
         for missing in [missing for missing in self.missing if missing.attempts][:1]:
@@ -254,7 +251,7 @@ class Origins:
                 server="pypi",
             )
 
-        for table in self.fetch.sources_of(wanted.sha256):
+        for table in (each for each in self.fetch.sources if each.sha256 == wanted.sha256):
             # Packages carry archives of others byte for byte: npm's sqlite3 has
             # SQLite's own tarball.
             if table.package and table.member:
