@@ -231,7 +231,7 @@ def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
         wanted, store, Origins(host_file, store.root, offline=True), SILENCE.progress
     )
     fault = shortage.error("small", supply.missing, {}, host_file, tmp_path / "log")
-    assert fault.what == "2 inputs that small needs could not be found: a, b"
+    assert fault.what == "Inputs that small needs could not be found: a, b"
     assert fault.evidence.lines == [
         f"a: the drop folder, {tmp_path}/drop: no file there has this checksum",
         f"b: the drop folder, {tmp_path}/drop: no file there has this checksum",
@@ -303,7 +303,7 @@ def test_a_note_counts_archives_and_names_each_repository_once() -> None:
     names = ["clang", "clang", "clang", "closure"]
     missing = tuple(Missing(WantedArchive(name, "1" * 64, ()), ()) for name in names)
     (note,) = Supply({}, missing).notes()
-    assert note.startswith("4 archives were not found")
+    assert note.startswith("Archives that were not found: 4;")
     assert note.endswith("clang, closure")
 
 
@@ -311,7 +311,7 @@ def test_a_note_says_why_one_of_the_files_was_not_found() -> None:
     attempt = Attempt("https://a.example/a.zip", "no proxy answers")
     missing = Missing(WantedArchive("a", "1" * 64, ()), (attempt,))
     counted, reason = Supply({}, (missing,)).notes()
-    assert counted.startswith("1 archive was not found")
+    assert counted.startswith("Archives that were not found: 1;")
     assert reason.startswith("The last source of a was https://a.example/a.zip: no proxy answers")
 
 

@@ -274,7 +274,7 @@ def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -
     found = reached.needed_and_unpinned(locked(two=True).changed(unlockable=entries))
     assert [entry.name for entry in found] == ["read", "moving"]
     fault = substitutes.unpinned_error("small", found)
-    assert fault.what == "2 downloads that small needs have no checksum: read, moving"
+    assert fault.what == "small needs downloads without a checksum: read, moving"
     assert "WORKSPACE:4: moving: git_repository takes v1" in fault.evidence.lines[-1]
     assert "'invoke pin --recipe small'" in fault.remedy
     assert fault.remedy.endswith(
@@ -435,7 +435,7 @@ def test_what_pins_the_only_download_without_a_checksum_is_said_with_the_lock_to
     declared: str, first: str
 ) -> None:
     fault = substitutes.unpinned_error("small", read(declared).repositories, locked=True)
-    assert fault.what.startswith("1 download that small needs has no checksum")
+    assert fault.what.startswith("small needs downloads without a checksum")
     said = fault.remedy
     assert said.startswith(first)
     assert ("by a patch" in said) != ("invoke pin" in said)

@@ -162,7 +162,7 @@ def test_what_rules_are_loaded_through_is_named_where_it_is_missing_and_the_lock
     kept = chain.lose(gone)
     fault = failure(lambda: chain.fetched(offline=offline))
     assert isinstance(fault, SupplyError)
-    assert fault.what == f"1 input that small needs could not be found: {gone}"
+    assert fault.what == f"Inputs that small needs could not be found: {gone}"
     # Neither does a new lock replace the one that knows it.
     failure(lambda: pinning.write(chain.job, chain.lock))
     assert chain.lock.read_text("utf-8") == text
@@ -180,7 +180,7 @@ def test_a_commit_that_rules_are_loaded_through_is_named_where_its_mirror_lacks_
     (tmp_path / "outer").rename(tmp_path / "away")
     fault = failure(chain.fetched)
     assert fault.what == (
-        "1 input that small needs could not be found: https://nowhere.invalid/outer.git"
+        "Inputs that small needs could not be found: https://nowhere.invalid/outer.git"
     )
     (tmp_path / "away").rename(tmp_path / "outer")
     assert chain.fetched().clones

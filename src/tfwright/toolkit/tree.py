@@ -12,6 +12,7 @@ from pathlib import Path
 from tfwright.documents.toml import Table
 from tfwright.documents.toolkit import PartName
 from tfwright.errors import SupplyError
+from tfwright.printable import first_of
 from tfwright.toolkit import nvcc
 from tfwright.tools import files, json_text, seen
 from tfwright.tools.seen import SeenFiles
@@ -158,4 +159,4 @@ def damages(build_out: Path) -> Iterator[Damage]:
         if not recorded:
             yield Damage(root, f"{RECORD} cannot be read", removable=False)
         elif wrong:
-            yield Damage.of_files(root, wrong, "unpacked", removable=False)
+            yield Damage(root, f"{first_of(wrong)} is not as unpacked", removable=False)

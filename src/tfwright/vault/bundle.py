@@ -24,7 +24,7 @@ from tfwright.documents.names import Commit, InnerPath, Line, RecipeName, Sha256
 from tfwright.documents.toml import Table
 from tfwright.errors import HostError, SupplyError, invoke
 from tfwright.progress import Progress, Report
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.vault.lock import LARGEST
 
@@ -386,14 +386,13 @@ def lay_out(folder: Path, manifest: Manifest, sources: Unpacked) -> None:
 
 def read_folder(folder: Path) -> Manifest:
     """Return the manifest in a folder that another host fills. Raises SupplyError."""
-    try:
-        return Manifest.model_validate_json(files.content(folder / MANIFEST))
-    except (OSError, ValidationError) as fault:
+    if (found := json_text.kept(folder / MANIFEST, Manifest)) is None:
         raise SupplyError(
             f"{folder} does not hold the inputs of a build",
             remedy=f"'{invoke('build --on workers')}' fills such folders by itself.",
             where=folder / MANIFEST,
-        ) from fault
+        )
+    return found
 
 
 def verified_folder(folder: Path, manifest: Manifest) -> Unpacked:

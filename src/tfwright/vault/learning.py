@@ -14,7 +14,6 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import SupplyError
 from tfwright.progress import Progress, Report
 from tfwright.tools import files
-from tfwright.tools.git.archive import Pack
 from tfwright.vault.origins import DROP, Origins, WantedArchive, dropped_files
 from tfwright.vault.store import Store
 
@@ -55,25 +54,19 @@ def of_file(wanted: WantedArchive, origins: Origins, store: Store, report: Repor
                 else:
                     return kept(target, source.where, store)
     place, settings = host_files.path(), origins.host_file
-    if wanted.urls:
-        made = any(map(Pack.of, wanted.urls))
-        tables = "[mirrors] or [downloads]" if made else "[downloads]"
-        remedy = (
-            f"Correct its urls, name a mirror in {tables} of {place}, or copy the file, as "
-            f"{wanted.urls[0].rpartition('/')[2]}, into {host_files.drop_folder(settings)}."
-        )
-    elif not refused:
+    remedy = f"Correct its urls or its git, name a mirror in [mirrors] or [downloads] of {place}"
+    # What is made from a commit has no name under which it could be dropped.
+    for name in names[:1]:
+        remedy += f", or copy the file, as {name}, into {host_files.drop_folder(settings)}"
+    if not wanted.urls and not refused:
         # A repository alone does not say which file is meant.
         remedy = (
             "Write the sha256 of the file that it is a further source of, or add blob, or ref and "
-            "prefix."
+            "prefix"
         )
-    else:
-        # What is made from a commit has no name under which it could be dropped.
-        remedy = f"Correct its git and commit, or name a mirror in [mirrors] of {place}."
     raise SupplyError(
         f"No source gives {wanted.name}, so its checksum cannot be learned",
-        remedy=remedy,
+        remedy=f"{remedy}.",
         lines=refused,
     )
 
@@ -89,8 +82,6 @@ def kept(path: Path, where: str, store: Store) -> Learned:
 def dropped(names: Collection[str], host_file: HostFile) -> dict[str, Path]:
     """Return the files of the drop folder that have one of the names, by name."""
     below = dropped_files(host_file)
-    found = dict[str, Path]()
-    for path in sorted(path for path, _ in below if path.name in names):
-        # Of several with one name the first.
-        found.setdefault(path.name, path)
-    return found
+    # Of several with one name the first.
+    found = sorted((path for path, _ in below if path.name in names), reverse=True)
+    return {path.name: path for path in found}

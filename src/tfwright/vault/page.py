@@ -1,6 +1,5 @@
 """The pages of vault, lock and bundle: what is kept, locked, carried and still served."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -87,11 +86,6 @@ def show_links(rows: "Sequence[LinkRow]") -> None:
         f"  {text.counted(len(rows), 'archive')}: {gone} without a source, "
         f"{single} with one source, {len(rows) - gone - single} with more"
     )
-
-
-def show_lacking(paths: Sequence[str]) -> None:
-    """Print what a worker lacks, for the host that sends it: JSON on one line."""
-    print(json.dumps([*paths]))
 
 
 def show_bundle(manifest: "Manifest") -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, SupplyError, TfwrightError
-from tfwright.printable import printable
+from tfwright.printable import first_few, printable
 from tfwright.tools import files
 from tfwright.tools.git.clones import Clone
 from tfwright.vault.origins import Attempt, Missing
@@ -49,14 +49,8 @@ def error(
     # Written before the error is raised, which names this file.
     files.write(log, "".join(f"{printable(line)}\n" for line in report))
     tables = [line for missing in archives for line in missing.table()]
-    noun = "input" if len(names) == 1 else "inputs"
-    # The message stays readable with a hundred of them; the log has every attempt.
-    shown = lines[:SHOWN]
-    if left := len(lines) - len(shown):
-        shown.append(f"and {left} more, see the log")
     return SupplyError(
-        f"{len(names)} {noun} that {recipe} needs could not be found: "
-        f"{', '.join(dict.fromkeys(names))}",
+        f"Inputs that {recipe} needs could not be found: {', '.join(dict.fromkeys(names))}",
         remedy=f"Copy each file, under any name, into {host_files.drop_folder(host_file)}; or "
         f"name a mirror in [mirrors] or [downloads] of {host_files.path()}; or add another "
         "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "
@@ -67,5 +61,6 @@ def error(
             if tables
             else ""
         ),
-        evidence=Evidence(lines=[*shown, *tables], log=log),
+        # The message stays readable with a hundred of them; the log has every attempt.
+        evidence=Evidence(lines=[*first_few(lines, SHOWN), *tables], log=log),
     )

@@ -55,13 +55,8 @@ def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -
         # Ready to be copied into the recipe.
         lines.append(f"{substitute_head(name)}  # {rule.file}:{rule.line}{url}")
         lines.append(f'replaces = "{_stated(rule)}"')
-    unstated = [name for name in wrong if tables[name].replaces is None]
-    stated = f"does not state which archive it replaces: {', '.join(unstated)}"
-    other = ", ".join(name for name in wrong if name not in unstated)
     raise RecipeError(
-        f"fetch.substitutes: the tree pins another archive than the one that is replaced: {other}"
-        if other
-        else f"fetch.substitutes {stated}",
+        f"fetch.substitutes: 'replaces' is not the archive that the tree pins: {', '.join(wrong)}",
         remedy=(
             "Check that each substitute is the version which the tree pins now, then write its "
             "'replaces' as above."
@@ -317,11 +312,9 @@ def unpinned_error(
     `recipe` is named as the command line takes it; `locked` says whether it has a lock file.
     """
     names = list(dict.fromkeys(entry.name for entry in found))
-    what = "1 download" if len(names) == 1 else f"{len(names)} downloads"
-    verb = "has" if len(names) == 1 else "have"
     tables = {entry.name for entry in found if table_for(entry)}
     return RecipeError(
-        f"{what} that {recipe} needs {verb} no checksum: {', '.join(names)}",
+        f"{recipe} needs downloads without a checksum: {', '.join(names)}",
         remedy=pinning_remedy(recipe, names, tables, locked=locked),
         lines=[line for entry in found for line in declaration_lines(entry)],
     )

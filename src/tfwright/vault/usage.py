@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import file_of
@@ -71,14 +70,6 @@ class Damage:
     removable: bool = True
     """Whether `--repair` may remove it: a toolkit is large, and its licence was accepted by
     hand."""
-
-    @classmethod
-    def of_files(
-        cls, path: Path, changed: Sequence[str], than: str, *, removable: bool = True
-    ) -> Self:
-        """Describe something of which these files are not as they were made."""
-        more = f" and {len(changed) - 1} more files are" if len(changed) > 1 else " is"
-        return cls(path, f"{changed[0]}{more} not as {than}", removable)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import SupplyError, TfwrightError, invoke
+from tfwright.printable import first_of
 from tfwright.tools import files
 from tfwright.tools.bazel import client
 from tfwright.tools.git import mirror as mirrors
@@ -28,30 +29,22 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
         return entries
     removed = [damage for damage in found if repair and damage.removable]
     usage.remove(build_out, removed)
-    count = len(found)
-    what = "1 of the kept inputs is" if count == 1 else f"{count} of the kept inputs are"
     paths = {damage.path for damage in found}
     users = {user for entry in entries if entry.path in paths for user in inventory.users(entry)}
     for recipe in recipes.that_load():
         if mirrors.place(build_out / "git", recipe.source.url) in paths:
             users.add(recipe.name)
     # Say which commands restore the inputs, which `users` need.
-    left = [each for each in found if each not in removed]
     steps = []
-    needing = "for the recipes that need them"
-    if users:
-        needing += f": --recipe {', --recipe '.join(sorted(users))}"
-    if any(damage.removable for damage in left):
-        steps.append(
-            f"Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch' {needing}."
-        )
+    if any(damage.removable for damage in found):
+        first = "" if repair else "'invoke vault --verify --repair' to remove them, then "
+        named = f": --recipe {', --recipe '.join(sorted(users))}" if users else ""
+        steps.append(f"Run {first}'invoke fetch' for the recipes that need them{named}.")
     # A toolkit is not removed: it is large, and a person accepted its licence.
-    if any(not damage.removable for damage in left):
+    if not all(damage.removable for damage in found):
         steps.append(f"Install the toolkit again with '{invoke('toolkit')}'.")
-    if removed:
-        steps.append(f"Run 'invoke fetch' {needing}.")
     raise SupplyError(
-        f"{what} damaged, {len(removed)} removed" if removed else f"{what} damaged",
+        f"Damaged inputs: {len(found)}, removed: {len(removed)}",
         remedy=" ".join(steps),
         lines=[f"{damage.path}: {damage.why}" for damage in found],
     )
@@ -65,7 +58,7 @@ def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
         if file and files.sha256(file) != path.name:
             yield Damage(path, "its checksum is not the one that it is kept under")
         elif entry.kind == VENV and (changed := [*venv.changed_files(path)]):
-            yield Damage.of_files(path, changed, "installed")
+            yield Damage(path, f"{first_of(changed)} is not as installed")
         # No RECORD has the interpreter's link, the venv's settings or a script.
         elif entry.kind == VENV and venv.differs(path):
             yield Damage(path, "a program or setting of the venv is not as it was made")
