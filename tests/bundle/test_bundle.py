@@ -268,7 +268,7 @@ def test_a_git_bundle_that_begins_in_another_way_is_refused(
 
 REFUSED: dict[str, list[Extra]] = {
     "has 2 recipes": [("recipe", "second.toml", b"")],
-    "has 2 locks": [("lock", name, b"") for name in ("demo.lock", "other.lock")],
+    "2 lock files": [("lock", name, b"") for name in ("demo.lock", "other.lock")],
     # Commits that nothing asks for.
     f"clone/{'2' * 40}": [("clone", "2" * 40, b"")],
     "source/other": [("source", "other", b"")],

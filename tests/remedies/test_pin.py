@@ -145,10 +145,10 @@ def test_a_file_that_no_source_gives_is_found_in_each_way_that_is_named(
         add(shell.host_file, f'drop = "{drop}"\n')
     remedy = shell.remedy(f"invoke pin --recipe {path}")
     if way == "urls":
-        assert "Correct its urls" in remedy
+        assert "Correct its urls or its git" in remedy
         change_text(path, "https://example.invalid/", address)
     elif way == "downloads":
-        assert f"mirror in [downloads] of {shell.host_file}" in remedy
+        assert f"[downloads] of {shell.host_file}" in remedy
         add(shell.host_file, f'[downloads]\n"https://example.invalid/" = "{address}"\n')
     else:
         named = re.search(r"copy the file, as (\S+), into ", remedy)
@@ -174,10 +174,10 @@ def test_a_commit_that_no_source_gives_is_found_in_each_way_that_is_named(
     # It has no name under which a file could be dropped.
     assert "copy the file" not in remedy
     if way == "git":
-        assert "Correct its git and commit" in remedy
+        assert "Correct its urls or its git" in remedy
         change_text(path, gone, f"file://{tmp_path}/zlib")
     else:
-        assert f"name a mirror in [mirrors] of {shell.host_file}" in remedy
+        assert f"[mirrors] or [downloads] of {shell.host_file}" in remedy
         add(shell.host_file, f'[mirrors]\n"{gone}" = "{tmp_path}/zlib"\n')
     shell.succeeds(f"invoke pin --recipe {path}")
     assert substitute(path)

@@ -1,5 +1,6 @@
 """The command bundle."""
 
+import json
 from pathlib import Path
 
 from invoke import Context
@@ -48,7 +49,9 @@ def bundle(
 
     one_of(unpack=unpack, output=output, lacking=lacking)
     if lacking:
-        return Answer(supply.lacking(Path(lacking), host_file.read()), page.show_lacking)
+        # For the host that sends it: JSON on one line.
+        missing = supply.lacking(Path(lacking), host_file.read())
+        return Answer(missing, lambda paths: print(json.dumps(paths)))
     # A folder holds inputs that another host sends to this one, its worker.
     if unpack and Path(unpack).is_dir():
         supply.take(Path(unpack), host_file.read(), Terminal())

@@ -53,23 +53,30 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
 def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Listener) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
     name = manifest.recipe
-    if (path := _document("recipe", manifest, unpacked)) is None:
+    recipes_in_it, locks_in_it = (
+        [path for member, path in unpacked.items() if member.kind == kind]
+        for kind in ("recipe", "lock")
+    )
+    if len(recipes_in_it) != 1 or len(locks_in_it) > 1:
         raise SupplyError(
-            "The bundle has 0 recipes; it must have one", remedy=remaking_remedy(name)
+            f"The bundle has {len(recipes_in_it)} recipes and {len(locks_in_it)} lock files; it "
+            "must have one recipe, and may have one lock file",
+            remedy=remaking_remedy(name),
         )
+    (path,) = recipes_in_it
     # As critically as any other: the manifest only names the recipe, and what is built follows from
     # the document.
     with _naming_member("recipe", unpacked):
         recipe = load(path, Recipe, extra={"name": name})
     # Without one in the bundle that of the checkout, which builds would obey.
-    lock_file = _document("lock", manifest, unpacked) or RECIPES / f"{name}.lock"
+    lock_file = next(iter(locks_in_it), RECIPES / f"{name}.lock")
     with _naming_member("lock", unpacked):
         locked = lock.read(lock_file) if lock_file.is_file() else None
     believed = insist(recipe, locked, manifest)
     arrival = Arrival(manifest, recipe, unpacked, Places(build_out, name), listener)
     place = RECIPES / f"{name}.toml"
     documents = {} if _says_the_same(place, recipe) else {path: place}
-    documents |= dict.fromkeys(arrival.of("lock").values(), RECIPES / f"{name}.lock")
+    documents |= dict.fromkeys(locks_in_it, RECIPES / f"{name}.lock")
     documents |= {path: PATCHES / member.name for member, path in arrival.of("patch").items()}
     added = {
         path: build_out / "added" / member.name for member, path in arrival.of("added").items()
@@ -109,17 +116,6 @@ def _says_the_same(path: Path, recipe: Recipe) -> bool:
         return path.is_file() and recipes.read(str(path)).model_dump() == recipe.model_dump()
     except RecipeError:
         return False
-
-
-def _document(kind: Kind, manifest: Manifest, unpacked: Unpacked) -> Path | None:
-    """Return the recipe or the lock of a bundle, of which there may be one."""
-    found = [path for member, path in unpacked.items() if member.kind == kind]
-    if len(found) > 1:
-        raise SupplyError(
-            f"The bundle has {len(found)} {kind}s; it may have one",
-            remedy=remaking_remedy(manifest.recipe),
-        )
-    return found[0] if found else None
 
 
 @contextmanager
@@ -220,29 +216,22 @@ def insist(recipe: Recipe, locked: Lock | None, manifest: Manifest) -> tuple[Bun
     Raises SupplyError for a file that the recipe does not ask for, and for other bytes than the
     recipe or the lock pins.
     """
-    named = set(recipe.source.named_files)
-    carried = {member.name for member in manifest.of("patch")}
+    wanted = {f"patch/{name}" for name in recipe.source.named_files}
+    wanted |= {f"clone/{clone.commit}" for clone in manifest.clones}
+    # Every tfwright has the trees that it ships.
+    if recipe.source.url not in demo.trees():
+        wanted.add(f"source/{SOURCE}")
+    kinds = {"patch", "clone", "source"}
+    carried = {member.path for member in manifest.members if member.kind in kinds}
     # An unknown file would lie under patches/ until some other recipe applies it.
-    if unknown := sorted(carried - named):
-        raise _stranger(f"patch/{unknown[0]}", unknown)
-    if lacking := sorted(named - carried):
+    if unknown := sorted(carried - wanted):
+        raise _stranger(unknown[0], unknown)
+    if lacking := sorted(wanted - carried):
         raise SupplyError(
-            f"The bundle lacks patch/{lacking[0]}, which its recipe names",
+            f"The bundle lacks {lacking[0]}, which its recipe names",
             remedy=remaking_remedy(manifest.recipe),
             lines=lacking,
         )
-    # Every tfwright has the trees that it ships.
-    bundled = recipe.source.url in demo.trees()
-    wanted = {} if bundled else {f"source/{SOURCE}": recipe.source.url}
-    wanted |= {f"clone/{clone.commit}": clone.remote for clone in manifest.clones}
-    commits = {member.path for member in (*manifest.of("clone"), *manifest.of("source"))}
-    for path in sorted(wanted.keys() - commits):
-        raise SupplyError(
-            f"The bundle has no member {path}, of {wanted[path]}",
-            remedy=remaking_remedy(manifest.recipe),
-        )
-    if unknown := sorted(commits - wanted.keys()):
-        raise _stranger(unknown[0], unknown)
     return (
         *_believed_bazels(recipe, locked, manifest),
         *_believed_packages(recipe, locked, manifest),

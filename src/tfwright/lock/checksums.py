@@ -1,7 +1,7 @@
 """The checksums that a recipe leaves open: found in its text, learned, and written there."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
@@ -30,42 +30,28 @@ Key = tuple[str | int, ...]
 """Where in a document a checksum belongs."""
 
 
-@dataclass(frozen=True)
-class PinnedChecksum:
-    """A checksum that was written into a recipe."""
-
-    key: Key
-    learned: Learned
-
-    def __str__(self) -> str:
-        dotted = ".".join(str(part) for part in self.key)
-        return f"{dotted}: {self.learned.sha256}, from {self.learned.where}"
-
-
-def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedChecksum]:
+def pin(path: Path, host_file: HostFile, listener: Listener) -> dict[Key, Learned]:
     """Learn each checksum that a recipe leaves out or leaves empty, and write it into the file.
 
-    What was learned before a failure stays written. Raises RecipeError for other faults of the
-    recipe, and SupplyError if no source gives a file.
+    Returns what was learned; it stays written before a failure. Raises RecipeError for other faults
+    of the recipe, and SupplyError if no source gives a file.
     """
     values = toml.values_of(path)
     Composing(path, FetchTable, _completed).complete(values)
     keys = list(_open(values))
     if not keys:
         # Its other faults are found when it is read for building.
-        return []
+        return {}
     recipe = recipes.read(str(path), _completed)
     job = RecipeJob(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
-    found = []
     learned: dict[Key, Learned] = {}
     for key in keys:
         if key not in learned:
             learned |= _learned(job, key, keys)
-        checksum = PinnedChecksum(key, learned[key])
-        toml_editing.put(*_place(path, key), checksum.learned.sha256)
-        listener.note(f"Pinned {checksum}")
-        found.append(checksum)
-    return found
+        sha256, where = learned[key].sha256, learned[key].where
+        toml_editing.put(*_place(path, key), sha256)
+        listener.note(f"Pinned {'.'.join(map(str, key))}: {sha256}, from {where}")
+    return learned
 
 
 def _open(values: Mapping[str, Any]) -> Iterator[Key]:

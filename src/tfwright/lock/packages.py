@@ -1,6 +1,7 @@
 """`invoke pin`: exact versions and checksums for what a recipe leaves open."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -94,24 +95,17 @@ def _insist_on_requirement(where: str, line: str) -> None:
 
     `where` is the option that names it, or the recipe's list.
     """
-    option = f"{where} " if where.startswith("-") else ""
-    like = f"Write {option}numpy, {option}numpy==1.19.5 or {option}'numpy>=1.19,<2'."
-    try:
-        requirement = Requirement(line)
+    requirement = None
     # InvalidRequirement is a ValueError; brackets within brackets recurse.
-    except (ValueError, RecursionError):
+    with suppress(ValueError, RecursionError):
+        requirement = Requirement(line)
+    # A pin is a version of an index, and the recipe's Python and system are known.
+    if requirement is None or requirement.url or requirement.marker:
+        option = f"{where} " if where.startswith("-") else ""
         raise RecipeError(
-            f"{where} {line!r} does not name a package and its versions", remedy=like
-        ) from None
-    if requirement.url:
-        raise RecipeError(
-            f"{where} {line!r} names a file or a repository, and a pin is a version of an index",
-            remedy=like,
-        )
-    if requirement.marker:
-        raise RecipeError(
-            f"{where} {line!r} has a condition, and the recipe's Python and system are known",
-            remedy="Leave out what is behind the semicolon, or the whole package.",
+            f"{where} {line!r} must be a package and its versions, without an address or a "
+            "condition",
+            remedy=f"Write {option}numpy, {option}numpy==1.19.5 or {option}'numpy>=1.19,<2'.",
         )
 
 
