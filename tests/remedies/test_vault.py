@@ -117,7 +117,7 @@ def test_other_files_come_another_way_or_their_difference_is_stated(
 
     def provide(**keys: object) -> object:
         wanting = toolkits.pinned(job, cudnn=keys)
-        return list(toolkits.installer(wanting).provide([]))
+        return list(toolkits.installer(wanting).obtain())
 
     other = failing(lambda: provide(archives=archives, tree="0" * 64), RecipeError)
     pinned = other.what.rpartition(" ")[2]
@@ -191,7 +191,7 @@ def test_the_packages_of_a_toolkit_are_obtained_before_they_are_bundled(
     fault = failing(content, SupplyError)
     (command,) = commands(fault.remedy)
     assert command == "invoke toolkit --recipe small"
-    assert list(toolkits.installer(wanting, accepted=False).provide([]))
+    assert list(toolkits.installer(wanting, accepted=False).obtain())
     assert [member.kind for member, _ in content()] == ["toolkit"]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from tests.making import make_folder
 from tests.toolkit.parts import part_of
 
+from tfwright.documents.toolkit import Way
 from tfwright.toolkit import layout, tree
 
 DEBIAN = {
@@ -47,10 +48,9 @@ def laid(folder: Path, content: dict[str, str], mode: int = 0o644) -> Path:
     return folder
 
 
-def arranged(tmp_path: Path, content: dict[str, str], way: str, mode: int = 0o644) -> Path:
+def arranged(tmp_path: Path, content: dict[str, str], way: Way, mode: int = 0o644) -> Path:
     made = make_folder(tmp_path / "made")
-    rules = layout.DEBIAN if way == "debian" else layout.WHEELS
-    layout.arrange(laid(tmp_path / "raw", content, mode), rules, made)
+    layout.arrange(laid(tmp_path / "raw", content, mode), "cuda", way, made)
     return made
 
 

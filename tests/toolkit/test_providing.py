@@ -343,16 +343,16 @@ def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
     offline: RecipeJob,
 ) -> None:
     job = pinned(offline, cudnn={"licence": "https://example.com/sla", "wheels": CUDNN_PIN})
-    (provided,) = installer(job).provide([])
+    (provided,) = installer(job).obtain()
     assert (provided.title, provided.part.version) == ("cuDNN", "7.6.5")
     assert provided.part.sources == CUDNN_PIN
     assert job.host_file.of(job.recipe).cudnn == provided.root
 
 
 def test_a_part_that_is_there_already_is_left_alone(with_wheel: RecipeJob) -> None:
-    (first,) = installer(with_wheel, accepted=False).provide([])
+    (first,) = installer(with_wheel, accepted=False).obtain()
     stamp = (first.root / tree.RECORD).stat().st_mtime_ns
-    (second,) = installer(with_wheel, accepted=False).provide([])
+    (second,) = installer(with_wheel, accepted=False).obtain()
     assert second == first
     assert (first.root / tree.RECORD).stat().st_mtime_ns == stamp
 
@@ -360,14 +360,14 @@ def test_a_part_that_is_there_already_is_left_alone(with_wheel: RecipeJob) -> No
 def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
     with_wheel: RecipeJob,
 ) -> None:
-    (first,) = installer(with_wheel, accepted=False).provide([])
+    (first,) = installer(with_wheel, accepted=False).obtain()
     recipe = with_wheel.recipe.name
     path = next(name for name in first.part.files if not (first.root / name).is_symlink())
     (first.root / path).chmod(0o644)
     (first.root / path).write_bytes(b"changed")
     with fails(SupplyError, "--recipe", recipe):
         tree.insist(first.root, recipe)
-    list(installer(with_wheel, accepted=False).provide([]))
+    list(installer(with_wheel, accepted=False).obtain())
     tree.insist(first.root, recipe)
 
 
@@ -378,13 +378,13 @@ def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same
     job, pin = dropped(job, tmp_path / "drop", "cuda.tar.xz", tar(whole, "w:xz"))
     archives = {f"https://example.com/{name}": pin for name, pin in pin.items()}
     cuda: dict[str, object] = {"archives": archives}
-    (first,) = installer(pinned(job, cuda=cuda)).provide([])
+    (first,) = installer(pinned(job, cuda=cuda)).obtain()
     same = pinned(job, cuda={**cuda, "tree": first.part.tree})
     script = "tfwright/bin/cicc"
     monkeypatch.setitem(nvcc._SCRIPTS, script, "#!/bin/sh\n# Later.\n")
     with fails(SupplyError, first.root, f"invoke toolkit --recipe {job.recipe.name}"):
         tree.insist(first.root, job.recipe.name)
-    (second,) = installer(same).provide([])
+    (second,) = installer(same).obtain()
     assert (second.root / script).read_text() == "#!/bin/sh\n# Later.\n"
     tree.insist(second.root, job.recipe.name)
 
@@ -399,7 +399,7 @@ def test_the_licence_in_a_pinned_package_and_those_of_other_parts_are_named_befo
         tensorrt={"licence": "https://example.com/other", "wheels": CUDNN_PIN},
     )
     with fails(HostError, "/License.txt", "https://example.com/sla, https://example.com/other"):
-        list(installer(job, accepted=False).provide([]))
+        list(installer(job, accepted=False).obtain())
     assert job.host_file.of(job.recipe).cudnn is None
 
 
@@ -412,7 +412,7 @@ def test_every_way_that_failed_is_listed(job: RecipeJob) -> None:
         },
     )
     with fails(SupplyError, "cuDNN 7.6") as refused:
-        list(installer(job).provide([]))
+        list(installer(job).obtain())
     ways = [line.partition(":")[0] for line in refused.value.evidence.lines]
     assert ways == ["wheels", "debian"]
 
@@ -434,7 +434,7 @@ def test_a_lock_refuses_other_packages_than_it_was_written_for(
     )
     path = make_file(tmp_path / "small.lock", lock.write(written))
     with fails(SupplyError, CUDNN_WHEEL):
-        list(installer(replace(with_wheel, locked=path)).provide([]))
+        list(installer(replace(with_wheel, locked=path)).obtain())
 
 
 def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
@@ -487,7 +487,7 @@ def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
         job, pin = dropped(job, tmp_path / "drop", f"{name}.tar.xz", content)
         pins |= {f"https://example.com/{file}": digest for file, digest in pin.items()}
     job = pinned(job, cuda={"archives": pins})
-    (provided,) = installer(job).provide([])
+    (provided,) = installer(job).obtain()
     found = sorted(path for path in provided.part.files if "nvcc.profile" not in path)
     assert found == ["LICENSE", "bin/nvcc", "include/cuda.h", "lib64/libcudart.so.10.1"]
 
@@ -498,24 +498,24 @@ def test_ways_are_tried_in_the_order_that_the_recipe_states(
     job, archive = dropped(offline, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"])
     archives = {f"https://example.com/{name}": pin for name, pin in archive.items()}
     ways = {"wheels": CUDNN_PIN, "archives": archives}
-    (first,) = installer(pinned(job, cudnn=ways)).provide([])
+    (first,) = installer(pinned(job, cudnn=ways)).obtain()
     turned = pinned(job, cudnn={**ways, "order": ["archives", "wheels"]})
     files.remove(first.root)
-    (second,) = installer(turned).provide([])
+    (second,) = installer(turned).obtain()
     assert [first.part.way, second.part.way] == ["wheels", "archives"]
 
 
 def test_files_that_the_recipe_does_not_pin_are_refused(offline: RecipeJob) -> None:
     wanting = pinned(offline, cudnn={"wheels": CUDNN_PIN, "tree": "0" * 64})
     with fails(RecipeError, "cuDNN", "[toolkit.cudnn.differs] wheels"):
-        list(installer(wanting).provide([]))
+        list(installer(wanting).obtain())
     assert wanting.host_file.of(wanting.recipe).cudnn is None
 
 
 def test_a_stated_difference_is_shown_and_accepted(offline: RecipeJob, notes: list[str]) -> None:
     differs = {"wheels": "no static library"}
     job = pinned(offline, cudnn={"wheels": CUDNN_PIN, "tree": "0" * 64, "differs": differs})
-    (provided,) = installer(job).provide([])
+    (provided,) = installer(job).obtain()
     assert provided.part.version == "7.6.5"
     assert "cuDNN from wheels: no static library" in notes
 
@@ -533,7 +533,7 @@ def test_what_is_downloaded_and_unpacked_is_shown_while_it_takes_its_time(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     job = pinned(job, cudnn={"wheels": CUDNN_PIN})
     for _ in range(2):
-        list(installer(job).provide([]))
+        list(installer(job).obtain())
     # Nothing the second time, when the part is in place.
     assert notes == [f"Downloading {CUDNN_WHEEL} (wheels)", "Unpacking cuDNN 7.6"]
 
@@ -543,7 +543,7 @@ def test_of_archives_whose_server_is_gone_it_is_said_why(job: RecipeJob, notes: 
     gone = {f"https://nowhere.invalid/cudnn-{number}.tar.xz": number * 64 for number in "12"}
     job = pinned(job, cudnn={"archives": gone})
     with fails(SupplyError, "cuDNN 7.6") as caught:
-        list(installer(job).provide([]))
+        list(installer(job).obtain())
     assert notes == ["Downloading 2 files (archives)"]
     (line,) = caught.value.evidence.lines
     first = "https://nowhere.invalid/cudnn-1.tar.xz"
@@ -558,7 +558,7 @@ def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
     make_file(installed / "bin/nvcc", "")
     (tmp_path / "cuda").symlink_to("cuda-10.1")
     given = toolkit.downloaded({"cuda": (str(tmp_path / "cuda"), "")})
-    (provided,) = installer(job, accepted=False).provide(given)
+    (provided,) = map(installer(job, accepted=False).install, given)
     assert (provided.part.version, provided.part.way) == ("10.1", "directory")
     assert job.host_file.of(job.recipe).cuda == provided.root
 

@@ -68,7 +68,7 @@ def toolkit(
     supplier = sources.Supplier(store, job.host_file, job.listener, log, job.offline)
     installer = toolkits.Installer(job.recipe, supplier, job.locked, licence_accepted)
     with console.working(f"toolkit of {job.recipe.name}"):
-        parts = [*installer.provide(downloaded)]
+        parts = [*(map(installer.install, downloaded) if downloaded else installer.obtain())]
     yield Answer(parts, show_parts)
 
 

@@ -4,89 +4,38 @@ import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
+from tfwright import facts
 from tfwright.documents.toolkit import PartName, Way
 from tfwright.errors import SupplyError
 from tfwright.host import nvidia
 from tfwright.toolkit import nvcc, tree
 from tfwright.tools import files, unpacking
 
-LICENCES = "licences"
-"""Directory of the licence texts in a toolkit, by the package that each is from."""
-
-
-class Move(NamedTuple):
-    """Files of a package, by a pattern of their whole path, and where they go in the toolkit."""
-
-    pattern: str
-    to: str
-    """With ``\\1`` and so on for the groups of the pattern; empty for what is left out."""
-
-
-DEBIAN = (
-    # nvcc and nvprof here are shell scripts that start the real programs by absolute paths.
-    Move(r"usr/bin/(nvcc|nvprof)", ""),
-    # Links into /etc, and wrappers that choose one of Debian's compilers.
-    Move(r"usr/lib/nvidia-cuda-toolkit/bin/(nvcc\.profile|gcc|g\+\+)", ""),
-    Move(r"usr/lib/nvidia-cuda-toolkit/bin/(cicc)", r"nvvm/bin/\1"),
-    Move(r"usr/lib/nvidia-cuda-toolkit/bin/(.+)", r"bin/\1"),
-    Move(r"usr/lib/nvidia-cuda-toolkit/(libdevice/.+)", r"nvvm/\1"),
-    Move(r"usr/bin/(.+)", r"bin/\1"),
-    Move(r"usr/include/(nvvm\.h)", r"nvvm/include/\1"),
-    Move(r"usr/include/((?:cupti|generated_|nvperf)[^/]*\.h)", r"extras/CUPTI/include/\1"),
-    Move(r"usr/include/(.+)", r"include/\1"),
-    Move(r"usr/lib/[^/]+-linux-gnu/(libnvvm\.[^/]+)", r"nvvm/lib64/\1"),
-    Move(r"usr/lib/[^/]+-linux-gnu/(libcupti[^/]+)", r"extras/CUPTI/lib64/\1"),
-    Move(r"usr/lib/[^/]+-linux-gnu/(stubs/[^/]+|lib[^/]+\.(?:so[^/]*|a))", r"lib64/\1"),
-    Move(r"usr/share/doc/([^/]+)/copyright", rf"{LICENCES}/\1"),
-)
-"""CUDA as Debian packs it, from 9 to 12."""
-WHEELS = (
-    Move(r".*(?:__init__\.pyc?|__pycache__/.*)", ""),
-    Move(r"nvidia/[^/]+/lib/(.+)", r"lib64/\1"),
-    Move(r"nvidia/[^/]+/((?:bin|include|nvvm)/.+)", r"\1"),
-    Move(r"([^/]+)\.dist-info/(?:licenses/)?(?:License|LICENSE)[^/]*", rf"{LICENCES}/\1"),
-)
-"""NVIDIA's packages of the Python index: a folder for each part, from CUDA 13 on one for all."""
-COMPILER = (
-    Move(r"usr/share/doc/([^/]+)/copyright", rf"{LICENCES}/\1"),
-    Move(r"usr/share/.*", ""),
-    Move(r"(lib|lib64|usr)/(.+)", r"\1/\2"),
-)
-"""A compiler finds its own parts from its own place, if they keep their places to each other."""
-
-
+LAYOUTS = Path(__file__).with_name("layout.toml")
 _UNUSED_ROOTS = re.compile("samples|nsight|documentation", re.IGNORECASE)
 """Parts of NVIDIA's archives whose directories look like a prefix, and that no build uses."""
 _UNUSED_FOLDERS = re.compile(r"samples|nsight|doc|gds|libnvvp|tools|compute-sanitizer|pkgconfig")
 """Most of an installed CUDA, which no build uses."""
 
 
-def moves(part: PartName, way: Way) -> Sequence[Move]:
-    """Return the rules for the files of one part that came in one way."""
-    if part == "compiler":
-        return COMPILER
-    return DEBIAN if way == "debian" else WHEELS
-
-
-def place(path: str, rules: Sequence[Move]) -> str:
+def _place(path: str, rules: Sequence[tuple[str, str]]) -> str:
     """Return where a file goes; empty if the toolkit leaves it out."""
-    for rule in rules:
-        # The first rule wins: the narrow ones stand before the wide ones.
-        if found := re.fullmatch(rule.pattern, path):
-            return found.expand(rule.to)
+    for pattern, to in rules:
+        if found := re.fullmatch(pattern, path):
+            return found.expand(to)
     return ""
 
 
-def arrange(raw: Path, rules: Sequence[Move], into: Path) -> None:
+def arrange(raw: Path, part: PartName, way: Way, into: Path) -> None:
     """Move unpacked files to their places, and add what packages leave out: links and a profile.
 
     A link that leads to nothing, or out of the toolkit, is dropped: Debian has some to packages
     that no build needs.
     """
+    rules = facts.read(LAYOUTS)["compiler" if part == "compiler" else way]
     for path in _files(raw):
-        inner = place(path.relative_to(raw).as_posix(), rules)
+        inner = _place(path.relative_to(raw).as_posix(), rules)
         target = into / inner
         # Two files may have one place, as a wheel's License and licenses/LICENSE: the first stays.
         if inner and not target.exists():

@@ -124,10 +124,6 @@ class Installer:
     """The recipe's lock file."""
     licence_accepted: bool = False
 
-    def provide(self, downloads: Sequence[Download]) -> Iterator[Provided]:
-        """Put what was downloaded into place, or else what the recipe pins; yield each part."""
-        return map(self.install, downloads) if downloads else self.obtain()
-
     def obtain(self) -> Iterator[Provided]:
         """Bring every part that the recipe pins into place; yield each of them.
 
@@ -167,18 +163,18 @@ class Installer:
                 made.mkdir()
                 layout.copy(archive, kind.name, made)
                 layout.settle(made)
-                origin = {str(archive): tree.digest(tree.content(made))}
-                # Whoever installed it accepted its licence.
-                part = self._put(kind, "directory", origin, made, accepted=False)
-                return Provided(kind.title, root, part)
-            # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
-            if not self.licence_accepted:
-                raise _unaccepted(archive.name, archive, [kind.licence], scratch, root)
-            # A .deb holds Debian's layout, an archive of NVIDIA's its own.
-            way: Way = "debian" if archive.suffix == ".deb" else "archives"
-            made = _arranged(kind, way, [archive], scratch)
-            part = self._put(kind, "by hand", {archive.name: digest}, made, accepted=True)
-            return Provided(kind.title, root, part)
+                way, origin = "directory", {str(archive): tree.digest(tree.content(made))}
+            else:
+                # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
+                if not self.licence_accepted:
+                    raise _unaccepted(archive.name, archive, [kind.licence], scratch, root)
+                # A .deb holds Debian's layout, an archive of NVIDIA's its own.
+                packed: Way = "debian" if archive.suffix == ".deb" else "archives"
+                made = _arranged(kind, packed, [archive], scratch)
+                way, origin = "by hand", {archive.name: digest}
+            # Whoever installed a directory accepted its licence.
+            part = self._put(kind, way, origin, made, accepted=not directory)
+        return Provided(kind.title, root, part)
 
     def _root(self, kind: Kind) -> Path:
         # The compiler has a root of its own: several toolkits may use the same one.
@@ -312,7 +308,7 @@ def _arranged(kind: Kind, way: Way, packages: Collection[Path], scratch: Path) -
         folder.mkdir()
     for package in packages:
         unpacking.unpack(package, raw)
-    layout.arrange(raw, layout.moves(kind.name, way), made)
+    layout.arrange(raw, kind.name, way, made)
     return made
 
 
