@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from tests.nightly.wheels import write_wheel
 
@@ -13,6 +14,9 @@ from tfwright.errors import HostError, SupplyError
 from tfwright.nightly import night
 from tfwright.nightly.builds import Breakage, BuildOrder, CommitLine, NightlyBuild, SmokeLine
 from tfwright.nightly.night import BuildHost, FreeSpace, LostArchives
+
+if TYPE_CHECKING:
+    from tfwright.nightly.builder import PipelineBuilder
 
 
 @dataclass
@@ -148,10 +152,16 @@ def a_build(**values: object) -> NightlyBuild:
     return NightlyBuild.model_validate(known | values)
 
 
+def as_builder(fake: FakeBuilder) -> "PipelineBuilder":
+    """Return a fake builder as a host takes it."""
+    return cast("PipelineBuilder", fake)
+
+
 def builder_of(host: BuildHost) -> FakeBuilder:
     """Return the fake builder of a host."""
-    assert isinstance(host.builder, FakeBuilder)
-    return host.builder
+    builder: object = host.builder
+    assert isinstance(builder, FakeBuilder)
+    return builder
 
 
 def changed_after_a_night(host: BuildHost, commit: str = "b" * 40) -> FakeBuilder:
@@ -168,4 +178,4 @@ def host_with(folder: Path, *names: str, **keys: object) -> BuildHost:
     clock = SimulatedClock()
     recipes = [{"name": name} for name in names]
     nightly = NightlyFile.model_validate({"directory": str(folder), "recipe": recipes, **keys})
-    return BuildHost(nightly, FakeBuilder(clock), clock)
+    return BuildHost(nightly, as_builder(FakeBuilder(clock)), clock)

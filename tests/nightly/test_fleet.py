@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.failing import fails
@@ -75,7 +75,7 @@ class FakeFleet:
 
 def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
     host = host_with(tmp_path, *names, **{"on": "workers", **keys})
-    return replace(host, fleet=FakeFleet(builder_of(host)))
+    return replace(host, fleet=cast("fleets.NightFleet", FakeFleet(builder_of(host))))
 
 
 @pytest.mark.medium
@@ -309,13 +309,14 @@ def test_without_reproduction_nothing_is_taken_from_the_cache(tmp_path: Path) ->
 @pytest.mark.medium
 def test_a_wheel_is_built_again_where_wheels_are_built(tmp_path: Path) -> None:
     host = fleet_host(tmp_path, "a", reproduce=True)
-    assert isinstance(host.fleet, FakeFleet)
+    fleet: object = host.fleet
+    assert isinstance(fleet, FakeFleet)
     builder = builder_of(host)
     night.run(host)
     builder.clock.next_night()
     outcome = night.run(host)
     assert (outcome.reproduced, outcome.difference) == ("a", "")
-    assert host.fleet.asked == ["a", "a again"]
+    assert fleet.asked == ["a", "a again"]
     builder.rotten.add("a")
     builder.clock.next_night()
     assert night.run(host).difference == "1 file differs"
@@ -370,7 +371,7 @@ def test_a_worker_that_was_lost_is_not_tried_again_in_the_same_night(
     asked: list[str] = []
     monkeypatch.setattr(ssh, "run", rebuilding({}, asked))
     fleet = ssh_fleet(tmp_path, "one", "two")
-    fleet.build([order_of(tmp_path, {})], {}, unseen)
+    fleet.build([order_of(tmp_path, {})], {}, unseen, lambda *_: None)
     assert sorted(asked) == ["one", "two"]
     again = order_again(tmp_path, "two")
     with fails(HostError):
@@ -473,7 +474,7 @@ def test_orders_for_nodes_without_a_network_are_built_offline(
     monkeypatch.setattr(hand_out, "by_slurm", submit)
     for inputs in (False, True):
         fleet = slurm_fleet(tmp_path, inputs=inputs)
-        fleet.build([order_of(tmp_path, {})], {}, unseen)
+        fleet.build([order_of(tmp_path, {})], {}, unseen, lambda *_: None)
     assert seen == [False, True]
 
 
@@ -541,7 +542,7 @@ def a_worker(checkout: Path, name: str = "one") -> WorkerTable:
 def settled_by(fleet: fleets.NightFleet, order: BuildOrder) -> NightlyBuild:
     """Let a fleet build an order; return the build."""
     settled = Settled()
-    fleet.build([order], {}, settled)
+    fleet.build([order], {}, settled, lambda *_: None)
     ((_, build),) = settled.builds
     return build
 

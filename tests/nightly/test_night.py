@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 from tests.nightly import fake
-from tests.nightly.fake import FakeBuilder, builder_of, host_with
+from tests.nightly.fake import FakeBuilder, as_builder, builder_of, host_with
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import HostError
@@ -343,7 +343,7 @@ def on_a_small_disk(host: BuildHost, room: int) -> BuildHost:
     """Return the host on a disk with room for so many builds, of which each needs a part."""
     small = SmallDisk(builder_of(host).clock)
     small.room, small.home = room, host.builds
-    return replace(host, builder=small)
+    return replace(host, builder=as_builder(small))
 
 
 def dead_links(folder: Path) -> list[str]:

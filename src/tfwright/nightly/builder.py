@@ -197,11 +197,9 @@ class PipelineBuilder:
         )
         # The pipeline's signature holds only while the name stays: a new name needs a new one.
         if version == before:
-            wheel = Path(shutil.copyfile(source, order.work / source.name))
-            shutil.copyfile(made.statement.path, _next_to(wheel, statement.SUFFIX))
-            if made.envelope:
-                shutil.copyfile(made.envelope.path, _next_to(wheel, statement.SIGNED_SUFFIX))
-            return wheel
+            for published in filter(None, (made.wheel, made.statement, made.envelope)):
+                shutil.copyfile(published.path, order.work / published.path.name)
+            return order.work / source.name
         wheel = versions.with_version(source, order.work, version)
         verdict = stamps.last(job, "verify", Verdict)
         built = stamps.last(job, "compile", Built)

@@ -309,10 +309,8 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> None:
         private.mkdir(parents=True, mode=0o700)
         inputs.rename(private / INPUTS)
     # A web server has to read what a build's tools may have kept to themselves.
-    for folder, _, names in os.walk(work):
-        Path(folder).chmod(0o755)
-        for name in names:
-            (Path(folder) / name).chmod(0o644)
+    for path in (work, *work.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
     files.write(work / DOCUMENT, build.model_dump_json(indent=1))
     home.mkdir(parents=True, exist_ok=True)
     work.rename(home / build.id)

@@ -23,7 +23,7 @@ from tfwright.lock import inputs
 from tfwright.nightly import builds, notices, targets
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
-from tfwright.nightly.night import FULL, BuildHost, Fleet, Settle
+from tfwright.nightly.night import FULL, BuildHost, Settle
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import disk, files, json_text
@@ -56,7 +56,7 @@ def host(listener: Listener = SILENCE, note: Callable[[str], None] = lambda _: N
     return BuildHost(wanted, builder, note=note, channels=channels, fleet=fleet)
 
 
-def fleet_of(builder: PipelineBuilder, note: Callable[[str], None]) -> Fleet | None:
+def fleet_of(builder: PipelineBuilder, note: Callable[[str], None]) -> "NightFleet | None":
     """Return the machines that build, or None for this one.
 
     Raises HostError if the host file does not name them.
@@ -194,11 +194,11 @@ def take(folder: Path, order: BuildOrder) -> NightlyBuild:
         )
     if not result.is_dir():
         raise HostError("The worker left no result", remedy=READ)
-    wheel = files.existing(result / build.wheel) if build.wheel else None
-    if build.wheel and not (wheel and files.sha256(wheel) == build.sha256):
-        what = "came with other bytes than it was built" if wheel else "did not come"
+    wheel = result / build.wheel
+    if build.wheel and not (wheel.is_file() and files.sha256(wheel) == build.sha256):
         raise HostError(
-            f"{build.wheel} {what}", remedy="Build it again; look at the disks of both machines."
+            f"{build.wheel} did not come as it was built",
+            remedy="Build it again; look at the disks of both machines.",
         )
     files.remove(order.work)
 
@@ -250,9 +250,13 @@ class NightFleet:
         orders: Sequence[BuildOrder],
         seconds: Mapping[str, float],
         settle: Settle,
-        begin: Callable[[str, str], None] = lambda *_: None,
+        begin: Callable[[str, str], None],
     ) -> None:
-        """Build all orders; the order of a lost worker goes to another one."""
+        """Build all orders; the order of a lost worker goes to another one.
+
+        `seconds` are what their targets took last time. `begin` receives the target and the machine
+        whenever a build begins.
+        """
         left = {order.target.name: order for order in orders}
         schedule = WorkSchedule(tuple(left), self._reached(), seconds)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.errors import HostError, TfwrightError, said
@@ -29,6 +29,10 @@ from tfwright.tools.process import file_lock
 from tfwright.tools.process.file_lock import LockHeldError
 from tfwright.vault.links import SILENT, LinkRow
 
+if TYPE_CHECKING:
+    from tfwright.nightly.builder import PipelineBuilder
+    from tfwright.nightly.fleets import NightFleet
+
 UNSETTLED = {None, "blocked", "skipped"}
 """Verdicts after which a resumed night comes to a target again; None stands for no verdict."""
 RESUMED_WITHIN = dt.timedelta(hours=20)
@@ -39,28 +43,6 @@ FULL = Breakage(
     cause="the disk of the build host is full",
     remedy="Free some space, or lower retention.size in nightly.toml.",
 )
-
-
-class Builder(Protocol):
-    """Builds targets: the pipeline, or a test's substitute for it."""
-
-    def fingerprint(self, target: Target) -> Mapping[str, str]:
-        """Return what decides the target's wheel now; a followed commit is resolved for it."""
-
-    def obstacle(self, target: Target) -> str:
-        """Say in a few words what keeps this host from building a target; empty if nothing does."""
-
-    def build(self, order: BuildOrder) -> NightlyBuild:
-        """Build a target into the order's directory; a failure is part of the result."""
-
-    def reproduce(self, target: Target, wheel: Path) -> str:
-        """Build a wheel again from nothing, offline; say how it differs, nothing if it is equal."""
-
-    def links(self, asked: Sequence[Target]) -> Mapping[str, "LostArchives"]:
-        """Ask the servers of all archives, each address once; say what is lost, by target."""
-
-    def make_room(self, wanted: int) -> "FreeSpace":
-        """Remove what can be had again until so many bytes are free; return how many are."""
 
 
 @dataclass(frozen=True)
@@ -105,45 +87,19 @@ Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], NightlyBuild]
 Returns the build as it is kept."""
 
 
-class Fleet(Protocol):
-    """Other machines, which build several targets at once."""
-
-    @property
-    def width(self) -> int:
-        """How many targets are built at once."""
-
-    def build(
-        self,
-        orders: Sequence[BuildOrder],
-        seconds: Mapping[str, float],
-        settle: Settle,
-        begin: Callable[[str, str], None],
-    ) -> None:
-        """Build all orders; `seconds` are what their targets took last time.
-
-        `begin` is told the target and the machine whenever a build begins.
-        """
-
-    def adopt(self, settle: Settle) -> None:
-        """Hand over what the machines finished for a night that was cut off; end what they do."""
-
-    def reproduce(self, order: BuildOrder) -> str:
-        """Build the last good wheel of an order again, as `Builder.reproduce` does."""
-
-
 @dataclass(frozen=True)
 class BuildHost:
     """A build host: its file, who builds, and what time it is."""
 
     nightly: NightlyFile
-    builder: Builder
+    builder: "PipelineBuilder"
     clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC)
     note: Callable[[str], None] = lambda _: None
     """Is given a line for each thing that happens."""
     channels: tuple[notices.Channel, ...] = ()
     bisect: Callable[[NightlyBuild, float], Culprit | None] | None = None
     """Finds the change that broke a build in so many seconds; None while it is not known."""
-    fleet: Fleet | None = None
+    fleet: "NightFleet | None" = None
     """Builds instead of the builder, which then only looks and checks."""
 
     @property

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from tfwright.documents import faults
 from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError, ToolError, WheelError
 from tfwright.index import wheels, write
@@ -20,7 +23,7 @@ from tfwright.nightly import status
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import batch as batches
-from tfwright.tools import files, json_text
+from tfwright.tools import files
 from tfwright.tools.process import file_lock, pipes
 from tfwright.tools.redaction import redacted
 
@@ -31,6 +34,7 @@ COPY_SECONDS = 3600.0
 """Until a copy of the site is given up: wheels are large, and lines slow."""
 YANKED = "yanked.json"
 """File name of each yanked wheel to the reason, in the build host's directory."""
+_YANKS = TypeAdapter(dict[str, str])
 
 
 def publish(
@@ -134,18 +138,15 @@ def yanked(directory: Path) -> dict[str, str]:
     """Return the yanked wheels of a build host, each with its reason as strangers may read it."""
     file = directory / YANKED
     try:
-        found = json_text.parsed(files.content(file))
-        why = "" if isinstance(found, dict) else "it is not an object of file names and reasons"
+        found = _YANKS.validate_json(files.content(file))
     except FileNotFoundError:
         return {}
-    except ValueError as fault:
-        why = str(fault)
-    if why:
+    except ValidationError as fault:
         raise RecipeError(
-            f"{file} cannot be used: {why}",
+            f"{file} cannot be used: {faults.first_line(fault)}",
             remedy="Correct the file, or delete it to take back every yank.",
-        )
-    return {str(name): redacted(str(reason)) for name, reason in found.items()}
+        ) from fault
+    return {name: redacted(reason) for name, reason in found.items()}
 
 
 def yank(directory: Path, filename: str, reason: str | None) -> None:
