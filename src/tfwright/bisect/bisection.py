@@ -20,6 +20,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
 from tfwright.nightly.state import Culprit, State
 from tfwright.progress import SILENCE, Listener
+from tfwright.tools import files
 
 Step = TypeVar("Step")
 
@@ -246,6 +247,7 @@ def bisect(
             if found[-1].key not in results and tried(found[-1]) != "bad":
                 found = ()
     finally:
-        trials.clear()
+        # What they gave stays; a tree of TensorFlow with Bazel's output takes tens of gigabytes.
+        files.remove(trials.place)
     blamed = results[found[-1].key if found else start.key]
     return BisectOutcome(found, blamed, trials.ran, trials.remembered)

@@ -108,11 +108,6 @@ class Trials:
         files.write(self._journal, _JOURNAL.dump_json(self._known, indent=1))
         return result
 
-    def clear(self) -> None:
-        """Remove the tree of the trials; what they gave stays."""
-        # A tree of TensorFlow with Bazel's output takes tens of gigabytes.
-        files.remove(self.place)
-
 
 def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
     """Build up to the stage that failed, or try the wheel as a night does."""

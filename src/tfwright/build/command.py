@@ -165,13 +165,14 @@ def plan(
     from tfwright.build import plan as plans
     from tfwright.documents import recipe as recipes
     from tfwright.pipeline import engine
+    from tfwright.pipeline.stages import configure
 
     engine.insist(until, again)
     archives = until not in engine.WITHOUT_ARCHIVES
     job = job_of(recipe, until=until, again=again, offline=offline, archives=archives)
     # Text as it is, so that it can be sent into a file and compared.
     if bazelrc:
-        return Answer(plans.bazelrc(job), sys.stdout.write)
+        return Answer(configure.rendered(job.recipe, job.host_file), sys.stdout.write)
     planned, findings = plans.plan(job)
     planned = [*planned]
     warnings = tuple(plans.warnings(job, recipes.find(recipe)))
@@ -225,7 +226,8 @@ def reproduce(
     from tfwright.build import reproduce as reproduction
 
     # A wheel of ours names its recipe.
-    job = job_of(recipe or reproduction.recipe_named(wheel))
+    named = reproduction.recipe_named(Path(wheel)) if wheel and not recipe else recipe
+    job = job_of(named or "demo")
     original = Path(wheel) if wheel else reproduction.published(job)
     # Refused before hours of building: another recipe cannot give the same wheel.
     reproduction.insist(job, original)

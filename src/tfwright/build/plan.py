@@ -11,7 +11,6 @@ from tfwright.host import probes
 from tfwright.pipeline import engine
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.stages import configure
 from tfwright.rules import configurations
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.bazel import client as bazel_client
@@ -27,11 +26,6 @@ def plan(job: RecipeJob) -> tuple[Iterable[Planned], list[Finding]]:
     blocking = [finding for finding in findings if finding.stops(job.until)]
     # A host that cannot build still gets the plan: it shows what another host would do.
     return engine.plan(job, blocked=bool(blocking)), blocking
-
-
-def bazelrc(job: RecipeJob) -> str:
-    """Return the .tf_configure.bazelrc that the recipe's answers give; no tree is needed."""
-    return configure.rendered(job.recipe, job.host_file)
 
 
 def warnings(job: RecipeJob, path: Path) -> Iterator[tuple[str, str]]:

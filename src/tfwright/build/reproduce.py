@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +22,6 @@ from tfwright.wheel.compare.comparison import Comparison
 from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, Found
 
-DEFAULT = "demo"
-"""The recipe where neither a recipe nor a wheel is named."""
 FOLDER = "reproduction"
 """The other directory, below build_out: a different path, of a different length."""
 UMASK = 0o077
@@ -110,16 +108,14 @@ def published(job: RecipeJob) -> Path:
     return result.wheel.path
 
 
-def recipe_named(wheel: str) -> str:
-    """Return the name of the recipe in a wheel's build record; the default one for no wheel.
+def recipe_named(wheel: Path) -> str:
+    """Return the name of the recipe in a wheel's build record.
 
     Raises WheelError if the wheel is missing, or has no record.
     """
-    if not wheel:
-        return DEFAULT
-    record = _record(Path(wheel))
+    record = _record(wheel)
     if record is None:
-        what = f"{Path(wheel).name} has no build record: it is not from tfwright"
+        what = f"{wheel.name} has no build record: it is not from tfwright"
         raise WheelError(
             what, remedy="Name the recipe that should make it with --recipe.", where=wheel
         )
@@ -133,7 +129,7 @@ def insist(job: RecipeJob, original: Path) -> None:
     """
     record = _record(original)
     # Another recipe builds another wheel, so a comparison would say nothing.
-    lines = list(_disagreements(job, record)) if record else []
+    lines = _disagreements(job, record) if record else []
     if lines:
         name = job.recipe.name
         what = f"{original.name} was made from another recipe than {name} is now: {lines[0]}"
@@ -185,31 +181,32 @@ def _record(wheel: Path) -> BuildRecord | None:
         return build_record.read(content)
 
 
-def _disagreements(job: RecipeJob, record: BuildRecord) -> Iterator[str]:
-    """Say in which parts of the recipe, which patches and assets, and whether in the lock."""
-    before = record.recipe.content
-    now = build_record.recipe_content(job.recipe).content
-    for table in sorted(before.keys() | now.keys()):
-        old, new = before.get(table), now.get(table)
-        if old != new:
-            # A part such as `summary` is not a table, and has no keys to name.
-            tables = [part if isinstance(part, dict) else {} for part in (old, new)]
-            keys = sorted(
-                key
-                for key in tables[0].keys() | tables[1].keys()
-                if tables[0].get(key) != tables[1].get(key)
-            )
-            listed = f" ({', '.join(keys)})" if keys else ""
-            yield f"the recipe's {table}{listed}"
+def _disagreements(job: RecipeJob, record: BuildRecord) -> list[str]:
+    """Name the keys of the recipe, the patches and assets, and the lock that are others now."""
     source = job.recipe.source
-    made = {file.path: file.sha256 for file in record.files}
-    here = {path: files.sha256(source.file(path)) for path in source.named_files}
-    for path in sorted(made.keys() | here.keys()):
-        if made.get(path) != here.get(path):
-            yield f"patches/{path}"
-    # A recipe without a lock file must have been built without one as well.
-    if record.lock != (files.sha256(job.locked) if job.locked else None):
-        yield "the recipe's lock"
+    before = _named(
+        record.recipe.content, {file.path: file.sha256 for file in record.files}, record.lock
+    )
+    now = _named(
+        build_record.recipe_content(job.recipe).content,
+        {path: files.sha256(source.file(path)) for path in source.named_files},
+        # A recipe without a lock file must have been built without one as well.
+        files.sha256(job.locked) if job.locked else None,
+    )
+    return sorted(name for name in before | now if before.get(name) != now.get(name))
+
+
+def _named(
+    content: Mapping[str, object], digests: Mapping[str, str], lock: str | None
+) -> dict[str, object]:
+    """Return all that decides a wheel by names that a person knows."""
+    found: dict[str, object] = {f"patches/{path}": digests[path] for path in digests}
+    found["the recipe's lock"] = lock
+    for name, table in content.items():
+        # A part such as `summary` is not a table, and has no keys to name.
+        for key, value in table.items() if isinstance(table, dict) else [("", table)]:
+            found[f"the recipe's {name} {key}".rstrip()] = value
+    return found
 
 
 def elsewhere(host_file: HostFile, folder: str) -> HostFile:

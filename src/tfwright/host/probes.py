@@ -1,7 +1,7 @@
 """What is here: read off a host when it is first asked for, whatever the recipe."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +12,7 @@ from tfwright.host.machine import Disk
 from tfwright.host.place import HERE, Place
 from tfwright.tools.process.command import container_name
 
+REMEDIES = Path(__file__).with_name("remedies.toml")
 Found = TypeVar("Found")
 
 
@@ -67,7 +68,10 @@ class Host:
 
     def remedy(self, trouble: str, **fields: str) -> str:
         """Return what to do about a trouble, with the commands of this system."""
-        text = remedy_of(trouble, (self.wsl, self.wsl[:3], self.installer), **fields)
+        known: dict[str, str] = facts.read(REMEDIES)[trouble]
+        # Every trouble has "other": the words for a system whose installer is unknown.
+        ways = (self.wsl, self.wsl[:3], self.installer, "other")
+        text = next(known[way] for way in ways if way in known).strip().format(**fields)
         # root in a container has no sudo, and needs none.
         return text if self.has("sudo") else text.replace("sudo ", "")
 
@@ -90,14 +94,3 @@ def here() -> Host:
 @cache
 def _host(_image: str) -> Host:
     return Host()
-
-
-REMEDIES = Path(__file__).with_name("remedies.toml")
-
-
-def remedy_of(trouble: str, systems: Sequence[str], **fields: str) -> str:
-    """Return the remedy for a trouble, with its fields filled in, by the first way that it has."""
-    # Every trouble has "other": the words for a system whose installer is unknown.
-    known: dict[str, str] = facts.read(REMEDIES)[trouble]
-    way = next((way for way in systems if way in known), "other")
-    return known[way].strip().format(**fields)
