@@ -19,23 +19,19 @@ from tfwright.documents.recipe import Capabilities
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 
-# Disks are sold in powers of ten, memory is counted in powers of two; both are written.
-UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-
 
 def _bytes(value: object) -> object:
     """Read a size such as ``"200 GiB"``; a plain number is bytes."""
     if not isinstance(value, str):
         return value
     found = re.fullmatch(
-        r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGT]i?B|B?)", value.strip(), re.IGNORECASE
+        r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(?:([KMGT])(i?)B|B?)", value.strip(), re.IGNORECASE
     )
     if not found:
         raise ValueError('must be a size: a number of bytes, or text such as "200 GiB"')
-    # A bare "B" means bytes, as no unit does.
-    unit = found[2].upper().removesuffix("B") and found[2].upper()
-    return int(float(found[1]) * UNITS[unit])
+    # Disks are sold in powers of ten, memory is counted in powers of two; both are written.
+    power = "KMGT".index(found[2].upper()) + 1 if found[2] else 0
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
 def _local(text: str) -> str:
