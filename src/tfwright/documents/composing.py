@@ -167,7 +167,6 @@ class Composing:
     """The values of a recipe, as its other documents complete them."""
 
     path: Path
-    archives_table: type[Table]
     fill_in: Callable[[dict[str, Any]], None] | None = None
     """Puts values in the place of what a document leaves open; None for one that must not."""
     documents: list[Path] = field(default_factory=list)
@@ -178,6 +177,7 @@ class Composing:
 
         Raises RecipeError for a document that is missing, or does not fit its model.
         """
+        from tfwright.documents.recipe import FetchTable
         from tfwright.documents.toolkit import ToolkitTable
 
         if (file := file_of(self.path)) != self.path:
@@ -192,7 +192,7 @@ class Composing:
             values["toolkit"] = parts
         fetch = values.get("fetch")
         if isinstance(fetch, dict) and isinstance(named := fetch.get("archives"), str):
-            shared = self._document(ARCHIVES, named, ("fetch", "archives"), self.archives_table)
+            shared = self._document(ARCHIVES, named, ("fetch", "archives"), FetchTable)
             # The recipe's own come last: a substitute of the same name wins, a source is one more.
             own, sources = fetch.get("substitutes", {}), fetch.get("sources", [])
             # Anything else is a fault, which the model describes.

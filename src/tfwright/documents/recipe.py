@@ -929,7 +929,7 @@ def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) ->
     # The name is that of the file, so that a copied recipe cannot keep the old one.
     folder = path.resolve().parent
     own = "" if folder in map(Path.resolve, _folders()) else shell_word(str(path))
-    parts = Composing(path, FetchTable, complete)
+    parts = Composing(path, complete)
 
     def completed(values: dict[str, Any]) -> None:
         parts.complete(values)
@@ -960,7 +960,7 @@ def whole(path: Path) -> str:
     """Return the text of a recipe in one file, with what its other documents say in it."""
     import tomli_w
 
-    parts, values = Composing(path, FetchTable), values_of(file_of(path))
+    parts, values = Composing(path), values_of(file_of(path))
     parts.complete(values)
     if not parts.documents:
         return path.read_text("utf-8")

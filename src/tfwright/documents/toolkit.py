@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import StringConstraints
 
@@ -80,10 +80,8 @@ class ToolkitTable(Table):
 
     def parts(self) -> Iterator[tuple[PartName, PartTable]]:
         """Yield the parts that the recipe names."""
-        named: tuple[PartName, ...] = ("cuda", "cudnn", "nccl", "tensorrt", "compiler")
-        for name in named:
-            part = getattr(self, name)
-            if part is not None:
+        for name in get_args(PartName):
+            if part := getattr(self, name):
                 yield name, part
 
     def gcc(self) -> tuple[str, str] | None:

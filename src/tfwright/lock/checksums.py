@@ -37,7 +37,7 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> dict[Key, Learne
     of the recipe, and SupplyError if no source gives a file.
     """
     values = toml.values_of(path)
-    Composing(path, FetchTable, _completed).complete(values)
+    Composing(path, _completed).complete(values)
     keys = list(_open(values))
     if not keys:
         # Its other faults are found when it is read for building.
@@ -81,7 +81,7 @@ def _open(values: Mapping[str, Any]) -> Iterator[Key]:
 
 def _place(path: Path, key: Key) -> tuple[Path, Key]:
     """Return the document of a recipe in which a checksum is open, and the key in it."""
-    values, parts = toml.values_of(path), Composing(path, FetchTable)
+    values, parts = toml.values_of(path), Composing(path)
     first, *inner = key
     if first == "toolkit":
         own = not isinstance(named := values["toolkit"], str)

@@ -30,7 +30,6 @@ from tfwright.documents.composing import (
 from tfwright.documents.faults import line_of
 from tfwright.documents.filesystem import ROOT
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import FetchTable
 from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.facts import compatibility
@@ -120,7 +119,7 @@ class _Porting:
         named = self.old.recipe.fetch.archives
         if not named:
             return
-        shared = Composing(old, FetchTable).find(ARCHIVES, named, ("fetch", "archives"))
+        shared = Composing(old).find(ARCHIVES, named, ("fetch", "archives"))
         folder = shared.parent
         if not named.endswith(".toml"):
             # A document that recipes share may lie elsewhere; the new one comes with its recipe.
