@@ -393,7 +393,8 @@ def test_a_commit_takes_the_cuda_that_its_own_rules_list(
     toolchain = make_folder(tmp_path / "toolchain")
     run_git("init", "-q", cwd=toolchain)
     pair = ["https://a.example/b.json", "0" * 64]
-    lists = f"CUDA_REDIST_JSON_DICT = {json.dumps({'12.8.0': pair})}\n"
+    lists = f"CUDA_REDIST_JSON_DICT = {json.dumps({'12.8.0': pair, '13.0.0': pair})}\n"
+    lists += f"NVSHMEM_REDIST_JSON_DICT = {json.dumps({'3.3.9': pair})}\n"
     lists += f"CUDNN_REDIST_JSON_DICT = {json.dumps({'9.8.0': pair})}\n"
     listing = committed(toolchain, tree_files.CUDA_LISTS[0], lists)
     url = "https://github.com/google-ml-infra/rules_ml_toolchain"
@@ -408,12 +409,16 @@ def test_a_commit_takes_the_cuda_that_its_own_rules_list(
     )
     answers = recipes.read(str(made.path), packages.without_open).configure.answers
     assert answers["HERMETIC_CUDA_VERSION"] == "12.8.0"
-    made = writing.new(
-        Wish(system="Linux", python="3.12", cuda="12.9"), wanted, mine, tmp_path, alone
-    )
-    assert any("lists no CUDA 12.9 (it ends with 12.8.0)" in line for line in made.open)
-    remedies = [finding.remedy for finding in lint.lint(pinned(made.path), mine)]
-    assert any("lists CUDA to 12.8.0" in remedy for remedy in remedies)
+    for cuda, lacks, says in (
+        ("12.9", "no CUDA 12.9 (it ends with 13.0.0)", "lists CUDA to 13.0.0"),
+        ("13.0", "no NVSHMEM 3.3.20 (it ends with 3.3.9)", "lists NVSHMEM to 3.3.9"),
+    ):
+        made = writing.new(
+            Wish(system="Linux", python="3.12", cuda=cuda), wanted, mine, tmp_path, alone
+        )
+        assert any(lacks in line for line in made.open)
+        remedies = [finding.remedy for finding in lint.lint(pinned(made.path), mine)]
+        assert any(says in remedy for remedy in remedies)
 
 
 def test_a_cuda_13_that_the_tree_lists_is_written(host_file: HostFile, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ MAC_DRIVER = f"NVIDIA's CUDA driver, the last of which is for macOS {LAST_MAC_DR
 LAST_MAC_CUDA = Release(1, 1)
 """The last TensorFlow for CUDA on macOS: https://www.tensorflow.org/install/source#macos"""
 MAC_CUDA = f"TensorFlow {LAST_MAC_CUDA} was the last that was made for CUDA on macOS"
+NVSHMEM_13 = "3.3.20"
+"""The first with archives for CUDA 13: https://pypi.org/project/nvidia-nvshmem-cu13"""
 TABLE = Path(__file__).with_suffix(".toml")
 
 
@@ -129,8 +131,6 @@ class Hermetic:
     cuda: str
     cudnn: str
     nvshmem: str
-    nvshmem_13: str
-    """The first with an archive for CUDA 13; empty where CUDA ends at 12."""
     clang: str
     """The clang for all but the kernels."""
     clang_downloaded: tuple[str, ...]
@@ -142,6 +142,8 @@ class Hermetic:
     cudas: tuple[str, ...]
     """The versions that a tree knows, the oldest first."""
     cudnns: tuple[str, ...]
+    nvshmems: tuple[str, ...]
+    """Empty where the tree is not known to use it."""
     source: str
 
     @property
@@ -167,12 +169,15 @@ class Hermetic:
         return f"{what}on {glibc}", f"{remedy}glibc, or verify refuses the wheel."
 
     def nvshmem_for(self, cuda: str) -> str:
-        """Return the NVSHMEM that a CUDA needs instead of the tree's default; empty if none."""
-        return "" if is_older(cuda, "13") else self.nvshmem_13
+        """Return the listed NVSHMEM that a CUDA needs instead of the tree's default, if any."""
+        fitting = (one for one in self.nvshmems if not is_older(one, NVSHMEM_13))
+        return "" if is_older(cuda, "13") else next(fitting, "")
 
     def lacks(self, cuda: str, cudnn: str) -> str:
-        """Say which of two lines its lists have no version of; empty if they have both."""
-        wanted = (("CUDA", cuda, self.cudas), ("cuDNN", cudnn, self.cudnns))
+        """Say which versions its lists do not have; empty if they have all."""
+        wanted = [("CUDA", cuda, self.cudas), ("cuDNN", cudnn, self.cudnns)]
+        if self.nvshmems and not is_older(cuda, "13") and not self.nvshmem_for(cuda):
+            wanted.append(("NVSHMEM", NVSHMEM_13, self.nvshmems))
         return " and ".join(
             f"no {name} {line} (it ends with {listed[-1]})"
             for name, line, listed in wanted

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tfwright.documents.recipe import CompileTable, ConfigureTable, HostTable, Recipe, SourceTable
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_newer, is_of_line, is_older
+from tfwright.facts.compatibility import NVSHMEM_13, is_newer, is_of_line, is_older
 from tfwright.host import cuda
 from tfwright.host.cuda import CudaInForce, architectures
 from tfwright.rules.listings import Environment
@@ -98,7 +98,7 @@ def contradictions(
     tree = compatibility.hermetic(recipe.source.release) if found.downloaded else None
     if tree:
         yield from _of_lists(recipe, found, lists or tree)
-        yield from _of_nvshmem(recipe, found, tree)
+        yield from _of_nvshmem(recipe, found, lists or tree)
     variable = "HERMETIC_CUDA_VERSION" if tree else "TF_CUDA_COMPUTE_CAPABILITIES"
     version = ("configure", "answers", variable)
     # An empty answer has a finding of its own, and none for each GPU of the default.
@@ -199,14 +199,15 @@ def _of_nvshmem(
     recipe: Recipe, found: CudaInForce, tree: compatibility.Hermetic
 ) -> Iterator[Contradiction]:
     """Yield an NVSHMEM that NVIDIA has no archive of for this CUDA."""
-    variable, wanted = "HERMETIC_NVSHMEM_VERSION", tree.nvshmem_for(found.version)
-    stated = cuda.Stated.by(recipe).of(variable)
-    if wanted and is_older(stated or tree.nvshmem, wanted):
-        yield Contradiction(
-            ("compile", "flags"),
-            f"NVSHMEM {stated or tree.nvshmem} has no archive for CUDA {found.version}",
-            f'Add "--repo_env={variable}={wanted}", or a later one, to compile.flags.',
-        )
+    variable = "HERMETIC_NVSHMEM_VERSION"
+    version = cuda.Stated.by(recipe).of(variable) or tree.nvshmem
+    if is_older(found.version, "13") or not (tree.nvshmems and is_older(version, NVSHMEM_13)):
+        return
+    remedy = f"The tree lists NVSHMEM to {tree.nvshmems[-1]}. For another one, {ANOTHER_CUDA}."
+    if wanted := tree.nvshmem_for(found.version):
+        remedy = f'Add "--repo_env={variable}={wanted}", or a later one, to compile.flags.'
+    what = f"NVSHMEM {version} has no archive for CUDA {found.version}, as {NVSHMEM_13} has"
+    yield Contradiction(("compile", "flags"), what, remedy)
 
 
 def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradiction]:

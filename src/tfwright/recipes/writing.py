@@ -336,7 +336,7 @@ class _Draft:
         release, toolkit = self.wanted.line, self.toolkit
         kind = f"with CUDA {toolkit.row.version} " if toolkit else ""
         system = "macOS" if self.wish.system == "Darwin" else "Linux"
-        tree = self.tree
+        tree, listed = self.tree, toolkit.tree if toolkit else None
         values = {
             **vars(self),
             "host": {
@@ -354,7 +354,7 @@ class _Draft:
             "tree": tree,
             "wheel_target": recipes.WHEEL_TARGET,
             "by_bazel": toolkit and tree,
-            "nvshmem": tree.nvshmem_for(toolkit.row.version) if toolkit and tree else "",
+            "nvshmem": listed.nvshmem_for(toolkit.row.version) if toolkit and listed else "",
             "gpus": CAPABILITIES[1],
             "by_clang": self.answers.get("TF_CUDA_CLANG") == "true",
             "clang": self.clang,

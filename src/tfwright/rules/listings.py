@@ -97,14 +97,15 @@ def of_commit(known: Hermetic, texts: Mapping[str, str], source: str) -> Hermeti
     """
     tree = parse_python("\n".join(texts.values()))
     entries = [one for one in listed("", tree.body) if isinstance(one, Listed)] if tree else []
-    cudas, cudnns = (
+    cudas, cudnns, nvshmems = (
         tuple(
             dict.fromkeys(one.version for one in entries if one.table == f"{name}_REDIST_JSON_DICT")
         )
-        for name in ("CUDA", "CUDNN")
+        for name in ("CUDA", "CUDNN", "NVSHMEM")
     )
-    found = cudas and cudnns
-    return replace(known, cudas=cudas, cudnns=cudnns, source=source) if found else known
+    if not (cudas and cudnns):
+        return known
+    return replace(known, cudas=cudas, cudnns=cudnns, nvshmems=nvshmems, source=source)
 
 
 def packages(texts: Mapping[str, str]) -> Iterator[Listed]:
