@@ -26,7 +26,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, KeptInputs
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Published
+from tfwright.pipeline.results import Verdict
 from tfwright.pipeline.stage import Artefact, Results
 from tfwright.smoke import smoking
 from tfwright.smoke.run import TrialOutcome
@@ -395,7 +395,7 @@ def test_builds_between_which_nothing_changed_have_nothing_to_try(
 
 @pytest.fixture
 def publishing(wanted: Bisection, make_wheel: Maker, building: Building) -> Callable[..., None]:
-    """Return a function that lets each trial publish a small wheel, sound or damaged."""
+    """Return a function that lets each trial make a small wheel, sound or damaged."""
     assert wanted
 
     def publish(*, damaged: bool = False) -> None:
@@ -403,7 +403,7 @@ def publishing(wanted: Bisection, make_wheel: Maker, building: Building) -> Call
         if damaged:
             path.write_bytes(path.read_bytes().replace(b"small", b"smell"))
         wheel = Artefact.of(path)
-        made = Results({Published: Published(wheel=wheel, statement=wheel)})
+        made = Results({Verdict: Verdict(wheel=wheel, checks=())})
         building(lambda _: made)
 
     return publish

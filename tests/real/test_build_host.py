@@ -111,6 +111,18 @@ def test_the_commit_that_broke_the_compiler_is_found(tmp_path: Path) -> None:
     assert (again["commit"], again["trials"]) == (culprit, 0)
 
 
+def test_two_recipes_of_one_wheel_name_get_wheels_of_their_own(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.pin(host.git("rev-parse", "HEAD"))
+    shutil.copy(tmp_path / "tracked.toml", tmp_path / "other.toml")
+    host.nightly(f'[[recipe]]\nname = "{tmp_path}/other.toml"\nlocal = "gpu"')
+    verdicts = host.invoke("nightly")["verdicts"]
+    assert verdicts == {"other": "good", "tracked": "good"}
+    assert host.versions() == ["1.12.0+cpu", "1.12.0+gpu"]
+    # There one would have taken the place of the other.
+    assert not (tmp_path / "out/wheelhouse").exists()
+
+
 def test_a_followed_branch_is_built_when_it_moves(tmp_path: Path) -> None:
     host = Host(tmp_path)
     first = host.git("rev-parse", "HEAD")

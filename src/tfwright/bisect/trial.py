@@ -14,7 +14,7 @@ from tfwright.nightly.builder import breakage, smoked
 from tfwright.nightly.builds import KeptInputs, NightlyBuild
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Published
+from tfwright.pipeline.results import Verdict
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.tools import files, json_text
 from tfwright.wheel.inspect import inspection
@@ -48,7 +48,7 @@ class Symptom:
     @property
     def until(self) -> str:
         """The last stage of the pipeline that a trial runs."""
-        return self.stage if self.stage in STAGES else STAGES[-1]
+        return self.stage if self.stage in STAGES else "verify"
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
         made = engine.build(request)
         if symptom.stage in STAGES:
             return TrialResult("good")
-        wheel, stage = made.of(Published).wheel.path, "inspect"
+        wheel, stage = made.of(Verdict).wheel.path, "inspect"
         inspection.insist(inspection.inspect(wheel))
         if symptom.stage != "smoke":
             return TrialResult("good")

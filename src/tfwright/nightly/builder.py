@@ -32,9 +32,10 @@ from tfwright.nightly.builds import (
     SmokeLine,
 )
 from tfwright.nightly.night import FreeSpace, LostArchives
-from tfwright.pipeline import cost, engine, stamps
+from tfwright.pipeline import caching, cost, engine, stamps
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Built, Published, Tree, Verdict
+from tfwright.pipeline.results import Built, Tree, Verdict
+from tfwright.pipeline.stage import Results
 from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
@@ -89,7 +90,9 @@ class PipelineBuilder:
         """Return the job that builds a target."""
         followed = self.followed.get(target.name)
         job = targets.job_of(target, self.host_file, followed, self.listener)
-        job = replace(job, offline=self.offline)
+        # Its wheel goes to the site, under a version of its own. In the wheelhouse, which is for
+        # builds by hand, it could take the place of another recipe's.
+        job = replace(job, offline=self.offline, until="verify")
         # The pointer `stable` must not rest on the build cache. Where nights reproduce wheels, they
         # do so without it; where they do not, this build is the only one.
         return job if self.nightly.reproduce else job.without_cache()
@@ -151,8 +154,9 @@ class PipelineBuilder:
         for finding in requirements.examine(job.recipe, job.host_file, probes.here()):
             if finding.blocks:
                 raise HostError(str(finding), remedy=finding.remedy)
-        made = engine.build(job).of(Published)
+        made = engine.build(job)
         wheel = self._versioned(order, job, made)
+        caching.publish(job, made.of(Built))
         report = inspection.inspect(wheel)
         try:
             inspection.insist(report)
@@ -183,33 +187,26 @@ class PipelineBuilder:
             **self._smoke(order, job, wheel),
         }
 
-    def _versioned(self, order: BuildOrder, job: RecipeJob, made: Published) -> Path:
+    def _versioned(self, order: BuildOrder, job: RecipeJob, made: Results) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
-        source = made.wheel.path
-        followed = self.followed.get(order.target.name)
-        tree = stamps.last(job, "source", Tree)
+        verdict, followed = made.of(Verdict), self.followed.get(order.target.name)
+        source, wheel = verdict.wheel.path, order.work / verdict.wheel.path.name
         before = source.name.split("-")[1]
         version = versions.nightly_version(
             before,
             order.target.local,
             commit=followed.commit if followed else "",
-            epoch=tree.epoch if tree else 0,
+            epoch=made.of(Tree).epoch,
         )
-        # The pipeline's signature holds only while the name stays: a new name needs a new one.
         if version == before:
-            for published in filter(None, (made.wheel, made.statement, made.envelope)):
-                shutil.copyfile(published.path, order.work / published.path.name)
-            return order.work / source.name
-        wheel = versions.with_version(source, order.work, version)
-        verdict = stamps.last(job, "verify", Verdict)
-        built = stamps.last(job, "compile", Built)
-        if verdict and built:
-            text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
-            files.write(_next_to(wheel, statement.SUFFIX), text)
-            if sign := job.host_file.sign:
-                files.write(
-                    _next_to(wheel, statement.SIGNED_SUFFIX), statement.sign(text, sign.key)
-                )
+            shutil.copyfile(source, wheel)
+        else:
+            wheel = versions.with_version(source, order.work, version)
+        text = publish.provenance(wheel, files.sha256(wheel), verdict, made.of(Built))
+        files.write(_next_to(wheel, statement.SUFFIX), text)
+        if sign := job.host_file.sign:
+            signed = statement.sign(text, sign.key)
+            files.write(_next_to(wheel, statement.SIGNED_SUFFIX), signed)
         return wheel
 
     @staticmethod
