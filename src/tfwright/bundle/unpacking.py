@@ -42,7 +42,6 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     replace a different one.
     """
     manifest = bundle.read(file)
-    build_out.mkdir(parents=True, exist_ok=True)
     # Next to its destination, so that files are renamed and not copied.
     with bundle.unpacking_room(build_out, file.name) as scratch:
         placed = bundle.unpack(file, manifest, scratch, listener.progress)

@@ -156,7 +156,6 @@ def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArch
 def _of_packages(job: RecipeJob, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksums of packages of one part, and keep the packages for `toolkit`."""
     store = sources.store(job.places.vault)
-    store.root.mkdir(parents=True, exist_ok=True)
     names = {str(key[-1]): key for key in keys}
     dropped = learning.dropped(names, job.host_file)
     found = {names[name]: learning.kept(path, str(path), store) for name, path in dropped.items()}
@@ -176,7 +175,6 @@ def _downloaded(job: RecipeJob, names: Mapping[str, Key], store: Store) -> dict[
     _, part, way, *_ = next(iter(names.values()))
     table = getattr(job.recipe.toolkit, cast("PartName", part))
     supplier = Supplier(store, job.host_file, job.listener, job.log("pin-toolkit"))
-    supplier.log.parent.mkdir(parents=True, exist_ok=True)
     job.listener.note(f"Downloading {', '.join(names)}: {way}")
     # apt writes a colon as %3a in the names of files.
     keys = {unquote(name): key for name, key in names.items()}

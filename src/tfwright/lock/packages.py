@@ -142,7 +142,6 @@ def _pin_packages(
     # The target Python resolves, since what a package needs depends on its version.
     version = pythons.version_of(interpreter)
     log = job.log("pin")
-    log.parent.mkdir(parents=True, exist_ok=True)
     lists: dict[str, tuple[str, ...]] = {}
     numpy = list[str]()
     bounds = _bounds(job)

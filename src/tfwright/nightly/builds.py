@@ -312,7 +312,6 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> None:
     for path in (work, *work.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     files.write(work / DOCUMENT, build.model_dump_json(indent=1))
-    home.mkdir(parents=True, exist_ok=True)
     work.rename(home / build.id)
     # Without this, a power cut may undo the rename after the state has recorded the build.
     handle = os.open(home, os.O_RDONLY)
@@ -320,19 +319,6 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def discard(place: Path, work: Path) -> None:
-    """Remove a build's directory: first from its place by one rename, then its files in `work`.
-
-    A kill in between leaves nothing half-deleted where users look; `work` is cleared at each start.
-    """
-    if not place.exists():
-        return
-    work.mkdir(parents=True, exist_ok=True)
-    going = work / f"deleted-{place.name}"
-    place.rename(going)
-    files.remove(going)
 
 
 def read(folder: Path) -> NightlyBuild | None:

@@ -386,7 +386,6 @@ class NightFleet:
     def _on_worker(self, order: BuildOrder, host: WorkerTable) -> RemoteBuild:
         """Run an order on a worker, and bring its result."""
         log = self.settings.build_out / "workers/logs" / f"{order.id}-{host.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
         copied = log.with_suffix(".rsync.log")
         folder = self.folder(order)
         own = bool(host.build_out)

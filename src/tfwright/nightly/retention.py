@@ -84,7 +84,11 @@ def sweep(state: State, site: Path) -> list[str]:
     listed = {item.wheel for item in kept if item.listed}
     for identifier, wheel in state.deleted():
         if identifier in here:
-            builds.discard(site / "builds" / identifier, site.parent / builds.WORK)
+            # A kill leaves nothing half-deleted where users look; `WORK` is cleared at each start.
+            going = site.parent / builds.WORK / f"deleted-{identifier}"
+            going.parent.mkdir(exist_ok=True)
+            (site / "builds" / identifier).rename(going)
+            files.remove(going)
             files.remove(site.parent / builds.PRIVATE / identifier)
         if wheel in wheels and wheel not in listed:
             for suffix in (*EXTRAS, ".metadata", ""):

@@ -98,6 +98,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
             remedy=f"Choose one of: {', '.join(KINDS)}.",
         )
     wanted, host = nightly.read(), host_file.read()
+    folders = {wanted.directory, host.build_out, host.cache_directory}
     # A service starts with an empty environment: what this shell sets has to go into the unit.
     caller = {OF_HOST: str(nightly.path().absolute())}
     if host_file.path().exists():
@@ -105,7 +106,8 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     schedule = Schedule(
         program=_program(),
         checkout=ROOT,
-        writable=_apart({wanted.directory, host.build_out, host.cache_directory}),
+        # Without those that lie in another one of them.
+        writable=tuple(sorted(path for path in folders if folders.isdisjoint(path.parents))),
         hours=wanted.hours,
         at=at,
         environment=caller,
@@ -124,11 +126,6 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
 
 def _program() -> tuple[str, ...]:
     return (sys.executable, "-m", "tfwright" if filesystem.INSTALLED else "invoke")
-
-
-def _apart(folders: set[Path]) -> tuple[Path, ...]:
-    """Return directories without those that lie in another one of them."""
-    return tuple(sorted(path for path in folders if folders.isdisjoint(path.parents)))
 
 
 def _of_kind(

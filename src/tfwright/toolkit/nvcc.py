@@ -109,7 +109,7 @@ def settle(root: Path) -> None:
     for name, folder in _WRAPPED.items():
         if (root / folder / name).is_file():
             path = f"{_WRAPPERS}/{name}"
-            _write_program(root / path, _SCRIPTS[path])
+            files.write(root / path, _SCRIPTS[path], 0o755)
             if _SEARCH not in text:
                 text += _SEARCH
     # Without wrappers nvcc would find nothing there.
@@ -121,7 +121,7 @@ def settle(root: Path) -> None:
         program.rename(root / _RENAMED)
     # Also in a copy of a toolkit that an earlier tfwright completed.
     if (root / _RENAMED).is_file():
-        _write_program(program, _SCRIPTS["bin/nvcc"])
+        files.write(program, _SCRIPTS["bin/nvcc"], 0o755)
 
 
 def as_pinned(content: Mapping[str, str]) -> dict[str, str]:
@@ -143,9 +143,3 @@ def _own(content: Mapping[str, str]) -> set[str]:
     own = _SCRIPTS.keys() & content.keys()
     # An old nvcc keeps its name.
     return own if _RENAMED in content else own - {"bin/nvcc"}
-
-
-def _write_program(path: Path, script: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, script)
-    path.chmod(0o755)

@@ -185,13 +185,11 @@ class Installer:
                 f"{self.recipe.name} names no {kind.title}",
                 remedy=f'Name the version in the recipe: [host] {kind.name} = "VERSION".',
             )
-        root.parent.mkdir(parents=True, exist_ok=True)
         return root
 
     def _unpacked(self, kind: Kind, table: PartTable, root: Path) -> InstalledPart:
         """Obtain and unpack the packages that the recipe pins for a part."""
         title = f"{kind.title} {kind.pinned(self.recipe)}"
-        self.supplier.store.root.mkdir(parents=True, exist_ok=True)
         obtained = self.supplier.obtain(title, table)
         with files.scratch(root.parent, ".unpacking-") as scratch:
             # The packages are needed for this refusal, too: the licence's text is in them.

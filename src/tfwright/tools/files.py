@@ -95,7 +95,9 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
 
 @contextmanager
 def scratch(within: Path | None = None, prefix: str = "tfwright-") -> Iterator[Path]:
-    """Give an empty directory, on the disk of another one or of /tmp; it is removed at the end."""
+    """Give an empty directory, within another one or in /tmp; it is removed at the end."""
+    if within:
+        within.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=within, prefix=prefix) as folder:
         yield Path(folder)
 

@@ -35,7 +35,6 @@ def of_file(wanted: WantedArchive, origins: Origins, store: Store, report: Repor
     Raises SupplyError with what each source said.
     """
     refused: list[str] = []
-    store.root.mkdir(parents=True, exist_ok=True)
     # On the disk of the store.
     with files.scratch(store.root, ".learning-") as folder:
         target = folder / "file"

@@ -135,7 +135,7 @@ def left_to_bazel(rules: Rules, idle: tuple[str, ...] = ()) -> Iterator[str]:
     Files that end so are left out: their rules download nothing for this recipe.
     """
     names = [
-        f"{entry.name or entry.rule} ({substitutes.declared_at(entry)})"
+        f"{entry.name or entry.rule} ({entry.file}:{entry.line})"
         for entry in unpinned_downloads(rules)
     ]
     if names:

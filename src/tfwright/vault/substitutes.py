@@ -322,13 +322,8 @@ def unpinned_error(
 
 def declaration_lines(entry: Repository) -> Iterator[str]:
     """Yield where a download is declared, and the table that pins it where one can."""
-    yield f"{declared_at(entry)}: {entry.name}: {_why_unpinned(entry)}"
+    yield f"{entry.file}:{entry.line}: {entry.name}: {_why_unpinned(entry)}"
     yield from table_for(entry)
-
-
-def declared_at(entry: Repository) -> str:
-    """Return the file and line of a declaration."""
-    return f"{entry.file}:{entry.line}"
 
 
 def pinning_remedy(
