@@ -72,6 +72,7 @@ def test_what_cannot_be_had_says_which_wishes_exclude_each_other() -> None:
         ("Radeon RX 580", "AMD"),
         ("MI300X", "AMD"),
         ("ampere", "a generation of GPUs, of compute capability 8.0, 8.6, 8.7"),
+        ("GTX 4080", "did you mean 'RTX 4080'?"),
     ],
 )
 def test_what_is_no_card_of_nvidia_is_named_as_what_it_is(name: str, says: str) -> None:

@@ -220,7 +220,10 @@ def _named(name: str) -> dict[str, str]:
                 f"{name} is a generation of GPUs, of compute capability {', '.join(capabilities)}",
                 remedy=f"Name the card, or one of these: --gpu {capabilities[0]}.",
             )
-        meant = guess(name, gpus.names())
+        # The number says more than the letters: a "GTX 4080" is an RTX 4080, not a GTX 480.
+        number = set(re.findall(r"\d{3,}", name))
+        same = [each for each in gpus.names() if number & set(each.split())]
+        meant = guess(name, same, 0) or guess(name, gpus.names())
         raise RecipeError(
             f"tfwright knows no NVIDIA GPU named {name!r}{meant}; its list is of "
             f"{gpus.published()}",
