@@ -220,6 +220,14 @@ def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
 
 
 @pytest.mark.parametrize(
+    ("spelled", "system"),
+    [("WSL2", "Linux"), ("linux", "Linux"), ("win", "Windows"), ("osx", "Darwin")],
+)
+def test_a_system_is_read_as_people_write_it(spelled: str, system: str, ubuntu: Host) -> None:
+    assert wishes.wish(ubuntu, system=spelled).system == system
+
+
+@pytest.mark.parametrize(
     ("option", "value", "named"),
     [
         ("gpu", "foo", "foo"),

@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 _PARTS = {
     "system": Part(
-        form="(linux|darwin|mac|macos|osx|windows|win)",
+        form="(linux|wsl ?2?|darwin|mac|macos|osx|windows|win)",
         example="--os Linux, --os Darwin or --os Windows",
     ),
     "machine": Part(form=r"([a-z][\w-]+)", example="--machine aarch64"),
@@ -52,8 +52,8 @@ _PARTS = {
     ),
     "driver": Part("driver ", r"(\d+(?:\.\d+)*)", "--driver 535"),
 }
-_SYSTEMS = {"linux": "Linux", "windows": "Windows", "win": "Windows"}
-"""Systems as they name themselves; any other spelling is a Mac's."""
+_SYSTEMS = {"lin": "Linux", "wsl": "Linux", "win": "Windows"}
+"""Systems by how their names begin; any other spelling is a Mac's."""
 X86, ARM = ("x86_64", "x86-64", "amd64", "x64"), ("aarch64", "arm64")
 _MACHINES = {
     "Linux": ("x86_64", "aarch64"),
@@ -176,7 +176,7 @@ def _read(name: str, value: str) -> str:
     text = ".".join(filter(None, found.groups()))
     if name in {"gpu", "cpu", "glibc"}:
         return text.lower()
-    return _SYSTEMS.get(text.lower(), "Darwin") if name == "system" else text
+    return _SYSTEMS.get(text.lower()[:3], "Darwin") if name == "system" else text
 
 
 def _release_of(release: str) -> str:
