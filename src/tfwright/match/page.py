@@ -179,8 +179,9 @@ def _show_official(answer: MatchAnswer) -> None:
         text.paragraph("  ", "Which CPU these wheels need is unknown.", indent=2)
     if gpus.jetson(wanted.gpu):
         said = (
-            f"NVIDIA has wheels for Jetsons, each for one JetPack: {gpus.JETPACK}; JetPack 7 (Thor) "
-            "has Python 3.12 and CUDA 13, JetPack 6 has 3.10 and 12, JetPack 5 has 3.8 and 11.4, JetPack 4 has 3.6 and 10.2."
+            f"NVIDIA has wheels for Jetsons, each for one JetPack: {gpus.JETPACK}; "
+            "JetPack 7 (Thor) has Python 3.12 and CUDA 13, JetPack 6 has 3.10 and 12, "
+            "JetPack 5 has 3.8 and 11.4, JetPack 4 has 3.6 and 10.2."
         )
         text.paragraph("  ", said, indent=2)
     if wanted.system == "Windows" and (wanted.gpu or not fitting):
