@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tfwright.progress import Progress
-from tfwright.tools.bazel.output import Display, download_faults, failed_repositories, first_fault
+from tfwright.tools.bazel.output import Display, download_faults, failed_repositories
 
 BUILD = (
     "Starting local Bazel server and connecting to it...\r\n"
@@ -100,49 +100,6 @@ def test_waiting_for_another_client_is_shown() -> None:
         "Another command (pid=31) is running. Waiting for it to complete on the server...\n"
     )
     assert "Another command (pid=31)" in display.progress.doing
-
-
-FAILURE = """\
-INFO: Found 1 target...
-ERROR: /w/core/BUILD:5:1: C++ compilation of rule '//core:bad' failed (Exit 1) gcc failed: error executing command\x20
-  (cd /out/execroot/__main__ && \\
-  exec env - \\
-    PATH=/usr/bin:/bin \\
-  /usr/bin/gcc -U_FORTIFY_SOURCE -c bad.cc -o bad.o)
-Execution platform: @bazel_tools//platforms:host_platform
-
-Use --sandbox_debug to see verbose messages from the sandbox
-In file included from bad.cc:1:
-warn.h:1:2: warning: unused
-bad.cc:1:12: error: expected primary-expression before 'return'
-    1 | int bad( { return undeclared; }
-Target //core:bad failed to build
-INFO: Elapsed time: 2.715s, Critical Path: 0.06s
-FAILED: Build did NOT complete successfully
-"""
-
-
-def test_the_first_error_is_told_with_its_rule_and_the_compilers_words() -> None:
-    fault = first_fault(FAILURE.splitlines())
-    assert fault is not None
-    assert (fault.what, fault.where) == (
-        "C++ compilation of rule '//core:bad' failed (Exit 1)",
-        "/w/core/BUILD:5",
-    )
-    assert fault.lines == (
-        "bad.cc:1:12: error: expected primary-expression before 'return'",
-        "    1 | int bad( { return undeclared; }",
-    )
-
-
-def test_an_error_without_a_place_is_told_as_it_is() -> None:
-    fault = first_fault(["ERROR: Config value cuda is not defined in any .rc file"])
-    assert fault is not None
-    assert (fault.what, fault.where, fault.lines) == (
-        "Config value cuda is not defined in any .rc file",
-        "",
-        (),
-    )
 
 
 @pytest.mark.parametrize(

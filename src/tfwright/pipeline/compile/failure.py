@@ -18,14 +18,9 @@ from tfwright.pipeline.results import Unpinned
 from tfwright.tools import disk
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
-from tfwright.tools.bazel.output import (
-    DownloadFault,
-    Fault,
-    download_faults,
-    failed_repositories,
-    first_fault,
-)
+from tfwright.tools.bazel.output import DownloadFault, download_faults, failed_repositories
 from tfwright.tools.process.command import Command, open_container
+from tfwright.tools.process.runner import TAIL_LINES
 from tfwright.vault import substitutes
 
 
@@ -38,18 +33,19 @@ def error_of(
 ) -> TfwrightError:
     """Return the error for a build that failed, sorted by who must act."""
     known, status = failed.match, outcome.status
-    # Python reports a signal as a negative status.
-    ending = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
-    # The first fault is the cause; actions that run at the same time fail after it.
-    fault = first_fault(outcome.errors) or Fault(f"Bazel {ending}", "", outcome.errors)
     evidence = Evidence(
-        where=fault.where,
         command=command.argv,
         status=status,
         log=job.log("compile"),
-        lines=fault.lines,
+        lines=outcome.errors[:TAIL_LINES],
         failure=failed,
     )
+    # Python reports a signal as a negative status.
+    ending = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
+    what = f"Bazel {ending}"
+    if root := failed.excerpt:
+        what = (root.action or root.what).removeprefix("ERROR: ")
+        evidence = replace(evidence, where=root.where, lines=root.lines)
     # Asked first: a failed download ends Bazel with the same status as a failed compile.
     downloads = download_faults(outcome.errors)
     # A clone fails for many reasons with a network, and for one without.
@@ -66,7 +62,7 @@ def error_of(
         return _no_download(job, downloads, evidence)
     if status == bazel_client.REFUSED:
         return RecipeError(
-            f"Bazel refuses the build: {fault.what}",
+            f"Bazel refuses the build: {what}",
             remedy="Correct the flags in the recipe's [compile], or pin another Bazel in [bazel]; "
             "the log says from which rc file a flag came.",
             evidence=evidence,
@@ -74,14 +70,14 @@ def error_of(
     if known and known.entry.retry == "fewer":
         # The attempts halved the actions down to one before they gave up.
         error = HostError(
-            f"The memory ran out, with one action at a time: {fault.what}",
+            f"The memory ran out, with one action at a time: {what}",
             remedy="Close other programs, raise the container's limit, or add swap.",
             evidence=evidence,
         )
         if outcome.died_early:
             said = job.places.bazel / "server/jvm.out"
             error = HostError(
-                f"Bazel's server ended before its first action: {fault.what}",
+                f"Bazel's server ended before its first action: {what}",
                 remedy=f"Read {said}, where the server writes its last words. It crashed, was "
                 "killed, or had too little memory to load the packages.",
                 evidence=evidence,
@@ -90,9 +86,9 @@ def error_of(
     # A compiler on a full disk often reports something else, such as a truncated object.
     written = (job.places.own, job.places.bazel)
     if (known and failed.disk_is_full) or any(map(disk.is_full, written)):
-        return FullDiskError(fault.what, evidence)
+        return FullDiskError(what, evidence)
     return ToolError(
-        fault.what,
+        what,
         remedy="Look at the lines above; the log holds the whole command. What was built is kept.",
         evidence=evidence,
     )

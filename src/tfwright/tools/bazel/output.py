@@ -1,7 +1,7 @@
-"""What Bazel writes: the lines that stay, the bar that it redraws, and the first error."""
+"""What Bazel writes: the lines that stay, the bar that it redraws, and failed downloads."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ _RUNNING = re.compile(r"(?:\[[-\w]{5}\] )?(.+?); ([0-9]{1,9})s\b.*")
 _PHASE = re.compile(
     r"(Loading|Analyzing|Another command|Waiting for it|Starting local Bazel server)\b.*"
 )
-FAILED_ACTION = re.compile(r"ERROR: .* failed:? \(")
+_FAILED_ACTION = re.compile(r"ERROR: .* failed:? \(")
 _CONCLUSION = re.compile(rf"INFO: Build completed successfully, {_AMOUNT} total actions?")
 
 
@@ -88,7 +88,7 @@ class Display:
             self._show(doing=line)
         elif concluded := _CONCLUSION.match(line):
             self.actions = _number(concluded[1])
-        elif FAILED_ACTION.match(line):
+        elif _FAILED_ACTION.match(line):
             failures = self.progress.failures + 1
             self.progress = replace(self.progress, failures=failures)
 
@@ -108,53 +108,6 @@ class Display:
 
 def _number(text: str) -> int:
     return int(text.replace(",", ""))
-
-
-@dataclass(frozen=True)
-class Fault:
-    """The first error that Bazel reported: the others often only follow from it."""
-
-    what: str
-    """What failed, in one line, without paths and commands."""
-    where: str
-    """The BUILD file and line of the rule, where Bazel names them."""
-    lines: Sequence[str]
-    """What the failed action printed, from its own first error on."""
-
-
-_ERROR = re.compile(r"ERROR: (?:(?P<where>/[^:]+:\d+)(?::\d+)?: )?(?P<what>.*)")
-_ENDING = re.compile(r"(.*? failed:? \((?:Exit|Segmentation|Aborted|Killed|Illegal)[^)]*\)).*")
-# --verbose_failures prints the whole command, which may have hundreds of lines.
-_COMMAND = re.compile(r"^ +\(cd .*?\)$\n", re.MULTILINE | re.DOTALL)
-_CHATTER = re.compile(r"^(Execution platform:.*|Use --sandbox_debug.*|)$\n", re.MULTILINE)
-_AFTER = re.compile(r"(ERROR|INFO|FAILED): |Target //")
-_COMPLAINT = re.compile(r"\b(error|Error|ERROR)\b|undefined reference|No space left|Killed")
-
-
-def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
-    """Return the first error among lines that Bazel wrote; None if there is none."""
-    for number, line in enumerate(lines):
-        if found := _ERROR.fullmatch(line):
-            what = found["what"].strip()
-            # Behind the status Bazel may repeat the compiler's command line.
-            ending = _ENDING.fullmatch(what)
-            # With --keep_going the output of later actions follows, each behind a line of Bazel's.
-            rest = lines[number + 1 :]
-            printed = "\n".join(rest[: _first(_AFTER.match, rest, len(rest))]) + "\n"
-            said = _CHATTER.sub("", _COMMAND.sub("", printed)).splitlines()
-            # Warnings can fill hundreds of lines before the error that made the compiler stop.
-            start = _first(_COMPLAINT.search, said, 0)
-            shown = tuple(said[start : start + most])
-            return Fault(ending[1] if ending else what, found["where"] or "", shown)
-    return None
-
-
-def _first(matches: Callable[[str], object], lines: Sequence[str], otherwise: int) -> int:
-    """Return the number of the first line that matches."""
-    for number, line in enumerate(lines):
-        if matches(line):
-            return number
-    return otherwise
 
 
 @dataclass(frozen=True)
