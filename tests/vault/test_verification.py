@@ -1,6 +1,5 @@
 """What `invoke vault --verify` notices: a change in anything that later builds use."""
 
-import base64
 import hashlib
 import os
 import zlib
@@ -30,22 +29,16 @@ def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "build_out"
 
 
-def recorded(content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
-    return f"sha256={digest}"
-
-
 @pytest.fixture
 def venv(build_out: Path) -> Path:
     """Make what is left in the vault of a venv with one package."""
     home = build_out / "vault/pythons/3.11.7-0123456789ab"
-    site = home / "lib/python3.11/site-packages"
-    (site / "wheel-1.0.dist-info").mkdir(parents=True)
-    make_file(site / "wheel/__init__.py", b"VERSION = 1\n")
-    entry = recorded(b"VERSION = 1" + bytes([10]))
-    lines = f"wheel/__init__.py,{entry},12\nwheel-1.0.dist-info/RECORD,,\n"
-    (site / "wheel-1.0.dist-info/RECORD").write_text(lines, "utf-8")
+    make_file(home / "lib/python3.11/site-packages/wheel/__init__.py", "VERSION = 1\n")
+    make_file(home / "pyvenv.cfg", "home = /usr/bin\n")
+    (home / "bin").mkdir()
+    (home / "bin/python").symlink_to("/usr/bin/python3")
     (home / DONE).write_text("wheel==1.0\n", "utf-8")
+    home.with_name(f"{home.name}.sha256").write_text(trees.content(home))
     return home
 
 
@@ -62,22 +55,25 @@ def test_a_venv_as_it_was_installed_is_sound(build_out: Path, venv: Path) -> Non
     ] == [venv]
 
 
-@pytest.mark.parametrize("harm", ["edit", "remove", "add a module", "add a .pth"])
-def test_a_change_in_a_venv_is_noticed_and_repaired(build_out: Path, venv: Path, harm: str) -> None:
-    site = venv / "lib/python3.11/site-packages"
-    changed = make_file(
-        {
-            "edit": site / "wheel/__init__.py",
-            "remove": site / "wheel/__init__.py",
-            "add a module": site / "sitecustomize.py",
-            "add a .pth": site / "evil.pth",
-        }[harm],
-        "VERSION = 2\n",
-    )
-    if harm == "remove":
-        changed.unlink()
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("lib/python3.11/site-packages/wheel/__init__.py", "VERSION = 2\n"),
+        ("lib/python3.11/site-packages/wheel/__init__.py", None),
+        ("lib/python3.11/site-packages/sitecustomize.py", "import evil\n"),
+        ("lib/python3.11/site-packages/evil.pth", "import evil\n"),
+        ("pyvenv.cfg", "home = /evil\n"),
+        ("bin/python", "#!/bin/false\n"),
+    ],
+)
+def test_a_change_in_a_venv_is_noticed_and_repaired(
+    build_out: Path, venv: Path, name: str, content: str | None
+) -> None:
+    (venv / name).unlink(missing_ok=True)
+    if content:
+        make_file(venv / name, content)
     told = damaged(build_out)
-    assert f"{changed.relative_to(venv)} is not as installed" in told.evidence.lines[0]
+    assert "is not as it was made" in told.evidence.lines[0]
     assert "invoke vault --verify --repair" in told.remedy
     assert "invoke fetch" in damaged(build_out, repair=True).remedy
     assert not venv.exists()
@@ -102,20 +98,6 @@ def test_an_object_that_is_a_file_of_its_own_is_hashed(build_out: Path, mirror: 
     )
     told = damaged(build_out).evidence.lines[0]
     assert "object abcdef0123456789abcdef0123456789abcdef01" in told
-
-
-@pytest.mark.parametrize("name", ["pyvenv.cfg", "bin/python"])
-def test_a_change_that_no_package_records_is_noticed(
-    build_out: Path, venv: Path, name: str
-) -> None:
-    (venv / "bin").mkdir()
-    (venv / "bin/python").symlink_to("/usr/bin/python3")
-    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
-    venv.with_name(f"{venv.name}.sha256").write_text(trees.content(venv))
-    assert verification.verify(build_out, tree.damages(build_out), repair=False)
-    (venv / name).unlink()
-    (venv / name).symlink_to("/bin/false")
-    assert "is not as it was made" in damaged(build_out).evidence.lines[0]
 
 
 def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:
@@ -159,13 +141,6 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
     usage.look(build_out, [])
     bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
     assert bazels.stored("0.26.1", {}, (build_out / "vault",)) == kept
-
-
-def test_damaged_options_of_a_bazel_are_noticed(build_out: Path, tmp_path: Path) -> None:
-    found = make_file(tmp_path / "found", "a Bazel")
-    kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
-    kept.path.with_name("options.json").write_text("{", "utf-8")
-    assert "options.json cannot be read" in damaged(build_out).evidence.lines[0]
 
 
 def test_unused_files_are_removed_from_a_full_disk(build_out: Path) -> None:

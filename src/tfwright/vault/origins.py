@@ -362,7 +362,7 @@ def obtain(
         for file in asked.values()
         if (urls := origins.urls(file))
     ]
-    for outcome in downloads.fetch(requests, store, report=report) if requests else ():
+    for outcome in downloads.fetch(requests, store.path, report=report) if requests else ():
         sha256 = outcome.wanted.sha256
         attempts[sha256] += [Attempt(failure.url, failure.why) for failure in outcome.failures]
         if outcome.obtained:

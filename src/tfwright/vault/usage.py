@@ -15,6 +15,8 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.composing import file_of
 from tfwright.documents.recipe import Recipe
 from tfwright.tools import files, json_text, trees
+from tfwright.tools.bazel import binary as bazels
+from tfwright.tools.bazel.binary import AboutBinary
 from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
@@ -256,11 +258,10 @@ def _entries(vault: Path) -> Iterator[VaultEntry]:
 def _programs(store: Path) -> Iterator[VaultEntry]:
     """Yield what runs during builds: Bazel, packages, venvs."""
     for path in sorted((store / "bazel").glob("*/")):
-        known = json_text.record(path / "about.json")
         # A damaged file of ours: the binary is obtained again, and written next to it.
-        if known.keys() >= {"version", "platform"}:
-            name = f"{known['version']} for {known['platform']}"
-            entry = _entry(BAZEL, path, path / "bazel", f"bazel {known['version']}")
+        if known := json_text.kept(path / bazels.ABOUT, AboutBinary):
+            name = f"{known.version} for {known.platform}"
+            entry = _entry(BAZEL, path, path / "bazel", f"bazel {known.version}")
             yield replace(entry, name=name) if entry.kind == BAZEL else entry
         else:
             yield _leftover(path)

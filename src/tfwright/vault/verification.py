@@ -5,14 +5,12 @@ from pathlib import Path
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import SupplyError, TfwrightError, invoke
-from tfwright.printable import first_of
 from tfwright.tools import files
-from tfwright.tools.bazel import client
 from tfwright.tools.git import mirror as mirrors
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import venv
 from tfwright.vault import usage
-from tfwright.vault.usage import BAZEL, VENV, Damage, VaultEntry
+from tfwright.vault.usage import VENV, Damage, VaultEntry
 
 
 def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> list[VaultEntry]:
@@ -57,13 +55,8 @@ def damages(build_out: Path, entries: Iterable[VaultEntry]) -> Iterator[Damage]:
         # An archive, a package and a Bazel lie in a directory named after their checksum.
         if file and files.sha256(file) != path.name:
             yield Damage(path, "its checksum is not the one that it is kept under")
-        elif entry.kind == VENV and (changed := [*venv.changed_files(path)]):
-            yield Damage(path, f"{first_of(changed)} is not as installed")
-        # No RECORD has the interpreter's link, the venv's settings or a script.
         elif entry.kind == VENV and venv.differs(path):
-            yield Damage(path, "a program or setting of the venv is not as it was made")
-        elif entry.kind == BAZEL and file and client.options_damaged(file):
-            yield Damage(path, "options.json cannot be read")
+            yield Damage(path, "a file of the venv is not as it was made")
     for mirror in sorted((build_out / "git").glob("*.git")):
         if why := _of_mirror(mirror):
             yield Damage(mirror, why)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder, make_program
+from tests.making import make_program
 from tests.tools.python.test_packages import small_wheel
 
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.tools import files, trees
+from tfwright.tools import files
 from tfwright.tools.python import packages, venv
 
 pytestmark = pytest.mark.medium
@@ -94,19 +94,6 @@ def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: b
     assert not victim.exists() or "EVIL" not in victim.read_text("utf-8")
 
 
-def test_a_file_of_two_packages_is_as_one_of_them_installed_it(tmp_path: Path) -> None:
-    site = tmp_path / "lib/python3.9/site-packages"
-    module = make_file(site / "pkg_resources/__init__.py", "NEW = 1\n")
-    for package, checksum in (("pkg_resources-0", "sha256=old"), ("setuptools-80", "")):
-        row = f"pkg_resources/__init__.py,{checksum or venv._checksum(module)},8\n"
-        make_file(site / f"{package}.dist-info/RECORD", row)
-    assert [*venv.changed_files(tmp_path)] == []
-    module.write_text("EVIL = 1\n", "utf-8")
-    assert [*venv.changed_files(tmp_path)] == [
-        "lib/python3.9/site-packages/pkg_resources/__init__.py"
-    ]
-
-
 def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
     tmp_path: Path, quick_python: Path
 ) -> None:
@@ -117,13 +104,6 @@ def test_a_venv_is_made_once_and_again_when_it_is_not_whole(
     again = made_of(quick_python, store=tmp_path)
     assert again == made
     assert again.lstat().st_mtime_ns > stamp
-
-
-def test_an_empty_record_of_a_venv_is_made_again_from_its_files(tmp_path: Path) -> None:
-    home = make_folder(tmp_path / "venv")
-    (home / "module.py").write_text("x = 1\n", "utf-8")
-    make_file(tmp_path / "venv.sha256", b"")
-    assert venv.content(home) == trees.content(home)
 
 
 def test_a_store_that_is_reached_by_a_link_gives_the_same_path(

@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.tools import files, json_text, registry, unpacking
 from tfwright.tools.http import downloads
@@ -31,6 +33,18 @@ PACKAGES = {
 PAUSES = (1.0,)
 """One more attempt at the release: there are other ways."""
 MODE = 0o755
+
+
+ABOUT = "about.json"
+
+
+class AboutBinary(BaseModel):
+    """What is known of a binary in the store, in the file ABOUT next to it."""
+
+    version: str
+    platform: str
+    origin: str = "an unknown place"
+    """Where it came from, in words."""
 
 
 @dataclass(frozen=True)
@@ -147,19 +161,17 @@ def _kept(wanted: _Wanted, digest: str | None, stores: Sequence[Path]) -> Binary
 
     Any digest will do if none is given.
     """
-    # about.json is written last: a directory without it holds a binary that may be cut off.
-    for about in [one for store in stores for one in sorted(store.glob("bazel/*/about.json"))]:
+    # It is written last: a directory without it holds a binary that may be cut off.
+    for about in [one for store in stores for one in sorted(store.glob(f"bazel/*/{ABOUT}"))]:
         path = about.with_name("bazel")
         sha256 = about.parent.name
         # A damaged file gives nothing: obtaining the binary again replaces it.
-        known = json_text.record(about)
-        same_version = known.get("version") == wanted.version
-        same_platform = known.get("platform") == wanted.platform
-        fits = same_version and same_platform and digest in {None, sha256}
+        known = json_text.kept(about, AboutBinary)
+        same = known and (known.version, known.platform) == (wanted.version, wanted.platform)
+        fits = same and digest in {None, sha256}
         # Read again each time: this program compiles everything that follows.
-        if fits and path.is_file() and files.sha256(path) == sha256:
-            origin = known.get("origin")
-            return Binary(path, sha256, origin if isinstance(origin, str) else "an unknown place")
+        if known and fits and path.is_file() and files.sha256(path) == sha256:
+            return Binary(path, sha256, known.origin)
     return None
 
 
@@ -205,8 +217,8 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     # Copied, since what the host file names stays where it is.
     with files.replacing(path, MODE) as temporary:
         shutil.copyfile(found, temporary)
-    about = {"version": wanted.version, "platform": wanted.platform, "origin": origin}
-    files.write(path.with_name("about.json"), json.dumps(about))
+    about = AboutBinary(version=wanted.version, platform=wanted.platform, origin=origin)
+    files.write(path.with_name(ABOUT), about.model_dump_json())
     return Binary(path, sha256, origin)
 
 

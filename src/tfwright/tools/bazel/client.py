@@ -1,16 +1,16 @@
 """How Bazel runs: the options of its version, builds on their own terminal, and a clean end."""
 
-import json
 import os
 import re
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
+
+from pydantic import BaseModel, ConfigDict
 
 from tfwright.errors import ToolError, invoke
 from tfwright.progress import Report
@@ -36,70 +36,58 @@ SERVER_DIED = 37
 REFUSED = 2
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(BaseModel):
     """What a Bazel understands, read off its own help."""
 
-    startup: Mapping[str, str] = field(default_factory=dict)
-    build: Mapping[str, str] = field(default_factory=dict)
+    model_config = ConfigDict(frozen=True)
+
+    startup: dict[str, str] = {}
+    build: dict[str, str] = {}
     """Name of a flag without dashes = what Bazel says about its value; empty for a switch."""
 
 
 def options(binary: Path, install_root: Path) -> Options:
     """Return what `binary` understands; asked once, and kept next to it."""
-    kept = binary.with_name("options.json")
-    if _kept(kept) is None:
-        asked = {}
-        with tempfile.TemporaryDirectory(prefix="tfwright-") as folder:
-            scratch = Path(folder)
-            for name, topic in _TOPICS.items():
-                argv = (
-                    str(binary),
-                    f"--output_user_root={install_root}",
-                    f"--output_base={scratch / 'base'}",
-                    # Asked without a server, which would stay for three hours, and keep the output
-                    # base open.
-                    "--batch",
-                    "help",
-                    *topic,
-                )
-                command = Command(argv, scratch, clean_environment(scratch))
-                try:
-                    page = runner.run(command, scratch / "log", remedy=installation.REMEDY)
-                except ToolError as fault:
-                    raise installation.explained(fault, binary, install_root) from fault
-                # Each page of help gets a new output base.
-                files.remove(scratch / "base")
-                # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
-                # semicolon.
-                found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
-                asked[name] = {flag: kind.partition(";")[0] for flag, kind in found}
-        files.write(kept, json.dumps(asked, indent=1))
-    return known_options(binary)
+    if (known := known_options(binary)).build:
+        return known
+    asked = {}
+    with files.scratch() as scratch:
+        for name, topic in _TOPICS.items():
+            argv = (
+                str(binary),
+                f"--output_user_root={install_root}",
+                f"--output_base={scratch / 'base'}",
+                # Asked without a server, which would stay for three hours, and keep the output
+                # base open.
+                "--batch",
+                "help",
+                *topic,
+            )
+            command = Command(argv, scratch, clean_environment(scratch))
+            try:
+                page = runner.run(command, scratch / "log", remedy=installation.REMEDY)
+            except ToolError as fault:
+                raise installation.explained(fault, binary, install_root) from fault
+            # Each page of help gets a new output base.
+            files.remove(scratch / "base")
+            # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the semicolon.
+            found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
+            asked[name] = {flag: kind.partition(";")[0] for flag, kind in found}
+    known = Options(**asked)
+    files.write(_record(binary), known.model_dump_json(indent=1))
+    return known
 
 
 _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
 
 
-def options_damaged(binary: Path) -> bool:
-    """Say whether what is kept about `binary` is there, but cannot be read."""
-    kept = binary.with_name("options.json")
-    return kept.exists() and _kept(kept) is None
-
-
 def known_options(binary: Path) -> Options:
     """Return what is kept about `binary`; nothing, if it was not asked yet."""
-    kept = binary.with_name("options.json")
-    return _kept(kept) or Options()
+    return json_text.kept(_record(binary), Options) or Options()
 
 
-def _kept(path: Path) -> Options | None:
-    """Return what Bazel said before; None where that is missing or damaged."""
-    kept = json_text.record(path)
-    whole = kept.keys() == _TOPICS.keys()
-    if not whole or not all(isinstance(topic, dict) for topic in kept.values()):
-        return None
-    return Options(**kept)
+def _record(binary: Path) -> Path:
+    return binary.with_name("options.json")
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,13 @@
 """The target Python's venv: the interpreter that TensorFlow is built for, with exact pins."""
 
-import base64
-import csv
-import hashlib
-import json
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.printable import shell_word
-from tfwright.tools import files, trees
+from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import file_lock, runner
 from tfwright.tools.process.command import (
     Command,
@@ -95,8 +90,7 @@ def place(
     """Return the directory of a venv, whether it is there or not; `version` is the full one."""
     pins = sorted(map(_pin, requirements))
     # The same path in a container image is another interpreter.
-    content = json.dumps([str(interpreter.resolve()) + container_name(), version, *pins])
-    key = hashlib.sha256(content.encode()).hexdigest()[:12]
+    key = json_text.digest([str(interpreter.resolve()) + container_name(), version, *pins])[:12]
     # Its path is part of every action's key: one that was reached by a link is the same.
     return stores[0].resolve() / "pythons" / f"{version}-{key}"
 
@@ -107,8 +101,7 @@ def damaged(home: Path) -> bool:
     Also true of one that was made before tfwright kept a digest of them.
     """
     try:
-        recorded = files.text(_record(home)).split()
-        return recorded[:1] != [trees.content(home)]
+        return content(home) != trees.content(home)
     except OSError:
         return True
 
@@ -119,9 +112,8 @@ def differs(home: Path) -> bool:
 
 
 def content(home: Path) -> str:
-    """Return the digest that `venv` found for a venv; it is read again if its record is empty."""
-    recorded = files.text(_record(home)).split()
-    return recorded[0] if recorded else trees.content(home)
+    """Return the digest that `venv` found for a venv."""
+    return files.text(_record(home)).strip()
 
 
 def _record(home: Path) -> Path:
@@ -151,16 +143,10 @@ def _holds(home: Path, requirements: Sequence[str]) -> bool:
     finished = (home / DONE).is_file() and (home / "bin/python").exists()
     if not finished or damaged(home):
         return False
-    installed = {}
-    for line in files.text(home / DONE).splitlines():
-        pin, _, digest = line.partition(_HASH)
-        installed[pin] = digest
-    for line in requirements:
-        pin, *digests = line.split(_HASH)
-        # A pin without digests accepts whatever file the index gave for it.
-        if digests and installed.get(pin) not in digests:
-            return False
-    return True
+    # A pin without digests accepts whatever file the index gave for it.
+    installed = dict(line.split(_HASH) for line in files.text(home / DONE).splitlines())
+    wanted = (line.split(_HASH) for line in requirements)
+    return all(not digests or installed.get(pin) in digests for pin, *digests in wanted)
 
 
 def creation(interpreter: str, version: str, place: Path, home: Path, *options: str) -> Command:
@@ -227,50 +213,3 @@ def _install(
 def _pin(requirement: str) -> str:
     """Return a requirement without the checksums that it may name."""
     return requirement.partition(_HASH)[0]
-
-
-IGNORED = ("__pycache__", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
-"""What Python or pip writes after the installation, or what no RECORD has a checksum for."""
-
-
-def changed_files(venv: Path) -> Iterator[str]:
-    """Yield the files that are not as their package installed them, and those of no package.
-
-    Paths are relative to the venv.
-    """
-
-    def shown(file: Path) -> str:
-        return str(file.relative_to(venv)) if file.is_relative_to(venv) else str(file)
-
-    for site in sorted(venv.glob("lib/python*/site-packages")):
-        # Two packages may own a file: Debian's venvs have a package pkg_resources, which setuptools
-        # replaces.
-        recorded: defaultdict[Path, set[str]] = defaultdict(set)
-        for record in sorted(site.glob("*.dist-info/RECORD")):
-            with record.open(encoding="utf-8", errors="replace", newline="") as stream:
-                rows = [row for row in csv.reader(stream) if len(row) > 1]
-            for path, checksum, *_ in rows:
-                # Scripts stand in RECORD as ../../../bin/name. RECORD has no checksum for itself,
-                # and none for scripts that pip made. Bytecode is Python's.
-                known = () if not checksum or path.endswith(".pyc") else (checksum,)
-                recorded[(site / path).resolve()].update(known)
-        for file, checksums in recorded.items():
-            if checksums and _checksum(file) not in checksums:
-                yield shown(file)
-        for file in sorted(site.rglob("*")):
-            # Python writes bytecode when a module is first imported, in whatever build comes first.
-            if file.suffix == ".pyc" or not set(file.parts).isdisjoint(IGNORED):
-                continue
-            # A module or a .pth file that no package brought would take part in every build.
-            imported = file.suffix in {".py", ".pth", ".so"}
-            if imported and file.is_file() and file.resolve() not in recorded:
-                yield shown(file)
-
-
-def _checksum(file: Path) -> str:
-    """Return a file's checksum as RECORD writes it; empty for a file that is not there."""
-    if not file.is_file():
-        return ""
-    digest = hashlib.sha256(file.read_bytes()).digest()
-    # PEP 376 and the wheel format: URL-safe base64 without its padding.
-    return "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
