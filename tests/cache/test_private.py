@@ -290,7 +290,9 @@ def test_what_a_build_just_used_is_not_removed(begin: Begin) -> None:
     build = begin(limit=2500)
     for content in contents:
         build.add(sha256(content), content)
-    assert build.end().faults == {"the cache is full and everything in it is in use": 2}
+    assert build.end().faults == {
+        "the cache's directory: it is full, and everything in it is in use": 2
+    }
     assert begin().offered == {EMPTY, *map(sha256, contents[:2])}
 
 

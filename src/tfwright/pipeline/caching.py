@@ -117,9 +117,8 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
     store = _store(job)
     # Bazel's keys do not cover the compiler: replaced in place, it still gets hits of
     # the old one. So each toolchain has entries of its own.
-    tools = compilers.toolchain(root)
-    toolchain.keep(tools, root)
-    sealing = Seal(secret, tools.digest)
+    digest = toolchain.keep(compilers.toolchain(root), root)
+    sealing = Seal(secret, digest)
     flat = Release.parse(version) < FIRST_WITH_FOLDERS
     cache = PrivateCache(store, sealing, job.private_cache, job.places.tree, flat=flat)
     remote = _remote(job, store, sealing, cache.use)
@@ -131,7 +130,7 @@ def _laid_out(job: Job, compilers: CompilerChoice, secret: bytes, version: str) 
     if remote:
         remote.close()
         _note_transfer(job, "Took", cache.fetched, remote, "from")
-        written = CacheRecord.of(job, tools.digest)
+        written = CacheRecord.of(job, digest)
         written.keep(job, damaged=tuple(sorted(remote.damaged | {*written.damaged})))
     return cache
 

@@ -20,9 +20,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
-from tfwright.tools import files, json_text
+from pydantic import Base64Bytes, TypeAdapter, ValidationError
+
+from tfwright.documents.names import Sha256
+from tfwright.tools import files
 from tfwright.tools.cache import messages
-from tfwright.tools.cache.messages import SHA256, Blob
+from tfwright.tools.cache.messages import Blob
 from tfwright.tools.cache.store import (
     EMPTY,
     FAULTS,
@@ -52,6 +55,10 @@ OK, NOT_FOUND, CREATED, NO_CONTENT = 200, 404, 201, 204
 CONNECTIONS = 8
 LARGEST_INDEX = 64 << 20
 """Bytes; the 5,652 entries of a TensorFlow take about four million."""
+
+
+_ENTRIES = TypeAdapter(dict[Sha256, Base64Bytes])
+"""The entries of an index, by their actions, which become paths."""
 
 
 class ServerFaultError(MissError):
@@ -189,14 +196,8 @@ class RemoteCache:
             if not self._get(f"cas/{blobs[0].sha256}", blobs[0].size, found):
                 return {}
             try:
-                entries = json_text.parsed(found.read())
-                return {
-                    action: base64.b64decode(entry)
-                    for action, entry in entries.items()
-                    # It becomes a path.
-                    if SHA256.fullmatch(action)
-                }
-            except (ValueError, AttributeError, TypeError) as fault:
+                return _ENTRIES.validate_json(found.read())
+            except ValidationError as fault:
                 raise ServerFaultError("it sent an index that cannot be read") from fault
 
     def _bring(self, blob: Blob) -> None:

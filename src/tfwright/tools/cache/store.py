@@ -103,18 +103,12 @@ class MissError(Exception):
     """An entry cannot be used; the text says why."""
 
 
-class CacheFullError(OSError):
-    """Everything in the cache is in use, and nothing more fits."""
-
-
 FAULTS = (MissError, MalformedMessageError, OSError)
 """What makes an entry a miss."""
 
 
 def reason(fault: Exception) -> str:
     """Say in a few words what kept an entry from being used or stored."""
-    if isinstance(fault, CacheFullError):
-        return "the cache is full and everything in it is in use"
     if isinstance(fault, OSError):
         return f"the cache's directory: {fault.strerror or type(fault).__name__}"
     if isinstance(fault, MalformedMessageError):
@@ -314,19 +308,20 @@ class CacheStore:
     def _make_room(self, size: int) -> None:
         """Remove the least recently used files if `size` more bytes exceed the limit.
 
-        Raises CacheFullError where everything is in use.
+        Raises OSError where everything is in use.
         """
         with self._lock:
             if self.held + size <= self._limit:
                 return
+            full = OSError(0, "it is full, and everything in it is in use")
             if time.time() < self._full_until:
-                raise CacheFullError
+                raise full
             # Count what other builds wrote as well.
             self.held = remove_oldest(self._kept, self._limit * FILLED - size)
             if self.held + size > self._limit:
                 # Looking through a large cache again for every blob would slow the build.
                 self._full_until = time.time() + YOUNG_SECONDS / 10
-                raise CacheFullError
+                raise full
 
 
 def remove_oldest(folders: Iterable[Path], most: float) -> int:

@@ -10,8 +10,7 @@ import json
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tfwright.tools import files, json_text, trees
@@ -56,18 +55,8 @@ _LOADED = re.compile(r"=> (/\S+)")
 """A shared library in what ldd prints."""
 
 
-@dataclass(frozen=True)
-class Toolchain:
-    """What compiles."""
-
-    parts: Mapping[str, str] = field(default_factory=dict)
-    """What each part is = its digest, or its name where that says all."""
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 over all parts."""
-        text = json.dumps(self.parts, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+Toolchain = dict[str, str]
+"""What compiles: what each part is = its digest, or its name where that says all."""
 
 
 def of_host(
@@ -94,25 +83,27 @@ def of_host(
         programs = (path for folder in found for path, _ in folder)
         parts["CUDA's programs"] = known.of_all(programs)
     known.save()
-    return Toolchain(parts)
+    return parts
 
 
 def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
     """Return the toolchain of a container image, whose digest covers all that is in it."""
     parts = {"image": digest, "machine": platform.machine(), "target Python": files.sha256(python)}
-    return Toolchain(parts | ({"CPU": _cpu()} if native else {}))
+    return parts | ({"CPU": _cpu()} if native else {})
 
 
-def keep(toolchain: Toolchain, root: Path) -> None:
-    """Write down what a digest stands for."""
-    path = root / "toolchains" / f"{toolchain.digest}.json"
+def keep(toolchain: Toolchain, root: Path) -> str:
+    """Return the digest that stands for a toolchain, and write down its parts."""
+    digest = json_text.digest(toolchain)
+    path = root / "toolchains" / f"{digest}.json"
     if not path.is_file():
-        files.write(path, json.dumps(toolchain.parts, indent=1, sort_keys=True))
+        files.write(path, json.dumps(toolchain, indent=1, sort_keys=True))
+    return digest
 
 
 def kept(root: Path, digest: str) -> Toolchain:
     """Return what a digest stands for; without parts where that was not written down."""
-    return Toolchain(json_text.record(root / "toolchains" / f"{digest}.json"))
+    return json_text.record(root / "toolchains" / f"{digest}.json")
 
 
 def _compiler_parts(compiler: str, driver: str, known: "_Digests") -> Iterator[tuple[str, str]]:

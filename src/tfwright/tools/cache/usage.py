@@ -129,7 +129,7 @@ def look(settings: "HostFile") -> CacheState:
         return CacheState(root, 0, limit, settings.cache.server, (), ())
     directory = CacheStore(root, limit)
     toolchains = tuple(
-        KeptToolchain(digest, entries, toolchain.kept(root, digest).parts)
+        KeptToolchain(digest, entries, toolchain.kept(root, digest))
         for digest, entries in directory.toolchains().items()
     )
     held = directory.held
