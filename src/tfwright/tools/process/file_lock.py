@@ -1,7 +1,6 @@
 """One command at a time: a lock that ends with its holder and every program that it started."""
 
 import fcntl
-import json
 import os
 import socket
 import sys
@@ -9,7 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
+
+from pydantic import BaseModel
 
 from tfwright.errors import HostError
 from tfwright.printable import shell_word
@@ -30,6 +31,21 @@ REMEDY = "Wait until that has ended, then start again."
 
 class LockHeldError(HostError):
     """Another process holds the lock."""
+
+
+class LockHolder(BaseModel):
+    """What a holder writes into its lock file, for the message to whoever has to wait."""
+
+    pid: int
+    host: str
+    """A path under build_out may be on a network disk, where a process id alone says little."""
+    since: str
+    command: str
+    doing: str
+
+    def __str__(self) -> str:
+        command, doing = self.command, self.doing
+        return f"process {self.pid} on {self.host} ('{command}', {doing}, since {self.since})"
 
 
 @contextmanager
@@ -75,15 +91,14 @@ def is_held(path: Path) -> bool:
 def _describe(stream: IO[bytes], doing: str) -> None:
     """Write down who holds the lock, for the message to whoever has to wait."""
     os.ftruncate(stream.fileno(), 0)
-    # A path under build_out may be on a network disk: without the host, a process id says little.
-    holder = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "command": _typed(),
-        "doing": doing,
-    }
-    stream.write(json.dumps(holder).encode())
+    holder = LockHolder(
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        since=time.strftime("%Y-%m-%d %H:%M:%S"),
+        command=_typed(),
+        doing=doing,
+    )
+    stream.write(holder.model_dump_json().encode())
 
 
 def _typed() -> str:
@@ -108,12 +123,10 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # Nothing if the holder has not come to describe itself yet.
-            holder = json_text.record(path)
+            # None if the holder has not come to describe itself yet.
+            holder = json_text.kept(path, LockHolder)
             # The holder is dead, but its Bazel still has the lock: it ends within the grace.
-            lives = False
-            with suppress(KeyError, TypeError, ValueError, OverflowError):
-                lives = is_running(int(holder["pid"]))
+            lives = holder is not None and is_running(holder.pid)
             if lives or time.monotonic() > deadline:
                 raise _taken(path, holder, remedy) from None
             time.sleep(0.05)
@@ -121,13 +134,9 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
             return
 
 
-def _taken(path: Path, holder: dict[str, Any], remedy: str) -> LockHeldError:
+def _taken(path: Path, holder: LockHolder | None, remedy: str) -> LockHeldError:
     """Say who holds the lock, and who has to wait for it."""
-    known = ("pid", "host", "command", "doing", "since")
-    if all(isinstance(holder.get(name), int | str) for name in known):
-        who = "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(holder)
-    else:
-        who = "another process"
+    who = holder or "another process"
     return LockHeldError(f"'{_typed()}' has to wait for {who}", remedy=remedy, where=path)
 
 

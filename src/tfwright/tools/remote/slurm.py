@@ -10,8 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from pydantic import BaseModel
 
 from tfwright.documents.host_file import SlurmTable
 from tfwright.errors import HostError, ToolError
@@ -67,6 +69,15 @@ class SlurmResult:
     """Nodes that ran it, in order; all but the last were lost."""
     seconds: float
     log: Path
+
+
+class _LeftResult(BaseModel):
+    """What SCRIPT writes at the end of a task."""
+
+    run: str
+    task: int
+    status: int
+    seconds: float
 
 
 OnResult = Callable[[SlurmResult], None]
@@ -321,15 +332,11 @@ def _result(folder: Path, number: int) -> SlurmResult:
     nodes: tuple[str, ...] = ()
     with suppress(OSError):
         nodes = tuple((folder / f"{number}.nodes").read_text("utf-8", "replace").split())
-    lost = SlurmResult(number, LOST, nodes, 0.0, log)
-    try:
-        result = json_text.parsed(files.content(folder / f"{number}.json"))
-        if (result.get("run", folder.name), result.get("task", number)) != (folder.name, number):
-            return lost
-        return replace(lost, status=int(result["status"]), seconds=float(result["seconds"]))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        # A task that was killed leaves no result, or a part of one.
-        return lost
+    # A task that was killed leaves no result, or a part of one.
+    left = json_text.kept(folder / f"{number}.json", _LeftResult)
+    if left is None or (left.run, left.task) != (folder.name, number):
+        return SlurmResult(number, LOST, nodes, 0.0, log)
+    return SlurmResult(number, left.status, nodes, left.seconds, log)
 
 
 def _command(folder: Path, *argv: str) -> Command:
