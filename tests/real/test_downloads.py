@@ -110,7 +110,7 @@ def test_after_100_kills_every_file_is_there_and_no_byte_was_asked_for_twice(
         in_the_middle += len(store.digests()) < len(DIGESTS)
     outcomes = fetch(
         [WantedFile(path, digest, (url + path,)) for path, digest in DIGESTS.items()],
-        store,
+        store.path,
         report=SILENCE.progress,
     )
     assert all(outcome.obtained for outcome in outcomes)

@@ -213,7 +213,7 @@ class Site:
         """Fetch CONTENT from paths or urls; whatever happens, the store holds it or nothing."""
         addresses = tuple(self.url + url if url.startswith("/") else url for url in urls)
         wanted = WantedFile("tf.tar.gz", DIGEST, addresses, size)
-        (outcome,) = fetch([wanted], self.store, report=SILENCE.progress, limits=limits)
+        (outcome,) = fetch([wanted], self.store.path, report=SILENCE.progress, limits=limits)
         assert outcome.obtained == self.store.holds(DIGEST)
         assert all(map(self.store.sound, self.store.digests()))
         return outcome
@@ -423,7 +423,7 @@ def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(site: Site) -> N
         ]
         begun = time.monotonic()
         outcomes = fetch(
-            wanted, site.store, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60))
+            wanted, site.store.path, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60))
         )
     assert time.monotonic() - begun < 5
     assert all(
@@ -448,7 +448,7 @@ def test_a_host_gets_no_more_requests_at_once_than_it_should_on_kept_connections
     wanted, contents = many(site.url, 24)
     site.acts |= {path: [serves(content, after=0.02)] for path, content in contents.items()}
     outcomes = fetch(
-        wanted, site.store, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3)
+        wanted, site.store.path, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3)
     )
     assert [outcome.url for outcome in outcomes] == [one.urls[0] for one in wanted]
     assert site.busiest == 3
@@ -459,7 +459,7 @@ def test_one_that_fails_fails_no_other(site: Site) -> None:
     wanted, contents = many(site.url, 9)
     site.acts |= {path: [serves(content)] for path, content in contents.items()}
     site.acts["/4"] = [answers(404)]
-    outcomes = fetch(wanted, site.store, report=SILENCE.progress)
+    outcomes = fetch(wanted, site.store.path, report=SILENCE.progress)
     assert [outcome.wanted.name for outcome in outcomes if not outcome.obtained] == ["/4"]
     assert sorted(site.store.digests()) == sorted(
         outcome.wanted.sha256 for outcome in outcomes if outcome.obtained
@@ -475,7 +475,9 @@ def test_progress_counts_the_bytes_of_all_files_in_the_callers_thread(site: Site
         WantedFile("b", "0" * 64, (f"{site.url}/b",), 300_000),
     ]
     fetch(
-        wanted, site.store, report=lambda progress: heard.append((threading.get_ident(), progress))
+        wanted,
+        site.store.path,
+        report=lambda progress: heard.append((threading.get_ident(), progress)),
     )
     assert {thread for thread, _ in heard} == {threading.get_ident()}
     assert heard[-1][1] == Progress(len(CONTENT), len(CONTENT), "B", "2 of 2 files", failures=1)
@@ -486,7 +488,7 @@ def test_the_same_digest_wanted_twice_is_fetched_once(site: Site) -> None:
     site.acts["/a"] = [slow]
     outcomes = fetch(
         [WantedFile("a", DIGEST, (f"{site.url}/a",)), WantedFile("b", DIGEST, (f"{site.url}/a",))],
-        site.store,
+        site.store.path,
         report=SILENCE.progress,
     )
     assert [outcome.obtained for outcome in outcomes] == [True, True]
@@ -530,7 +532,7 @@ from pathlib import Path
 from tfwright.progress import SILENCE
 from tfwright.tools.http.downloads import WantedFile, fetch
 from tfwright.vault.store import Store
-outcome, = fetch([WantedFile("a", sys.argv[2], (sys.argv[3],))], Store(Path(sys.argv[1])), report=SILENCE.progress)
+outcome, = fetch([WantedFile("a", sys.argv[2], (sys.argv[3],))], Store(Path(sys.argv[1])).path, report=SILENCE.progress)
 print(outcome.url or "found")
 """
 
@@ -587,14 +589,16 @@ def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(site: Site) -> None:
     site.acts["/a"] = [never_ends]
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        fetch([WantedFile("a", DIGEST, (f"{site.url}/a",))], site.store, report=interrupt)
+        fetch([WantedFile("a", DIGEST, (f"{site.url}/a",))], site.store.path, report=interrupt)
     assert threading.active_count() <= before + 1, "only the server's thread is left"
     assert site.bring("/a").obtained
 
 
 def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(site: Site) -> None:
     with largest_file(len(CONTENT) // 2), fails(HostError, "partial", "ulimit -f unlimited"):
-        fetch([WantedFile("a", DIGEST, (f"{site.url}/a",))], site.store, report=SILENCE.progress)
+        fetch(
+            [WantedFile("a", DIGEST, (f"{site.url}/a",))], site.store.path, report=SILENCE.progress
+        )
     assert not site.store.holds(DIGEST)
 
 
@@ -704,7 +708,9 @@ def test_a_name_that_nobody_has_is_looked_up_once(
         for number in range(30)
     ]
     begun = time.monotonic()
-    outcomes = fetch(wanted, site.store, report=SILENCE.progress, limits=Limits(pauses=(30, 60)))
+    outcomes = fetch(
+        wanted, site.store.path, report=SILENCE.progress, limits=Limits(pauses=(30, 60))
+    )
     assert time.monotonic() - begun < 10
     assert len(looked_up) == len(set(looked_up)) == 60
     assert not any(outcome.obtained for outcome in outcomes)

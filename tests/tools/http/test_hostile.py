@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Store:
 def bring(store: Store, *urls: str, size: int | None = None) -> DownloadOutcome:
     """Fetch CONTENT from urls."""
     wanted = WantedFile("archive", DIGEST, urls, size)
-    (outcome,) = fetch([wanted], store, report=SILENCE.progress, limits=QUICK)
+    (outcome,) = fetch([wanted], store.path, report=SILENCE.progress, limits=QUICK)
     return outcome
 
 
@@ -105,7 +105,7 @@ def test_the_other_files_arrive_while_servers_lie(
         for number, (name, lie) in enumerate(LIES.items())
     ]
     good = WantedFile("good", DIGEST, (hosts.start(says(WELL)),))
-    outcomes = fetch([*wanted, good], store, report=SILENCE.progress, limits=QUICK)
+    outcomes = fetch([*wanted, good], store.path, report=SILENCE.progress, limits=QUICK)
     assert [outcome.wanted.name for outcome in outcomes if outcome.obtained] == ["good"]
 
 
@@ -149,7 +149,7 @@ def test_many_bodies_without_end_at_once_leave_room_too(
     wanted = [
         WantedFile(str(number), f"{number:064}", (hosts.start(endless),)) for number in range(6)
     ]
-    outcomes = fetch(wanted, store, report=SILENCE.progress, limits=QUICK)
+    outcomes = fetch(wanted, store.path, report=SILENCE.progress, limits=QUICK)
     assert not any(outcome.obtained for outcome in outcomes)
     assert fullest < room
 
@@ -213,7 +213,7 @@ def test_a_server_that_takes_too_long_is_left_while_another_is_there(
     urls = (hosts.start(drips), good := hosts.start(says(WELL)))
     limits = Limits(pauses=(), least_speed=100.0, slow_seconds=0.2, deadline=1.0)
     wanted = WantedFile("archive", DIGEST, urls)
-    (outcome,) = fetch([wanted], store, report=SILENCE.progress, limits=limits)
+    (outcome,) = fetch([wanted], store.path, report=SILENCE.progress, limits=limits)
     assert outcome.url == good
 
 

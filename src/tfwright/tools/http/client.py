@@ -148,13 +148,13 @@ def get(
             why = f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
             raise RequestError(FaultKind.SLOW, why)
         response = session.request(method, url, stream=True, timeout=timeout, headers=headers)
-        location = response.headers.get("Location")
-        if response.status_code not in {301, 302, 303, 307, 308} or location is None:
+        if not response.is_redirect:
             return response
         response.close()
         # Header bytes arrive as Latin-1; browsers take those beyond ASCII for UTF-8, and so does
         # requests.
-        url = urljoin(response.url, location.encode("latin-1").decode("utf-8"))
+        location = response.headers["Location"].encode("latin-1").decode("utf-8")
+        url = urljoin(response.url, location)
         if not on_the_web(url):
             shown = printable(url, LONGEST_SHOWN)
             why = f"it redirects to {shown}, which is not http or https"

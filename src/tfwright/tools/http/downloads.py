@@ -4,11 +4,11 @@ import math
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tfwright.errors import SilentServerError, SupplyError
@@ -100,25 +100,22 @@ class Limits:
 DEFAULTS = Limits()
 
 
-class FileStore(Protocol):
-    """Where files go, by digest."""
-
-    def path(self, sha256: str) -> Path:
-        """Return where the file of a digest is, or would be."""
-
-
 def fetch(
-    requests: Sequence[WantedFile], store: FileStore, *, report: Report, limits: Limits = DEFAULTS
+    requests: Sequence[WantedFile],
+    place: Callable[[str], Path],
+    *,
+    report: Report,
+    limits: Limits = DEFAULTS,
 ) -> list[DownloadOutcome]:
-    """Bring files into the store and return what became of each, in order.
+    """Bring files to the places of their digests and return what became of each, in order.
 
     None of them fails the others.
 
-    What had arrived of a file when it was cut, also by SIGKILL, stays next to its place in the
-    store and is not asked for again. `report` is called from this thread only. Ctrl-C stops at
+    What had arrived of a file when it was cut, also by SIGKILL, stays next to its place and is not
+    asked for again. `report` is called from this thread only. Ctrl-C stops at
     once. Raises HostError if the disk is full.
     """
-    transfers = [_Transfer(wanted, store.path(wanted.sha256)) for wanted in requests]
+    transfers = [_Transfer(wanted, place(wanted.sha256)) for wanted in requests]
     return _Run(transfers, limits).complete(report)
 
 

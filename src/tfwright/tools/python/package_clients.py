@@ -4,12 +4,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.request import getproxies_environment
 
 from tfwright.documents import filesystem
 from tfwright.errors import SilentServerError, SupplyError, TfwrightError
 from tfwright.tools.process.command import Command, clean_environment
 
-_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _INDEX = {
     "npm": (
         "npm_config_registry",
@@ -59,14 +59,12 @@ def pip_remedy(fault: TfwrightError) -> str:
 
 def proxies() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
-    # The lower case first, as curl does, which reads http_proxy in no other spelling.
-    given = {name: os.environ.get(name) or os.environ.get(name.upper(), "") for name in _PROXIES}
+    given = getproxies_environment()
     # npm and old programs do not know the variable for all schemes.
-    every = given.pop("all_proxy")
-    for name in ("http_proxy", "https_proxy"):
-        given[name] = given[name] or every
-    set_ones = {name: value for name, value in given.items() if value}
-    return set_ones | {name.upper(): value for name, value in set_ones.items()}
+    for_all = {scheme: given["all"] for scheme in ("http", "https") if "all" in given}
+    chosen = for_all | {name: given[name] for name in ("http", "https", "no") if name in given}
+    lower = {f"{name}_proxy": value for name, value in chosen.items()}
+    return lower | {name.upper(): value for name, value in lower.items()}
 
 
 def pip(python: Path, *arguments: str, cwd: Path) -> Command:
