@@ -2,13 +2,12 @@
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from tfwright.errors import RecipeError, ToolError
 from tfwright.tools import files
 from tfwright.tools.git import patching
-from tfwright.tools.git.fitting import Hunk
 from tfwright.tools.git.patching import FilePatch
 from tfwright.tools.git.repository import GitRepository
 
@@ -156,21 +155,17 @@ def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
         elif conflicts and fit.verdict != "done":
             if fit.verdict in {"missing", "too long"}:
                 place = slice(first, first)
-            lines[place] = _conflict(lines[place], hunk)
+            # All three versions of the place, as git shows them.
+            lines[place] = [
+                f"<<<<<<< {LABELS[0]}\n",
+                *lines[place],
+                f"||||||| {LABELS[1]}\n",
+                *hunk.before,
+                "=======\n",
+                *hunk.after,
+                f">>>>>>> {LABELS[2]}\n",
+            ]
     return "".join(lines)
-
-
-def _conflict(ours: Sequence[str], hunk: Hunk) -> list[str]:
-    """Return the three versions of one place, as git shows them."""
-    return [
-        f"<<<<<<< {LABELS[0]}\n",
-        *ours,
-        f"||||||| {LABELS[1]}\n",
-        *hunk.before,
-        "=======\n",
-        *hunk.after,
-        f">>>>>>> {LABELS[2]}\n",
-    ]
 
 
 def _rejected(file: FilePatch) -> str:

@@ -131,9 +131,15 @@ def fetching(mirror: Path, pin: Pin) -> Command:
     out: of files that are not here, a server may send what has changed.
     """
     repository = GitRepository(mirror)
-    partial = mirror.is_dir() and repository.answer("config", "--get", "remote.origin.promisor")
+    return transport.fetching(repository, *_commit_alone(repository, pin), progress=True)
+
+
+def _commit_alone(repository: GitRepository, pin: Pin) -> tuple[str, ...]:
+    partial = repository.path.is_dir() and repository.answer(
+        "config", "--get", "remote.origin.promisor"
+    )
     wanted = "--filter=blob:none" if pin.exclude or partial else "--no-filter"
-    return transport.fetching(repository, "--depth=1", wanted, "origin", pin.commit, progress=True)
+    return ("--depth=1", wanted, "origin", pin.commit)
 
 
 def bring(  # noqa: PLR0913 each is a fact of its own
@@ -222,9 +228,7 @@ def bring_ref(
     """
     transport.insist_on_host(origin.address)
     try:
-        transport.fetch(
-            transport.fetching(repository, *options, origin.address, f"+{wanted}:{ref}")
-        )
+        transport.fetch(repository, *options, origin.address, f"+{wanted}:{ref}")
     except ToolError as fault:
         raise SupplyError(
             f"{origin.address} does not give {wanted}: {program.reason(fault)}",
@@ -340,17 +344,13 @@ class PinnedMirror(GitRepository):
         seconds, brought = time.monotonic() - begun, size(self.path) - before
         self._listener.note(f"Fetched {pin} in {seconds:.0f} s: {brought / 1e6:.1f} MB")
 
-    def _fetch(self, *arguments: str) -> None:
-        command = transport.fetching(self, *arguments, progress=True)
-        transport.fetch(command, self._listener)
-
     def _bring_commit(self) -> None:
         """Ask for the commit alone.
 
         A server that gives none but its branches is asked for the whole branch.
         """
         try:
-            transport.fetch(fetching(self.path, self._pin), self._listener)
+            transport.fetch(self, *_commit_alone(self, self._pin), listener=self._listener)
         except ToolError as fault:
             # One that only has git's files to give knows no depth.
             plain = _says(fault, "not support shallow")
@@ -364,23 +364,25 @@ class PinnedMirror(GitRepository):
             # The pinned commit may lie far behind the tip: without its history it would not come
             # along.
             depth = () if plain else (ALL_OF_IT,)
-            self._fetch(*depth, "--no-filter", "origin", f"refs/heads/{branch}")
+            whole = (*depth, "--no-filter", "origin", f"refs/heads/{branch}")
+            transport.fetch(self, *whole, listener=self._listener)
 
     def _bring_files(self, wanted: Sequence[TreeEntry]) -> None:
         """Ask for the missing files by their ids.
 
         A server that gives no single files is asked for all.
         """
-        arguments = ("--filter=blob:none", "--stdin", "origin")
-        some = transport.fetching(self, *arguments, progress=True, claiming=False)
+        some = ("--filter=blob:none", "--stdin", "origin")
+        # On standard input: TensorFlow's thousands of ids are too long for a command line.
+        ids = sorted({entry.blob for entry in wanted})
         try:
-            # On standard input: TensorFlow's thousands of ids are too long for a command line.
-            transport.fetch(some, self._listener, sorted({entry.blob for entry in wanted}))
+            transport.fetch(self, *some, listener=self._listener, lines=ids, claiming=False)
         except ToolError as fault:
             if not _says(fault, UNNAMED):
                 raise
             # Without --refetch git sees the commit here, and asks for nothing.
-            self._fetch("--refetch", "--depth=1", "--no-filter", "origin", self._pin.commit)
+            all_of_them = ("--refetch", "--depth=1", "--no-filter", "origin", self._pin.commit)
+            transport.fetch(self, *all_of_them, listener=self._listener)
 
     def _note_branch(self) -> None:
         """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.
@@ -419,9 +421,7 @@ class PinnedMirror(GitRepository):
         branch = f"refs/heads/{self._pin.branch}"
         try:
             look.make()
-            transport.fetch(
-                transport.fetching(look, since, "--filter=tree:0", self._origin.address, branch)
-            )
+            transport.fetch(look, since, "--filter=tree:0", self._origin.address, branch)
         except SupplyError:
             return False
         except ToolError as fault:

@@ -42,8 +42,7 @@ class Remote:
 
     def head(self, branch: str) -> str:
         """Return the newest commit of a branch. Raises SupplyError if the server does not say."""
-        # git also lists names that end so.
-        commit = self._refs(f"refs/heads/{branch}").get(f"refs/heads/{branch}")
+        commit = self._commit_behind(f"refs/heads/{branch}")
         if commit is None:
             raise SupplyError(
                 f"{self._address} has no branch {branch}",
@@ -166,10 +165,10 @@ class Remote:
             files.remove(scratch.path)
 
     def _bring_texts(self, into: GitRepository, commit: str, paths: Sequence[str]) -> None:
-        self._bring(into, ("--depth=1", "--filter=blob:none"), commit)
+        transport.fetch(into, "--depth=1", "--filter=blob:none", self._address, commit)
         listed = into.run("ls-tree", commit, "--", *paths)
         if ids := re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed):
-            self._bring(into, ("--filter=blob:none",), *ids)
+            transport.fetch(into, "--filter=blob:none", self._address, *ids)
 
     def commits(self, before: str, now: str) -> list[RemoteCommit]:
         """Return the commits after `before` up to `now`, newest first.
@@ -179,17 +178,14 @@ class Remote:
         """
         history = GitRepository(self._store / "history.git")
         try:
-            self._bring(history.make(), (f"--depth={DEPTH}", "--filter=tree:0"), now)
+            extent = (f"--depth={DEPTH}", "--filter=tree:0")
+            transport.fetch(history.make(), *extent, self._address, now)
             history.run("merge-base", "--is-ancestor", before, now)
             options = (f"--max-count={DEPTH}", "--format=%H%x09%an%x09%s")
             printed = history.run("log", *options, f"{before}..{now}")
         except (ToolError, SupplyError):
             return []
         return [RemoteCommit(*line.split("\t", 2)) for line in printed.split("\n") if line]
-
-    def _bring(self, into: GitRepository, options: Sequence[str], *ids: str) -> None:
-        """Transfer objects."""
-        transport.fetch(transport.fetching(into, *options, self._address, *ids))
 
 
 def named_commit(text: str) -> tuple[str, str]:

@@ -5,7 +5,6 @@ redirect to another transport, and runs no hook or filter of what it receives. W
 bound is how much it takes: disk, memory and time.
 """
 
-import os
 import shutil
 import socket
 from collections import deque
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import IO
 from urllib.parse import urlsplit
+from urllib.request import getproxies_environment
 
 from tfwright.errors import Evidence, SilentServerError, SupplyError
 from tfwright.printable import printable
@@ -46,11 +46,7 @@ def insist_on_host(address: str) -> None:
     Only https without a proxy is tried: how a proxy or ssh gets to a host is their business.
     """
     host, port = host_of(address)
-    if not host or any(
-        os.environ.get(name)
-        for both in ("https_proxy", "all_proxy")
-        for name in (both, both.upper())
-    ):
+    if not host or {"https", "all"} & getproxies_environment().keys():
         return
     try:
         with socket.create_connection((host, port), CONNECT_SECONDS):
@@ -92,16 +88,21 @@ def fetching(
 
 
 def fetch(
-    command: Command, listener: Listener | None = None, lines: Iterable[str] | None = None
+    repository: GitRepository,
+    *arguments: str,
+    listener: Listener | None = None,
+    lines: Iterable[str] = (),
+    claiming: bool = True,
 ) -> None:
-    """Run a transfer, with lines for its input, and pass on how far it is.
+    """Run the transfer that `fetching` returns, with lines for its input; tell how far it is.
 
     Raises ToolError with git's complaint, SupplyError for an excess.
     """
+    command = fetching(repository, *arguments, progress=listener is not None, claiming=claiming)
     # Half of the free space: git writes a received pack before it can judge it.
     free = shutil.disk_usage(command.cwd).free
     allowance = Allowance(command.cwd, min(LARGEST, free // 2), idle=LONGEST_PAUSE)
-    with program.input_of(lines or ()) as given:
+    with program.input_of(lines) as given:
         _run(command, allowance, listener, given)
 
 
