@@ -123,7 +123,6 @@ class _Scan:
     def __init__(self, packages: Path, known: Catalog, *, replace: bool) -> None:
         self._packages = packages
         self._catalog = known
-        self._known = known.wheels
         self._taken = {} if replace else known.digests
         self._kept: dict[str, tuple[Stat, IndexedWheel]] = {}
         self._names: set[str] = set()
@@ -145,24 +144,24 @@ class _Scan:
                     # The time of change cannot be set back, as that of modification can.
                     stats[entry.name] = (state.st_size, state.st_ctime_ns)
         for filename, stat in sorted(stats.items()):
-            before = self._known.get(filename)
             told = notes.get(filename, {})
             try:
                 found = self._wheel(filename, stat, moment, batch, inspect=not told.get("needs"))
             except WheelError as fault:
                 self.refused.append(fault)
+                if before := self._catalog.wheels.get(filename):
+                    self._kept[filename] = before
                 continue
             said = {name: value for name, value in told.items() if value or name != "needs"}
             noted = found.noted(**said)
-            if before != (stat, noted):
-                self._kept[filename] = stat, noted
+            self._kept[filename] = stat, noted
             yield noted
 
     def _wheel(
         self, filename: str, stat: Stat, moment: str, batch: FileBatch, *, inspect: bool
     ) -> IndexedWheel:
         """Return a wheel from the catalog, or read it from its file."""
-        before = self._known.get(filename)
+        before = self._catalog.wheels.get(filename)
         if before and before[0] == stat and f"{filename}.metadata" in self._names:
             return before[1]
         self.read += 1
@@ -182,12 +181,10 @@ class _Scan:
 
     def remember(self, batch: FileBatch) -> None:
         """Stage the catalog with what was read."""
-        gone = self._known.keys() - self._names
-        # The name of a wheel that is gone stays taken.
-        taken = {name: wheel.sha256 for name, (_, wheel) in self._kept.items()}
-        left = {name: known for name, known in self._known.items() if name not in gone}
-        if self._kept or gone:
-            catalog = Catalog(left | self._kept, self._catalog.digests | taken)
+        if self._kept != self._catalog.wheels:
+            # The name of a wheel that is gone stays taken.
+            taken = {name: wheel.sha256 for name, (_, wheel) in self._kept.items()}
+            catalog = Catalog(self._kept, self._catalog.digests | taken)
             batch.add(self._packages / wheels.FILE, catalog.encoded())
 
 

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,24 @@ LONG, SHORT = 100, 85
 """Characters of a line of a list, and of a whole list behind its key."""
 
 
+@contextmanager
+def _edited(path: Path, *key: str | int) -> Iterator[Any]:
+    """Give a part of the document in a file, which is written if the block ends well.
+
+    A table that is not there is made.
+    """
+    import tomlkit
+
+    document: Any = tomlkit.parse(path.read_text("utf-8"))
+    place = document
+    for part in key:
+        if isinstance(part, str) and part not in place:
+            place[part] = tomlkit.table()
+        place = place[part]
+    yield place
+    files.write(path, tomlkit.dumps(document))
+
+
 def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
     """Replace a table, or add it at the end; nothing else in the file changes."""
     import tomlkit
@@ -25,13 +44,11 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
         made[key] = tomlkit.inline_table() if inline else value
         if inline:
             made[key].update(value)
-    text, lines = path.read_text("utf-8"), tomlkit.dumps({table: made})
+    lines = tomlkit.dumps({table: made})
     try:
-        start, end = section(text, (table,))
+        put_section(path, (table,), lines)
     except KeyError:
-        files.write(path, f"{text}\n{lines}")
-    else:
-        files.write(path, text[:start] + lines + text[end:])
+        files.write(path, f"{path.read_text('utf-8')}\n{lines}")
 
 
 def without_table(text: str, table: str) -> str:
@@ -48,32 +65,20 @@ def without_key(path: Path, key: Sequence[str]) -> None:
 
     Nothing happens if the document does not have it.
     """
-    import tomlkit
-
-    document: Any = tomlkit.parse(path.read_text("utf-8"))
-    place = document
-    for part in key[:-1]:
-        if part not in place:
-            return
-        place = place[part]
-    if key[-1] in place:
-        del place[key[-1]]
-        files.write(path, tomlkit.dumps(document))
+    with _edited(path) as document:
+        place = document
+        for part in key[:-1]:
+            place = place.get(part, {})
+        place.pop(key[-1], None)
 
 
 def replace_item(path: Path, key: Sequence[str], value: str, other: str = "") -> None:
     """Put another text in the place of one of a list, or remove it; layout and comments stay."""
-    import tomlkit
-
-    document: Any = tomlkit.parse(path.read_text("utf-8"))
-    place = document
-    for part in key:
-        place = place[part]
-    if other:
-        place[place.index(value)] = other
-    else:
-        place.remove(value)
-    files.write(path, tomlkit.dumps(document))
+    with _edited(path, *key) as place:
+        if other:
+            place[place.index(value)] = other
+        else:
+            place.remove(value)
 
 
 def section(text: str, table: Sequence[str]) -> tuple[int, int]:
@@ -143,26 +148,20 @@ def put(
         item = tomlkit.value(listed(value))
     elif reason:
         item = _with_reason(value, reason)
-    document: Any = tomlkit.parse(path.read_text("utf-8"))
-    place = document
-    for part in key[:-1]:
-        if isinstance(part, str) and part not in place:
-            place[part] = tomlkit.table()
-        place = place[part]
-    trailing = []
-    # A table that dotted keys make has no body; its keys stand in the table around it.
-    if key[-1] not in place and not isinstance(place, OutOfOrderTableProxy):
-        # tomlkit takes the comment above the next header for the end of this table.
-        body = place.body if hasattr(place, "body") else place.value.body
-        own = len(body)
-        while own and body[own - 1][0] is None:
-            own -= 1
-        trailing = body[own:]
-        del body[own:]
-    place[key[-1]] = item
-    if trailing:
-        body.extend(trailing)
-    files.write(path, tomlkit.dumps(document))
+    with _edited(path, *key[:-1]) as place:
+        trailing = []
+        # A table that dotted keys make has no body; its keys stand in the table around it.
+        if key[-1] not in place and not isinstance(place, OutOfOrderTableProxy):
+            # tomlkit takes the comment above the next header for the end of this table.
+            body = place.body if hasattr(place, "body") else place.value.body
+            own = len(body)
+            while own and body[own - 1][0] is None:
+                own -= 1
+            trailing = body[own:]
+            del body[own:]
+        place[key[-1]] = item
+        if trailing:
+            body.extend(trailing)
 
 
 def listed(values: Sequence[str]) -> str:
@@ -196,13 +195,12 @@ def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str)
     """
     import tomlkit
 
-    document: Any = tomlkit.parse(path.read_text("utf-8"))
     item = _with_reason(value, why)
-    place = document[table]
-    if key[0] in place:
-        for part in key[:-1]:
-            place = place[part]
-        place[key[-1]] = item
-    else:
-        place.append(tomlkit.key(list(key)), item)
-    files.write(path, tomlkit.dumps(document))
+    with _edited(path, table) as own:
+        if key[0] in own:
+            place = own
+            for part in key[:-1]:
+                place = place[part]
+            place[key[-1]] = item
+        else:
+            own.append(tomlkit.key(list(key)), item)

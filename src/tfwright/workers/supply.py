@@ -5,7 +5,6 @@ what it lacks, and is sent that; so nothing goes twice over the line, and a tran
 goes on. The recipe itself, its lock file and its patches are those of the worker's checkout.
 """
 
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -59,8 +58,7 @@ def send(host: WorkerTable, job: RecipeJob, log: Path) -> RemoteBuild | None:
     place = job.places.build_out / "workers" / FOLDER
     place.mkdir(parents=True, exist_ok=True)
     # On the disk of the vault: a commit of TensorFlow may be larger than /tmp.
-    with tempfile.TemporaryDirectory(dir=place, prefix=f"{job.name}-") as name:
-        folder = Path(name)
+    with files.scratch(place, f"{job.name}-") as folder:
         try:
             with _GATHERING:
                 # Stages that print would mix with what the caller says of the workers.

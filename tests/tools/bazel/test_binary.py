@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 import platform
 import tarfile
 import zipfile
@@ -123,14 +122,6 @@ def test_a_binary_that_was_damaged_in_the_store_is_obtained_again(
     publish(releases, fake(), digest(fake()))
     make_file(obtain().path, b"half")
     assert obtain().path.read_bytes() == fake()
-
-
-def test_an_origin_that_is_no_text_is_not_shown(obtain: Obtain, releases: Path) -> None:
-    publish(releases, fake(), digest(fake()))
-    about = obtain().path.with_name("about.json")
-    said = json.loads(about.read_text("utf-8"))
-    about.write_text(json.dumps({**said, "origin": 1.5}), "utf-8")
-    assert obtain().origin == "an unknown place"
 
 
 def test_without_a_pin_a_release_that_is_not_what_was_published_is_refused(

@@ -43,7 +43,7 @@ class AboutBinary(BaseModel):
 
     version: str
     platform: str
-    origin: str = "an unknown place"
+    origin: str
     """Where it came from, in words."""
 
 
