@@ -115,31 +115,6 @@ def test_a_program_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.medium
-def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
-    with subprocess.Popen(
-        enclosed(*python(WAIT)).argv, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as first:
-        assert first.stdout
-        assert first.stdout.readline() == b"there\n"
-        look = isolation.in_network_of(
-            first.pid, Command(("readlink", "/proc/self/ns/net"), Path("/"), ENV)
-        )
-        assert runner.answer(look) == str(Path(f"/proc/{first.pid}/ns/net").readlink())
-        reach = isolation.in_network_of(
-            first.pid, Command(python(REACH, str(port)), Path("/"), ENV)
-        )
-        assert (
-            subprocess.run(reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False).returncode
-            == 1
-        )
-
-
-def test_next_to_a_program_in_our_own_network_a_command_stays_as_it_is(neighbour: int) -> None:
-    command = Command(("true",), Path("/"), ENV)
-    assert isolation.in_network_of(neighbour, command) is command
-
-
-@pytest.mark.medium
 def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_path: Path) -> None:
     look = Command(("/bin/readlink", "/proc/self/ns/net"), tmp_path, ENV)
     ours = str(Path("/proc/self/ns/net").readlink())
@@ -153,10 +128,3 @@ def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_pa
     assert ours not in {logged, collected, shown}
     assert all(found.startswith("net:[") for found in (logged, collected, shown))
     assert pipes.collect(look).printed.decode().strip() == ours
-
-
-def test_in_a_closed_block_a_server_of_our_own_network_is_still_reached(neighbour: int) -> None:
-    look = Command(("/bin/readlink", "/proc/self/ns/net"), Path("/"), ENV)
-    with isolation.closed():
-        seen = pipes.collect(isolation.in_network_of(neighbour, look))
-    assert seen.printed.decode().strip() == str(Path("/proc/self/ns/net").readlink())

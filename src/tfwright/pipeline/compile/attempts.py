@@ -9,7 +9,7 @@ from functools import partial
 from pydantic import BaseModel, ConfigDict, Field
 
 from tfwright.diagnosis import reader
-from tfwright.diagnosis.reader import FailureRecord, Match
+from tfwright.diagnosis.reader import Match
 from tfwright.documents.recipe import CompileTable
 from tfwright.pipeline import cost
 from tfwright.pipeline.compile import failure
@@ -265,5 +265,8 @@ def repositories(bazel: Invocation) -> Mapping[str, str]:
         files.remove(bazel.client.output_base)
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
-        raise failure.error_of(job, command, outcome, FailureRecord(None, None), bazel.unpinned)
+        failed = reader.record(
+            job.log("lock"), outcome.start, killed=outcome.killed > 0, died=outcome.died
+        )
+        raise failure.error_of(job, command, outcome, failed, bazel.unpinned)
     return rules.resolved(files.text(report))

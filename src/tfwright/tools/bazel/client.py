@@ -5,7 +5,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
@@ -18,8 +18,7 @@ from tfwright.tools import files, json_text
 from tfwright.tools.bazel import installation
 from tfwright.tools.bazel.output import Display
 from tfwright.tools.process import capacity, gauge, isolation, pseudo_terminal, runner
-from tfwright.tools.process.command import Command, clean_environment, host_process, open_container
-from tfwright.tools.process.runner import leashed
+from tfwright.tools.process.command import Command, clean_environment, host_process
 
 REMEDY = f"Run '{invoke('build --again fetch')}' to obtain Bazel again."
 IDLE_SECONDS = 60
@@ -27,8 +26,6 @@ IDLE_SECONDS = 60
 was killed."""
 POLL_SECONDS = 0.02
 SHUTDOWN_SECONDS = 20.0
-HEARD_SECONDS = 0.5
-"""How long a client has, at first, to reach its server."""
 KEPT_LINES = 2000
 """Lines from the first error on that are kept in memory; the log has all."""
 
@@ -155,13 +152,6 @@ class Client:
 
         It does not find a server that was started in another network.
         """
-        command = self._command(*arguments)
-        if not self.alone:
-            return command
-        return isolation.enclosed(command)
-
-    def _command(self, *arguments: str) -> Command:
-        """Return a run in the network of the caller."""
         # All runs have the same startup options, or the server would restart in between.
         startup = (
             f"--output_user_root={self.install_root}",
@@ -177,7 +167,8 @@ class Client:
             ),
             f"--bazelrc={self.rc}",
         )
-        return Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
+        command = Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
+        return isolation.enclosed(command) if self.alone else command
 
     def run(
         self,
@@ -227,36 +218,20 @@ class Client:
         )
 
     def stop(self) -> None:
-        """End the server of this output base, if one runs; kill it if it ignores the request."""
+        """End the server of this output base, if one runs; kill it if it does not end in time."""
         server = self._server()
         if server is None:
             return
         deadline = time.monotonic() + SHUTDOWN_SECONDS
-        patience = HEARD_SECONDS
+        # As ``bazel shutdown`` does, which would first have to reach it in its own network.
+        os.kill(server, signal.SIGTERM)
         try:
             while self._runs(server) and time.monotonic() < deadline:
-                command = self._command("shutdown")
-                # Client and server talk over loopback, which each network namespace has for itself.
-                if open_container() is None:
-                    command = isolation.in_network_of(server, command)
-                with suppress(OSError), leashed(command) as client:
-                    self._await_end(server, patience, lambda: client.poll() is None)
-                    client.kill()
-                self._await_end(server, patience)
-                # A server that is busy may need longer to accept the request.
-                patience *= 2
+                time.sleep(POLL_SECONDS)
         finally:
             if self._runs(server):
                 # Only the actions that run now are lost: the next build runs them again.
                 os.kill(server, signal.SIGKILL)
-
-    def _await_end(
-        self, server: int, patience: float, asking: Callable[[], bool] = lambda: True
-    ) -> None:
-        """Wait for at most `patience` seconds, while `asking`, until the server has ended."""
-        until = time.monotonic() + patience
-        while self._runs(server) and time.monotonic() < until and asking():
-            time.sleep(POLL_SECONDS)
 
     def _server(self) -> int | None:
         """Return the process id of the running server."""

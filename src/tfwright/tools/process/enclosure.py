@@ -1,9 +1,8 @@
 """A separate program that runs another one in a network with loopback only, where Linux can.
 
-``enclosure.py PROGRAM ARGUMENT...`` makes such a network; ``enclosure.py --join PID PROGRAM
-ARGUMENT...`` joins the one of a running process. It ends by becoming PROGRAM, as the same user,
-without any privilege that PROGRAM would not have had. Imports nothing of ours: it is run by its
-path, isolated.
+``enclosure.py PROGRAM ARGUMENT...`` makes such a network. It ends by becoming PROGRAM, as the same
+user, without any privilege that PROGRAM would not have had. Imports nothing of ours: it is run by
+its path, isolated.
 """
 
 import ctypes
@@ -27,12 +26,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 def main(arguments: list[str]) -> None:
     """Enter a network, and become a program."""
     try:
-        if arguments[0] == "--join":
-            join(Path("/proc") / arguments[1] / "ns")
-            arguments = arguments[2:]
-        else:
-            leave()
-            raise_loopback()
+        leave()
+        raise_loopback()
     except OSError as fault:
         sys.stderr.write(f"{fault.strerror}\n")
         sys.exit(REFUSED)
@@ -56,16 +51,6 @@ def leave() -> None:
         (own / "setgroups").write_text("deny", "ascii")
         (own / "uid_map").write_text(f"{user} {user} 1", "ascii")
         (own / "gid_map").write_text(f"{group} {group} 1", "ascii")
-
-
-def join(namespaces: Path) -> None:
-    """Go into the network of another process, through its user namespace where that is not ours."""
-    # The user namespace first: it owns the network, and only its members may join that.
-    for name, kind in (("user", NEW_USER), ("net", NEW_NETWORK)):
-        # setns refuses the user namespace that a process is in already.
-        if not (namespaces / name).samefile(f"/proc/self/ns/{name}"):
-            with (namespaces / name).open("rb") as stream:
-                call("setns", stream.fileno(), kind)
 
 
 def raise_loopback() -> None:

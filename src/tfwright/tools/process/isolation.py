@@ -56,15 +56,6 @@ def enclosed(command: Command) -> Command:
     return replace(command, argv=(*_ENTER, *command.argv))
 
 
-def in_network_of(process: int, command: Command) -> Command:
-    """Return a command in the network of a running process; unchanged where that is ours too."""
-    # In a block of `closed` it has to be said that this command does not go into a
-    # network of its own.
-    if _network(process) == _network(os.getpid()) and not _CLOSED:
-        return command
-    return replace(command, argv=(*_ENTER, "--join", str(process), *command.argv))
-
-
 @cache
 def obstacle() -> str | None:
     """Say why this system lets no program run without a network; None if it does. Tried once."""
@@ -77,14 +68,6 @@ def obstacle() -> str | None:
         return None
     # Ubuntu 24.04, and many containers, forbid user namespaces to ordinary users.
     return f"this system refuses a network namespace ({done.stderr.strip()})"
-
-
-def _network(process: int) -> str:
-    """Return which network a process is in; empty where processes have no choice, or it is gone."""
-    try:
-        return str(Path(f"/proc/{process}/ns/net").readlink())
-    except OSError:
-        return ""
 
 
 @contextmanager
