@@ -186,7 +186,7 @@ def test_a_server_that_only_fails_is_given_up(
     backend.status = status
     backend.asked.clear()
     assert sharing.push(build) == []
-    assert len(backend.asked) < remotes.STRIKES + remotes.CONNECTIONS
+    assert len(backend.asked) < remotes.MOST_FAULTS + remotes.CONNECTIONS
     assert sharing.begin("reader").offered == {EMPTY}
 
 

@@ -23,7 +23,6 @@ TALK = (
     "import socket; here = socket.create_server(('127.0.0.1', 0)); "
     "socket.create_connection(here.getsockname()); print('heard')"
 )
-WAIT = "import sys; print('there', flush=True); sys.stdin.read()"
 
 
 @pytest.fixture
@@ -31,14 +30,6 @@ def port() -> Iterator[int]:
     """Return the port of a server outside."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
-
-
-@pytest.fixture
-def neighbour() -> Iterator[int]:
-    """Return the process number of another program in our own network."""
-    # A child, since the parent of the tests may be in another network: in a container it is.
-    with subprocess.Popen(("/bin/cat",), stdin=subprocess.PIPE) as program:
-        yield program.pid
 
 
 def enclosed(*argv: str) -> Command:

@@ -47,10 +47,8 @@ SLOWEST = 1 << 20
 """Bytes a second; a blob that arrives more slowly is compiled in less time than it takes."""
 PULL_SECONDS = 1800.0
 """How long a build waits at its start for the remote cache."""
-STRIKES = 3
-"""Faults in a row after which a server is left alone."""
-PATIENCE_SECONDS = 20.0
-"""Time lost with faults after which it is left alone, too."""
+MOST_FAULTS = 20
+"""Faults of a server after which it is left alone; each costs some seconds at most."""
 OK, NOT_FOUND, CREATED, NO_CONTENT = 200, 404, 201, 204
 CONNECTIONS = 8
 LARGEST_INDEX = 64 << 20
@@ -89,8 +87,8 @@ class RemoteCache:
         self._seal = seal
         self._use = use
         self._lock = threading.Lock()
-        self._strikes = 0
-        self._lost = 0.0
+        self._faults = 0
+        """How often the server itself failed."""
         self.damaged: set[str] = set()
         """Blobs that the server has with other content; they are sent again."""
         self.moved = 0
@@ -161,20 +159,15 @@ class RemoteCache:
         """Do the same for several names at once; return those for which it went well."""
 
         def tried(name: str) -> bool:
-            if self._strikes >= STRIKES or self._lost > PATIENCE_SECONDS:
+            if self._faults >= MOST_FAULTS:
                 return False
-            begun = time.monotonic()
             try:
                 act(name)
             except FAULTS as fault:
                 with self._lock:
                     self._use.fault(reason(fault))
-                    if isinstance(fault, ServerFaultError):
-                        self._strikes += 1
-                        self._lost += time.monotonic() - begun
+                    self._faults += isinstance(fault, ServerFaultError)
                 return False
-            # Only faults in a row count; the lost time adds up over the whole build.
-            self._strikes = 0
             return True
 
         listed = list(names)

@@ -23,8 +23,8 @@ PLAIN = "* -text -ident -filter !eol !working-tree-encoding\n"
 """What overrides a commit's own .gitattributes, with which git would check out other bytes."""
 SAME = ("HEAD", "shallow", "info/attributes", "info/sparse-checkout", "objects/info/alternates")
 """Files of a tree's repository that say which commit, of which mirror, without which paths, how."""
-AT_ONCE = 500
-"""Paths on one command line."""
+NAMED = "--pathspec-from-file=-"
+"""Paths come by standard input: they may be more than a command line takes."""
 
 
 def repository_of(tree: Path) -> Path:
@@ -252,16 +252,13 @@ class WorkTree(GitRepository):
         # them.
         listing = ("ls-files", "--others", "--exclude-standard", "-z", "--", ".", *excluded)
         new = [f":(literal){path}" for path in self.fields(*listing)]
-        parts = [new[start : start + AT_ONCE] for start in range(0, len(new), AT_ONCE)]
         options = (f"--unified={context}", "--no-renames", "--no-color", "--no-ext-diff")
         try:
-            for part in parts:
-                self.run("add", "--intent-to-add", "--", *part)
+            self.collect("add", "--intent-to-add", NAMED, lines=new)
             diff = self.run("diff", *options, "--", ".", *excluded)
         finally:
             # A new file that is moved away after this was never deleted.
-            for part in parts:
-                self.run("rm", "--cached", "--quiet", "--ignore-unmatch", "--", *part)
+            self.collect("rm", "--cached", "--quiet", "--ignore-unmatch", NAMED, lines=new)
         # The lines of a hunk begin with a sign, so that only headers match.
         return re.sub(r"(?m)^index [0-9a-f]+\.\.[0-9a-f]+(?: \d+)?\n", "", diff)
 

@@ -83,28 +83,30 @@ class RequestError(Exception):
         if isinstance(fault, RequestError):
             return fault
         chain = list(_chain(fault))
+
+        def among(*kinds: type[BaseException]) -> bool:
+            return any(isinstance(cause, kinds) for cause in chain)
+
         cause = re.sub(r"^\[Errno -?\d+\] ", "", str(chain[-1])) or type(chain[-1]).__name__
         why = printable(cause, LONGEST_SHOWN)
-        if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
+        if among(ssl.SSLCertVerificationError):
             return cls(FaultKind.REFUSED, f"its certificate is not accepted: {why}")
         if "407" in why:
             said = "the proxy wants another user name and password in its address (407)"
             return cls(FaultKind.REFUSED, said)
-        unreachable = (
+        if among(
             lower.NewConnectionError,
             lower.ConnectTimeoutError,
             requests.exceptions.ProxyError,
             requests.ReadTimeout,
-        )
-        if any(isinstance(cause, unreachable) for cause in chain):
+        ):
             unknown = any(
                 isinstance(cause, socket.gaierror) and cause.errno in NO_SUCH_NAME
                 for cause in chain
             )
             kind = FaultKind.NO_SUCH_HOST if unknown else FaultKind.UNREACHABLE
             late = isinstance(fault, requests.Timeout)
-            proxied = any(isinstance(cause, requests.exceptions.ProxyError) for cause in chain)
-            host = "its proxy" if proxied else "the host"
+            host = "its proxy" if among(requests.exceptions.ProxyError) else "the host"
             said = f"{host} did not answer in time" if late else f"{host} cannot be reached"
             return cls(kind, f"{said}: {why}")
         # Every exception of requests is an OSError. InvalidURL and its like are ValueErrors too.
