@@ -108,7 +108,7 @@ def _client(name: str) -> str:
 def _run(argv: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> None:
     name = Path(argv[0]).name
     remedy = f"Check that {name} runs, and reaches its servers: '{_ASKING[name]}' names them."
-    runner.run(Command(argv, folder, env, here=True), folder / ".log", remedy=remedy)
+    runner.run(Command(argv, folder, env, here=True), remedy=remedy)
 
 
 def _npm(package: RegistryPackage, folder: Path) -> Path:

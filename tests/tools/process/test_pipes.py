@@ -22,7 +22,8 @@ def test_output_complaint_and_status_are_collected(tmp_path: Path) -> None:
 @pytest.mark.parametrize("endless", ["yes", "yes >&2 & yes"])
 def test_a_program_that_prints_without_end_is_ended(tmp_path: Path, endless: str) -> None:
     ended = pipes.collect(shell(endless, tmp_path), most=100_000)
-    assert (ended.cut, len(ended.printed)) == (True, 100_000)
+    assert ended.excess
+    assert len(ended.printed) == 100_000
 
 
 def test_what_is_complained_of_while_nothing_is_printed_stops_no_program(tmp_path: Path) -> None:

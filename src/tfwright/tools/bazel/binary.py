@@ -314,13 +314,12 @@ def _insist(wanted: _Wanted, path: Path, scratch: Path) -> None:
         scratch,
         clean_environment(scratch),
     )
-    log = scratch / "log"
     try:
-        printed = runner.run(command, log, remedy="Name another binary.")
+        printed = runner.run(command, remedy="Name another binary.")
         label = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
     except TfwrightError as fault:
         # Bazel itself says what is wrong: a library, Java, an option in the system's bazelrc.
-        why = ": ".join((fault.what, *runner.last_lines(log, 1)))
+        why = ": ".join((fault.what, *fault.evidence.lines[-1:]))
         raise _NotThereError(f"{path} does not run: {why}") from fault
     if not label or label[1] != wanted.version:
         version = f"Bazel {label[1]}" if label else "a Bazel of no version"

@@ -62,7 +62,7 @@ def options(binary: Path, install_root: Path) -> Options:
             )
             command = Command(argv, scratch, clean_environment(scratch))
             try:
-                page = runner.run(command, scratch / "log", remedy=installation.REMEDY)
+                page = runner.run(command, remedy=installation.REMEDY)
             except ToolError as fault:
                 raise installation.explained(fault, binary, install_root) from fault
             # Each page of help gets a new output base.

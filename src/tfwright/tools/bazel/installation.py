@@ -7,7 +7,7 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-from tfwright.errors import Evidence, FullDiskError, TfwrightError, ToolError
+from tfwright.errors import FullDiskError, TfwrightError, ToolError
 from tfwright.tools import files, json_text, trees
 from tfwright.tools.process.file_lock import is_running
 
@@ -19,16 +19,11 @@ REMEDY = (
 )
 
 
-def explained(fault: TfwrightError, binary: Path, install_root: Path) -> TfwrightError:
+def explained(fault: ToolError, binary: Path, install_root: Path) -> TfwrightError:
     """Return what an error of a Bazel's first start means; half-unpacked ones are removed.
 
     Bazel's own words are "No such file or directory" where the disk was full (seen with 0.26.1).
     """
-    seen = fault.evidence
-    # The log is in a temporary directory, which is gone when somebody reads this.
-    evidence = Evidence(command=seen.command, status=seen.status, lines=seen.lines)
-    if not isinstance(fault, ToolError):
-        return fault
     place = install_root
     # The first start of a Bazel makes this directory.
     while not place.exists():
@@ -43,9 +38,10 @@ def explained(fault: TfwrightError, binary: Path, install_root: Path) -> Tfwrigh
         process = leftover.name.rpartition(".")[2]
         if re.fullmatch("[0-9]+", process) and not is_running(int(process)):
             files.remove(leftover)
-    if lacking and any("embedded binaries" in line for line in seen.lines):
-        return FullDiskError(f"{binary.name} could not unpack itself in {install_root}", evidence)
-    return ToolError(fault.what, remedy=REMEDY, evidence=evidence)
+    if lacking and any("embedded binaries" in line for line in fault.evidence.lines):
+        what = f"{binary.name} could not unpack itself in {install_root}"
+        return FullDiskError(what, fault.evidence)
+    return fault
 
 
 def mend(binary: Path, install_root: Path) -> list[str]:

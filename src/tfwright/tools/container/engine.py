@@ -13,7 +13,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -239,16 +239,7 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
             name = part.removeprefix("sha256:")
             (folder / name).symlink_to(blobs / name)
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
-    _output_of(command, scratch / "load.log", f"Look at what {engine} says above.")
-
-
-def _output_of(command: Command, log: Path, remedy: str) -> str:
-    """Run an engine to its end, and return what it printed; the log does not stay."""
-    try:
-        return runner.run(command, log, remedy=remedy)
-    except ToolError as fault:
-        evidence = replace(fault.evidence, log=None)
-        raise ToolError(fault.what, remedy=remedy, evidence=evidence) from fault
+    runner.run(command, remedy=f"Look at what {engine} says above.")
 
 
 def _removal(engine: Engine, identifier: str) -> Command:
@@ -261,7 +252,7 @@ def _started(plan: ContainerPlan, scratch: Path) -> Container:
     """Start the container and find its first process."""
     remedy = f"Look at what {plan.engine} says above, and at [container] in the host file."
     command = start_command(plan, scratch)
-    printed = _output_of(command, scratch / "run.log", remedy)
+    printed = runner.run(command, remedy=remedy)
     # An engine may print warnings before the container's id.
     identifier = printed.split()[-1] if printed.split() else ""
     asked = client(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)

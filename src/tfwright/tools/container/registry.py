@@ -79,7 +79,7 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
                     f"docker://{name}@{chosen}",
                     f"dir:{folder}",
                 )
-                runner.run(copying, folder.with_suffix(".log"), remedy=INSTALL)
+                runner.run(copying, remedy=INSTALL)
             except ToolError as fault:
                 raise _failed(name, digest, fault.evidence.lines[-1:]) from fault
             (folder / "version").unlink()

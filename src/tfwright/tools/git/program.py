@@ -7,7 +7,7 @@ environment that knows neither the user's configuration nor the network.
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -21,9 +21,11 @@ from tfwright.errors import (
     ToolError,
     invoke,
 )
+from tfwright.printable import printable
 from tfwright.tools import disk
 from tfwright.tools.process import pipes
 from tfwright.tools.process.command import Command, clean_environment, of_caller
+from tfwright.tools.process.pipes import Collected
 from tfwright.tools.process.runner import TAIL_LINES
 
 CONFIG = Path(__file__).with_name("gitconfig")
@@ -140,14 +142,7 @@ def collect(
             ended = pipes.collect(command, given, into, most)
     except OSError as fault:
         raise unusable(fault) from fault
-    if ended.cut:
-        raise SupplyError(
-            f"git printed more than {most:,} bytes, and was ended",
-            remedy="Do not use this repository: no source has so many files, or such large ones.",
-            evidence=Evidence(command=command.argv),
-        )
-    if ended.status != 0:
-        raise failure(command, ended.status, ended.complaint.splitlines())
+    insist(command, ended)
     return ended.printed
 
 
@@ -175,17 +170,30 @@ def reason(fault: TfwrightError) -> str:
     return fault.what.removeprefix(FAILED).removeprefix("fatal: ")
 
 
-def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
-    """Return the error for a git that failed, with the last of what it said."""
+def insist(command: Command, ended: Collected) -> None:
+    """Raise ToolError for a git that failed, SupplyError for one that was ended.
+
+    Each has the last of what it said.
+    """
+    complaint = [printable(line) for line in ended.complaint.splitlines()]
+    if ended.excess:
+        raise SupplyError(
+            f"git was stopped: {ended.excess}",
+            remedy="Do not use this repository, since no source is so large; or name a mirror in "
+            "the host file: [mirrors].",
+            evidence=Evidence(command=command.argv, lines=complaint[-TAIL_LINES:]),
+        )
+    if ended.status == 0:
+        return
     faults = [line for line in complaint if line.startswith(("fatal:", "error:"))]
-    fatal = faults[0] if faults else f"exit status {status}"
+    fatal = faults[0] if faults else f"exit status {ended.status}"
     further = tuple(line for line in complaint[-TAIL_LINES:] if line.strip() and line != fatal)
-    evidence = Evidence(command=command.argv, status=status, lines=further)
+    evidence = Evidence(command=command.argv, status=ended.status, lines=further)
     no_room = any("No space left on device" in line for line in complaint)
     # git's checkout does not say why it could not write.
     if no_room or disk.is_full(command.cwd):
-        return FullDiskError("git could not write", evidence)
+        raise FullDiskError("git could not write", evidence)
     remedy = "Read what git said; the next build starts this stage again."
-    return ToolError(
+    raise ToolError(
         f"{FAILED}{fatal}", remedy=REPAIR if _DAMAGED.search(fatal) else remedy, evidence=evidence
     )

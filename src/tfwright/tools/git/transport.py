@@ -14,7 +14,7 @@ from typing import IO
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment
 
-from tfwright.errors import Evidence, SilentServerError, SupplyError
+from tfwright.errors import SilentServerError
 from tfwright.printable import printable
 from tfwright.progress import Listener, Progress
 from tfwright.tools.git import program
@@ -125,20 +125,14 @@ def _run(
         return list(deque((line.rstrip() for line in lines), TAIL_LINES))
 
     try:
-        ended, lines = supervised.run(command, allowance, read_lines, given)
+        ended = supervised.run(command, allowance, read_lines, given)
     except OSError as fault:
         raise program.unusable(fault) from fault
     if ended.excess:
         # The room of a pack that will never be complete.
         for path in allowance.place.glob("objects/pack/tmp_*"):
             path.unlink(missing_ok=True)
-        raise SupplyError(
-            f"git was stopped: {ended.excess}",
-            remedy="Do not use this server; name a mirror in the host file: [mirrors].",
-            evidence=Evidence(command=command.argv, lines=lines[-TAIL_LINES:]),
-        )
-    if ended.status != 0:
-        raise program.failure(command, ended.status, [printable(line) for line in lines])
+    program.insist(command, ended)
     return ended.printed.decode("utf-8", "surrogateescape")
 
 

@@ -28,8 +28,8 @@ class Collected(NamedTuple):
     """Its standard output; empty where that went into a file."""
     complaint: str
     """Its standard error."""
-    cut: bool = False
-    """Whether it printed more than was wanted, and was ended."""
+    excess: str = ""
+    """What it took too much of, if that is why it was ended."""
 
 
 def collect(
@@ -56,8 +56,8 @@ def collect(
             process.wait()
         complaints.seek(0)
         complaint = complaints.read(LARGEST_COMPLAINT).decode("utf-8", "replace")
-    cut = len(printed) > most
-    return Collected(process.returncode, bytes(printed[:most]), complaint, cut)
+    excess = f"it printed more than {most:,} bytes" if len(printed) > most else ""
+    return Collected(process.returncode, bytes(printed[:most]), complaint, excess)
 
 
 def feed(

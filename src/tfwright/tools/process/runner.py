@@ -8,12 +8,13 @@ import termios
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
-from tfwright.errors import Evidence, FullDiskError, HostError, ToolError
+from tfwright.errors import Evidence, FullDiskError, HostError, TfwrightError, ToolError
 from tfwright.tools import disk, files
 from tfwright.tools.process import file_lock, isolation
 from tfwright.tools.process.command import Command
@@ -32,13 +33,23 @@ class UnstartableError(HostError):
     """A program that is not there, or does not start."""
 
 
-def run(command: Command, log: Path, *, remedy: str, timeout: float | None = None) -> str:
-    """Run a program to its end and return what it printed, which also stands in `log`.
+def run(
+    command: Command, log: Path | None = None, *, remedy: str, timeout: float | None = None
+) -> str:
+    """Run a program to its end and return what it printed, which also stands in `log`, if any.
 
     Raises ToolError with the last lines if it exits other than 0, HostError if it is not there or
     the disk is full, TimeoutError once it took `timeout` seconds and was ended. On Ctrl-C the
     program and its children are ended first.
     """
+    if log is None:
+        with files.scratch() as folder:
+            try:
+                return run(command, folder / "log", remedy=remedy, timeout=timeout)
+            except TfwrightError as fault:
+                # It is gone when somebody reads this.
+                fault.evidence = replace(fault.evidence, log=None)
+                raise
     status = attempt(command, log, remedy=remedy, timeout=timeout)
     if status != 0:
         raise failure(command, status, log, remedy=remedy)

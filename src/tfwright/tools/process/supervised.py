@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 from tfwright.tools import trees
 from tfwright.tools.process import gauge
 from tfwright.tools.process.command import Command
+from tfwright.tools.process.pipes import Collected
 from tfwright.tools.process.runner import end, leashed
 
 EVERY = 0.25
@@ -20,8 +21,6 @@ MEMORY = 4 * 2**30
 """Bytes of memory that a program and its children may hold."""
 OUTPUT = 16 * 2**20
 """Bytes that it may print."""
-
-LinesRead = TypeVar("LinesRead")
 
 
 @dataclass(frozen=True)
@@ -39,27 +38,15 @@ class Allowance:
     output: int = OUTPUT
 
 
-@dataclass(frozen=True)
-class Supervised:
-    """What became of a program."""
-
-    status: int
-    """Exit status; negative for the number of the signal that ended it."""
-    printed: bytes
-    """Its standard output."""
-    excess: str
-    """What it took too much of, if that is why it was ended."""
-
-
 def run(
     command: Command,
     allowance: Allowance,
-    read_lines: Callable[[Iterable[str]], LinesRead],
+    read_lines: Callable[[Iterable[str]], list[str]],
     given: IO[bytes] | None = None,
-) -> tuple[Supervised, LinesRead]:
+) -> Collected:
     """Run a program within an allowance, and pass the lines of its standard error on as they come.
 
-    Raises OSError if it cannot be started.
+    Those that `read_lines` returns are its complaint. Raises OSError if it cannot be started.
     """
     # A file and not a pipe: nothing has to read it while the progress is read.
     with tempfile.TemporaryFile() as output:
@@ -71,12 +58,12 @@ def run(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
             )
             with gauge.repeated(watch.look, EVERY):
-                lines_read = read_lines(watch.shortened(lines))
+                complaint = "\n".join(read_lines(watch.shortened(lines)))
                 process.wait()
         # The watcher looks four times a second: more than the limit may have come in between.
         output.seek(0)
         printed = output.read(allowance.output)
-    return Supervised(process.returncode, printed, watch.excess), lines_read
+    return Collected(process.returncode, printed, complaint, watch.excess)
 
 
 class _Watch:

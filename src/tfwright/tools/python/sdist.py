@@ -79,7 +79,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         files.write(scratch / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
         try:
             command = _command(wanted, scratch, hashed=bool(hashed))
-            runner.run(command, scratch / "log", remedy="Repair the pip that runs tfwright.")
+            runner.run(command, remedy="Repair the pip that runs tfwright.")
         except ToolError as fault:
             raise package_clients.kind_of(fault)(
                 f"pip cannot bring {wanted.name} {wanted.version}: {_last_error(fault)}",
