@@ -106,7 +106,7 @@ SBATCH = """\
 case "$*" in
 *--partition=night*) echo "sbatch: error: invalid partition specified: night"; exit 1;;
 esac
-echo '{"status": 0, "seconds": 1}' > @/0.json
+echo '{"run": "room", "task": 0, "status": 0, "seconds": 1}' > @/0.json
 echo @SAYS
 """
 
@@ -140,7 +140,7 @@ def test_slurm_is_installed(
     programs(sbatch="echo 17")
     fault = failing(submit, HostError)
     assert fault.remedy == "Install Slurm."
-    done = """echo '{"status": 0, "seconds": 1}'"""
+    done = """echo '{"run": "room", "task": 0, "status": 0, "seconds": 1}'"""
     programs(squeue=f"{done} > {tmp_path}/room/0.json")
     assert submit() == [0]
 

@@ -491,7 +491,7 @@ cd "$(dirname "$0")/room"
 echo "$@" >> submitted
 if [ "$(wc -l < submitted)" = 2 ]; then
     for number in 0 1; do
-        echo '{"status": 0, "seconds": 1}' > $number.json
+        printf '{"run": "room", "task": %d, "status": 0, "seconds": 1}' $number > $number.json
     done
     echo 18
 else
@@ -518,8 +518,8 @@ def test_a_user_reads_why_slurm_lets_tasks_wait(tmp_path: Path, programs: Progra
 cd "$(dirname "$0")/room"
 if [ -e asked ]; then
     echo '0 PENDING None'
-    echo '{"status": 0, "seconds": 1}' > 0.json
-    echo '{"status": 0, "seconds": 1}' > 1.json
+    echo '{"run": "room", "task": 0, "status": 0, "seconds": 1}' > 0.json
+    echo '{"run": "room", "task": 1, "status": 0, "seconds": 1}' > 1.json
 else
     touch asked
     echo '0 PENDING PartitionTimeLimit'
@@ -553,7 +553,8 @@ def test_nodes_build_offline_what_this_host_has_fetched(
     ends = """\
 cd "$(dirname "$0")"/out/workers/slurm/tfwright-*
 for program in ?.program; do
-    echo '{"status": 0, "seconds": 1}' > "${program%.program}.json"
+    result='{"run": "%s", "task": %d, "status": 0, "seconds": 1}'
+    printf "$result" "$(basename "$PWD")" "${program%.program}" > "${program%.program}.json"
 done
 echo 17
 """
@@ -592,7 +593,7 @@ if [ "$(wc -l < submitted)" = 1 ]; then
     rm -f queue/0
 else
     set -- $(ls queue)
-    echo '{"status": 0, "seconds": 1}' > "$1.json"
+    printf '{"run": "room", "task": %d, "status": 0, "seconds": 1}' $1 > "$1.json"
     rm "queue/$1"
 fi
 for number in $(ls queue); do echo "$number RUNNING None"; done
@@ -619,7 +620,7 @@ echo x >> asked
 case $(wc -l < asked) in
     1) echo 17 ;;
     2) echo sbatch: error: Socket timed out >&2; exit 1 ;;
-    *) for number in 0 1; do echo '{"status": 0, "seconds": 1}' > $number.json; done; echo 18 ;;
+    *) for number in 0 1; do printf '{"run": "room", "task": %d, "status": 0, "seconds": 1}' $number > $number.json; done; echo 18 ;;
 esac
 """
     programs(sbatch=submit, squeue="echo '0 RUNNING None'")
@@ -651,7 +652,7 @@ def test_while_slurm_does_not_answer_no_task_counts_as_lost(
     away = """\
 cd "$(dirname "$0")/room"
 echo x >> asked
-[ "$(wc -l < asked)" -lt 9 ] || echo '{"status": 0, "seconds": 1}' > 0.json
+[ "$(wc -l < asked)" -lt 9 ] || echo '{"run": "room", "task": 0, "status": 0, "seconds": 1}' > 0.json
 echo slurm_load_jobs error: Unable to contact slurm controller >&2
 exit 1
 """
