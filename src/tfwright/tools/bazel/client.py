@@ -5,7 +5,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
@@ -223,15 +223,17 @@ class Client:
         if server is None:
             return
         deadline = time.monotonic() + SHUTDOWN_SECONDS
-        # As ``bazel shutdown`` does, which would first have to reach it in its own network.
-        os.kill(server, signal.SIGTERM)
-        try:
-            while self._runs(server) and time.monotonic() < deadline:
-                time.sleep(POLL_SECONDS)
-        finally:
-            if self._runs(server):
-                # Only the actions that run now are lost: the next build runs them again.
-                os.kill(server, signal.SIGKILL)
+        # It may end by itself in this moment.
+        with suppress(ProcessLookupError):
+            # As ``bazel shutdown`` does, which would first have to reach it in its own network.
+            os.kill(server, signal.SIGTERM)
+            try:
+                while self._runs(server) and time.monotonic() < deadline:
+                    time.sleep(POLL_SECONDS)
+            finally:
+                if self._runs(server):
+                    # Only the actions that run now are lost: the next build runs them again.
+                    os.kill(server, signal.SIGKILL)
 
     def _server(self) -> int | None:
         """Return the process id of the running server."""
