@@ -113,15 +113,6 @@ def entered(inside: RunningContainer) -> Iterator[None]:
         _OPEN.remove(inside)
 
 
-def placed(command: Command, *, terminal: bool = False) -> Command:
-    """Return the command to start on the host so that `command` runs where programs run now."""
-    inside = open_container()
-    # git and the vault stay on the host: an image need not have them, nor see their files.
-    if inside is None or command.here:
-        return command
-    return inside.command(command, terminal=terminal)
-
-
 def host_process(pid: int) -> int | None:
     """Return the host's number for a process where programs run now."""
     inside = open_container()

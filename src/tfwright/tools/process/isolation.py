@@ -16,8 +16,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from tfwright.tools.process import command as programs
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, open_container
 
 PROGRAM = Path(__file__).with_name("enclosure.py")
 # -I -S: neither PYTHONPATH nor site-packages can put code into the enclosure.
@@ -48,7 +47,11 @@ def placed(command: Command, *, terminal: bool = False) -> Command:
         # A program that is not there fails by itself, which is clearer than through the enclosure.
         found = shutil.which(command.argv[0], path=command.env.get("PATH"))
         command = enclosed(command) if found else command
-    return programs.placed(command, terminal=terminal)
+    inside = open_container()
+    # git and the vault stay on the host: an image need not have them, nor see their files.
+    if inside is None or command.here:
+        return command
+    return inside.command(command, terminal=terminal)
 
 
 def enclosed(command: Command) -> Command:
