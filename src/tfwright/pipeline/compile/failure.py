@@ -36,7 +36,7 @@ def error_of(
     evidence = Evidence(
         command=command.argv,
         status=status,
-        log=job.log("compile"),
+        log=outcome.log,
         lines=outcome.errors[:TAIL_LINES],
         failure=failed,
     )

@@ -111,6 +111,7 @@ class BazelRun:
     """What it said from its first error on; if it named none, its last lines."""
     actions: int
     """How many actions it ran; of a run that failed, how many its bar counted."""
+    log: Path | None = None
     start: int = 0
     """Where in the log its output begins, in bytes."""
     peak: int = 0
@@ -211,6 +212,7 @@ class Client:
             # A Bazel that dies at its start prints no line with ERROR.
             errors=tuple(record.errors) or runner.last_lines(log),
             actions=display.actions or display.progress.done,
+            log=log,
             start=start,
             peak=seen.action,
             pressure=seen.pressure,
