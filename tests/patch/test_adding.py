@@ -320,6 +320,7 @@ def test_what_keeps_a_patch_from_fitting_is_named(
         ("".join(zero), "no lines of context"),
         ("".join(replaced), "no lines of context"),
         (good.replace(EDITED, "external/com_google_absl/a.h"), "an archive that Bazel unpacks"),
+        (NEW.format(f"b/{EDITED}"), "makes a file that the tree"),
     ):
         file.write_text(content, "utf-8")
         with fails(RecipeError, str(file), says):

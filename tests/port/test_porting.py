@@ -161,7 +161,7 @@ def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
 
 
 @pytest.mark.medium
-def test_a_port_names_the_python_of_the_recipe_where_bazel_downloads_its_own(
+def test_a_port_compiles_for_the_python_of_the_recipe_and_what_makes_the_wheel_now(
     tmp_path: Path,
 ) -> None:
     job, path, _ = upstream(tmp_path)
@@ -171,6 +171,10 @@ def test_a_port_names_the_python_of_the_recipe_where_bazel_downloads_its_own(
     assert [pin.name for pin in porting._flags({}, {})] == [flag]
     assert recipes.read(str(path)).compile.flags[-1] == flag
     assert not list(porting._flags({}, {}))
+    path.write_text(path.read_text("utf-8").replace('branch = "r2.15"', 'branch = "r2.17"'))
+    porting = port._Porting(job, path)
+    assert ("compile.target", "look") in [(pin.name, pin.state) for pin in porting._tools()]
+    assert recipes.read(str(path)).compile.target == recipes.WHEEL_TARGET
 
 
 @pytest.mark.medium

@@ -67,6 +67,11 @@ _SAYS = (
         "Put it into third_party/, and name it in the archive's rule: '{make}'.",
     ),
     (
+        "already exists in",
+        "makes a file that the tree in {tree} has",
+        "Compare the two; to change the tree's, edit it there, and write that: '{make}'.",
+    ),
+    (
         "",
         "does not fit the tree in {tree}",
         "It was made for another commit: make its change by hand, and write it: '{make}'.",

@@ -316,8 +316,13 @@ class _Porting:
         try:
             recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
         except RecipeError as fault:
-            says = f"{fault.what}. {fault.remedy}"
-            yield PortedPin("tool", "compile.target", "change", says)
+            made = [recipes.TENSORFLOW_TARGET, recipes.WHEEL_TARGET]
+            state, says = "change", f"{fault.what}. {fault.remedy}"
+            if recipe.compile.target in made:
+                made.remove(recipe.compile.target)
+                toml_editing.put(self.path, ("compile", "target"), *made)
+                state, says = "look", f"now {made[0]}; {fault.what}"
+            yield PortedPin("tool", "compile.target", state, says)
 
     def _has_bazel(self, version: str) -> bool:
         """Return whether this host has a Bazel, or reaches the server of its releases."""
