@@ -178,6 +178,20 @@ def test_a_port_compiles_for_the_python_of_the_recipe_and_what_makes_the_wheel_n
 
 
 @pytest.mark.medium
+def test_answers_about_cuda_go_to_the_questions_that_ask_for_it_now(tmp_path: Path) -> None:
+    job, path, _ = upstream(tmp_path)
+    text = path.read_text("utf-8").replace('branch = "r1.8"', 'branch = "r2.21"')
+    before = 'TF_NEED_CUDA = true\nTF_CUDA_VERSION = "12.8.1"\nTF_NCCL_VERSION = ""'
+    path.write_text(text.replace('"TF_NEED_CUDA",', "").replace("TF_NEED_GCP = false", before))
+    porting = port._Porting(job, path)
+    states = {pin.name: pin.state for pin in (*porting._answers(), *porting._tools())}
+    assert (states["TF_CUDA_VERSION"], states["compile.flags"]) == ("look", "change")
+    after = recipes.read(str(path)).configure.answers
+    assert (after["HERMETIC_CUDA_VERSION"], after["LOCAL_CUDA_PATH"]) == ("12.8.1", "")
+    assert not {"TF_CUDA_VERSION", "TF_NCCL_VERSION"} & after.keys()
+
+
+@pytest.mark.medium
 def test_packages_that_the_new_release_does_not_use_are_named_or_removed(tmp_path: Path) -> None:
     job, path, _ = upstream(tmp_path)
     before = {SETUPS[0]: "REQUIRED_PACKAGES = ['six', 'tensorboard']\n"}

@@ -34,6 +34,7 @@ from tfwright.documents.toml import load
 from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
 from tfwright.facts import compatibility
 from tfwright.facts.compatibility import is_of_line, is_within
+from tfwright.host import hermetic
 from tfwright.match import pins as new_pins
 from tfwright.patch import writing as patch_command
 from tfwright.pipeline import containers, engine, external
@@ -42,7 +43,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.stages import configure
 from tfwright.port import archives, patches, target
 from tfwright.port.patches import Fate, TriedPatch
-from tfwright.port.target import PortedPin, State
+from tfwright.port.target import Kind, PortedPin, State
 from tfwright.printable import shell_word
 from tfwright.rules import configurations, tree_files
 from tfwright.rules.configurations import BAZELRCS
@@ -323,6 +324,11 @@ class _Porting:
                 toml_editing.put(self.path, ("compile", "target"), *made)
                 state, says = "look", f"now {made[0]}; {fault.what}"
             yield PortedPin("tool", "compile.target", state, says)
+        for found in hermetic.contradictions(self.new.recipe):
+            *tables, name = found.key
+            kind: Kind = "answer" if "answers" in tables else "tool"
+            name = name if kind == "answer" else ".".join(found.key)
+            yield PortedPin(kind, name, "change", f"{found.what}. {found.remedy}")
 
     def _has_bazel(self, version: str) -> bool:
         """Return whether this host has a Bazel, or reaches the server of its releases."""
@@ -338,20 +344,25 @@ class _Porting:
         recipe = self.new.recipe
         interview = expected.interview(recipe, HostFile())
         for fault in validation.faults(interview):
-            name = fault.variable
-            if recipe.configure.answers.get(name) is False and "does not ask" in fault.what:
+            name, answer = fault.variable, recipe.configure.answers.get(fault.variable, False)
+            if "does not ask" in fault.what and (fault.now or not answer):
                 # "No" to a question that is gone decides nothing; to one of another name, the same.
                 toml_editing.without_key(self.path, ("configure", "answers", name))
                 if name in recipe.configure.no:
                     toml_editing.replace_item(self.path, ("configure", "no"), name, fault.now)
                 elif fault.now:
-                    toml_editing.put(self.path, ("configure", "answers", fault.now), value=False)
+                    toml_editing.put(self.path, ("configure", "answers", fault.now), answer)
                 what = f"now {fault.now}" if fault.now else "removed"
                 yield PortedPin("answer", name, "look", f"{what}; {fault.what}")
             else:
                 state: State = "look" if fault.harmless else "change"
                 yield PortedPin("answer", name, state, f"{fault.what}. {fault.remedy}")
         for prompt in expected.interview(self.new.recipe, HostFile()).unanswered():
+            if prompt.empty:
+                toml_editing.put(self.path, ("configure", "answers", prompt.variable), "")
+                says = 'is asked, and has the answer "" now, for its default'
+                yield PortedPin("answer", prompt.variable, "look", says)
+                continue
             value = "false" if prompt.yes_no else '"..."'
             says = f"is asked, and has no answer. Add {prompt.variable} = {value}, or what you want"
             yield PortedPin("answer", prompt.variable, "change", says)
