@@ -254,11 +254,14 @@ class WorkTree(GitRepository):
         new = [f":(literal){path}" for path in self.fields(*listing)]
         options = (f"--unified={context}", "--no-renames", "--no-color", "--no-ext-diff")
         try:
-            self.collect("add", "--intent-to-add", NAMED, lines=new)
+            # git takes no empty list.
+            if new:
+                self.collect("add", "--intent-to-add", NAMED, lines=new)
             diff = self.run("diff", *options, "--", ".", *excluded)
         finally:
             # A new file that is moved away after this was never deleted.
-            self.collect("rm", "--cached", "--quiet", "--ignore-unmatch", NAMED, lines=new)
+            if new:
+                self.collect("rm", "--cached", "--quiet", "--ignore-unmatch", NAMED, lines=new)
         # The lines of a hunk begin with a sign, so that only headers match.
         return re.sub(r"(?m)^index [0-9a-f]+\.\.[0-9a-f]+(?: \d+)?\n", "", diff)
 
