@@ -303,15 +303,14 @@ def test_a_note_counts_archives_and_names_each_repository_once() -> None:
     names = ["clang", "clang", "clang", "closure"]
     missing = tuple(Missing(WantedArchive(name, "1" * 64, ()), ()) for name in names)
     (note,) = Supply({}, missing).notes()
-    assert note.startswith("Archives that were not found: 4;")
-    assert note.endswith("clang, closure")
+    assert note.startswith("Archives that were not found: 4 (clang, closure);")
 
 
 def test_a_note_says_why_one_of_the_files_was_not_found() -> None:
     attempt = Attempt("https://a.example/a.zip", "no proxy answers")
     missing = Missing(WantedArchive("a", "1" * 64, ()), (attempt,))
     counted, reason = Supply({}, (missing,)).notes()
-    assert counted.startswith("Archives that were not found: 1;")
+    assert counted.startswith("Archives that were not found: 1 (a);")
     assert reason.startswith("The last source of a was https://a.example/a.zip: no proxy answers")
 
 

@@ -162,12 +162,12 @@ class Supply:
         if self.ways:
             counts = Counter(self.ways.values()).items()
             given = ", ".join(f"{files} from {way}" for way, files in counts)
-            yield f"Archives in the vault now: {len(self.ways)}, {given}"
+            yield f"Archives: {given}; all these are in the vault now"
         if self.missing:
             names = listed([*dict.fromkeys(one.wanted.name for one in self.missing)], SHOWN)
             yield (
-                f"Archives that were not found: {len(self.missing)}; Bazel will say if it wants "
-                f"one of {names}"
+                f"Archives that were not found: {len(self.missing)} ({names}); Bazel will say if "
+                "it wants one"
             )
         # Of one file why it was not found: a proxy or name server fails for most alike.
         for missing in [missing for missing in self.missing if missing.attempts][:1]:

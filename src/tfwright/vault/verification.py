@@ -42,7 +42,7 @@ def verify(build_out: Path, others: Iterable[Damage] = (), *, repair: bool) -> l
     if not all(damage.removable for damage in found):
         steps.append(f"Install the toolkit again with '{invoke('toolkit')}'.")
     raise SupplyError(
-        f"Damaged inputs: {len(found)}, removed: {len(removed)}",
+        f"Inputs kept here: {len(found)} damaged, {len(removed)} removed",
         remedy=" ".join(steps),
         lines=[f"{damage.path}: {damage.why}" for damage in found],
     )
