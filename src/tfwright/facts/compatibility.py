@@ -17,7 +17,8 @@ LAST_MAC_CUDA = Release(1, 1)
 """The last TensorFlow for CUDA on macOS: https://www.tensorflow.org/install/source#macos"""
 MAC_CUDA = f"TensorFlow {LAST_MAC_CUDA} was the last that was made for CUDA on macOS"
 NVSHMEM_13 = "3.3.20"
-"""The first with archives for CUDA 13: https://pypi.org/project/nvidia-nvshmem-cu13"""
+"""The first with archives for CUDA 13: redistrib_3.3.20.json at
+https://developer.download.nvidia.com/compute/nvshmem/redist"""
 TABLE = Path(__file__).with_suffix(".toml")
 
 
