@@ -1,5 +1,6 @@
 """A target of a build host as a recipe: its axes reach every place that names them."""
 
+import dataclasses
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -150,6 +151,9 @@ def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
     times = builder._stage_times(job, "compile", time.time() - 60)
     assert list(times) == ["check", "fetch", "source", "configure", "compile"]
     assert 60 <= times["compile"] < 90
+    # A night does not publish; the stamp is of a build by hand.
+    night = dataclasses.replace(job, until="verify")
+    assert list(builder._stage_times(night, "smoke", time.time()))[-2:] == ["seal", "verify"]
     unreached = builder._kept_logs(job, made(tmp_path / "unreached"), "fetch")
     assert unreached == {"logs": ("logs/fetch.log",)}
     whole = builder._kept_logs(job, made(tmp_path / "whole"), "smoke")

@@ -149,14 +149,16 @@ class Search:
     def _printed_again(self) -> set[int]:
         """Return the lines of exceptions that are printed again and again, and raised nowhere."""
         passing: set[int] = set()
-        if any("raised unreported exception" in line.text for line in self.lines):
-            return passing
         for at, line in enumerate(self.lines):
             if at not in passing and rule("bare_exception").match(line.message):
                 repeated = self._while(at, line.text.__eq__)
                 raised = at > 0 and self.lines[at - 1].text.startswith((" ", "\t"))
                 if len(repeated) > 1 and repeated.stop < len(self.lines) and not raised:
                     passing.update(repeated)
+        # Python says that one of them was raised after all: it stopped the start of a module.
+        unreported = "raised unreported exception"
+        if passing and any(unreported in line.text for line in self.lines):
+            return set()
         return passing
 
     def _below(self, at: int) -> str:

@@ -838,7 +838,6 @@ def insist_on_wheel(target: str, table: PackageTable, release: Release = NO_RELE
     """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
     if table.program:
         return
-    # As far as the release is known.
     makes = {
         TENSORFLOW_TARGET: release <= LAST_BY_PROGRAM,
         WHEEL_TARGET: release >= FIRST_BY_BAZEL or release == NO_RELEASE,

@@ -36,7 +36,7 @@ from tfwright.pipeline import caching, cost, engine, stamps
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Tree, Verdict
 from tfwright.pipeline.stage import Results
-from tfwright.pipeline.stages import PIPELINE, publish
+from tfwright.pipeline.stages import publish
 from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.smoke import smoking
 from tfwright.smoke.smoking import SmokeReport
@@ -46,7 +46,7 @@ from tfwright.vault import usage
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
-from tfwright.wheel.seal import build_record, statement
+from tfwright.wheel.seal import build_record
 
 UNREACHABLE = re.compile(
     r"could not resolve|name or service not known|connection (refused|reset|timed out)"
@@ -202,11 +202,9 @@ class PipelineBuilder:
             shutil.copyfile(source, wheel)
         else:
             wheel = versions.with_version(source, order.work, version)
-        text = publish.provenance(wheel, files.sha256(wheel), verdict, made.of(Built))
-        files.write(_next_to(wheel, statement.SUFFIX), text)
-        if sign := job.host_file.sign:
-            signed = statement.sign(text, sign.key)
-            files.write(_next_to(wheel, statement.SIGNED_SUFFIX), signed)
+        stated = publish.statements(job, wheel, files.sha256(wheel), verdict, made.of(Built))
+        for suffix, content in stated.items():
+            files.write(_next_to(wheel, suffix), content)
         return wheel
 
     @staticmethod
@@ -390,15 +388,15 @@ def _later_stages(until: str) -> tuple[str, ...]:
 
 def _stage_times(job: RecipeJob, until: str, begun: float) -> dict[str, float]:
     """Return the seconds of each stage up to the one that failed; `begun` is when the build was."""
-    # Those after it have stamps of earlier builds.
-    without = (until, *_later_stages(until))
+    # Those after it, and those that a night does not run, have stamps of earlier builds.
+    without, stages = (until, *_later_stages(until)), engine.wanted(job)
     stamped = {
-        stage.name: stamps.read(job, stage.name) for stage in PIPELINE if stage.name not in without
+        stage.name: stamps.read(job, stage.name) for stage in stages if stage.name not in without
     }
     found = {name: round(stamp.seconds, 2) for name, stamp in stamped.items() if stamp}
     if until in STAGES:
         # It has no stamp: it began when the stage before it left its own, or with the build.
-        before = [stamps.written(job, stage) for stage in PIPELINE if stage.name in found]
+        before = [stamps.written(job, stage) for stage in stages if stage.name in found]
         found[until] = round(max(0.0, time.time() - max([begun, *before])), 2)
     return found
 

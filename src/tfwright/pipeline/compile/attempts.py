@@ -5,11 +5,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tfwright.diagnosis import reader
-from tfwright.diagnosis.reader import Match
+from tfwright.diagnosis.reader import FailureRecord, Match
 from tfwright.documents.recipe import CompileTable
 from tfwright.pipeline import cost
 from tfwright.pipeline.compile import failure
@@ -165,8 +166,7 @@ def build(bazel: Invocation) -> BazelRun:
         _learn(bazel, outcome, jobs)
         if outcome.status == 0:
             return outcome
-        # From where this run began: the log of all attempts holds earlier errors as well.
-        failed = reader.record(log, outcome.start, killed=outcome.killed > 0, died=outcome.died)
+        failed = _failure_of(outcome, log)
         known = failed.match
         # Halving ends at 1, so it needs no limit of its own.
         if known and known.entry.retry == "fewer" and jobs > 1 and not outcome.died_early:
@@ -186,6 +186,11 @@ def build(bazel: Invocation) -> BazelRun:
             job.listener.note(f"{reason}; trying again in {pauses[0]:g} s")
             time.sleep(pauses.pop(0))
         before = known
+
+
+def _failure_of(outcome: BazelRun, log: Path) -> FailureRecord:
+    """Return what a run says of its failure, in a log that may hold earlier ones as well."""
+    return reader.record(log, outcome.start, killed=outcome.killed > 0, died=outcome.died)
 
 
 def _report(listener: Listener, pace: Pace, progress: Progress) -> None:
@@ -265,8 +270,6 @@ def repositories(bazel: Invocation) -> Mapping[str, str]:
         files.remove(bazel.client.output_base)
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
-        failed = reader.record(
-            job.log("lock"), outcome.start, killed=outcome.killed > 0, died=outcome.died
-        )
+        failed = _failure_of(outcome, job.log("lock"))
         raise failure.error_of(job, command, outcome, failed, bazel.unpinned)
     return rules.resolved(files.text(report))

@@ -27,9 +27,8 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
     from tfwright.wheel.seal import statement
 
     wheel, wheelhouse = verdict.wheel, job.places.wheelhouse
-    text = provenance(wheel.path, wheel.sha256, verdict, built)
     # Signed before anything is copied: a key that fails leaves the wheelhouse as it was.
-    signed = statement.sign(text, job.host_file.sign.key) if job.host_file.sign else None
+    contents = statements(job, wheel.path, wheel.sha256, verdict, built)
     place = wheelhouse / wheel.path.name
     stated = place.with_name(place.name + statement.SUFFIX)
     enveloped = place.with_name(place.name + statement.SIGNED_SUFFIX)
@@ -53,9 +52,8 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
                 )
             # The rename follows when the block ends.
             files.remove(stated)
-    files.write(stated, text)
-    if signed:
-        files.write(enveloped, signed)
+    for suffix, content in contents.items():
+        files.write(place.with_name(place.name + suffix), content)
     # Builds of several recipes share the wheelhouse, and each rewrites the whole index.
     doing = f"invoke build --recipe {job.name}"
     with file_lock.held(wheelhouse / ".lock", doing, wait=True):
@@ -71,7 +69,7 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
     return Published(
         wheel=Artefact.of(place),
         statement=Artefact.of(stated),
-        envelope=Artefact.of(enveloped) if signed else None,
+        envelope=Artefact.of(enveloped) if statement.SIGNED_SUFFIX in contents else None,
         metadata=Artefact.of(metadata) if metadata.is_file() else None,
         listed=_is_listed(job, place.name, wheel.sha256),
     )
@@ -112,10 +110,14 @@ def inputs(job: Job) -> Mapping[str, str]:
         return {"the key that signs": "none"}
 
 
-def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> bytes:
-    """Return the provenance of a wheel, with all that verify saw it do.
+def statements(
+    job: Job, wheel: Path, sha256: str, verdict: Verdict, built: Built
+) -> dict[str, bytes]:
+    """Return the files that describe a wheel next to it, by the ends of their names.
 
-    `wheel` is the one that passed, or the same under another version.
+    They are its provenance, with all that verify saw it do, and the same signed if the host file
+    names a key. `wheel` is the one that passed, or the same under another version. Raises HostError
+    if the key cannot sign.
     """
     from tfwright.pipeline import caching
     from tfwright.wheel import archive
@@ -128,4 +130,8 @@ def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> byte
     cache = caching.summary(built)
     outcome = BuildOutcome(checks, finished, cache)
     with archive.opened(wheel) as content:
-        return statement.write(content, wheel.name, sha256, outcome)
+        made = {statement.SUFFIX: statement.write(content, wheel.name, sha256, outcome)}
+    if job.host_file.sign:
+        key = job.host_file.sign.key
+        made[statement.SIGNED_SUFFIX] = statement.sign(made[statement.SUFFIX], key)
+    return made

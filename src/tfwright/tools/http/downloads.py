@@ -112,8 +112,8 @@ def fetch(
     None of them fails the others.
 
     What had arrived of a file when it was cut, also by SIGKILL, stays next to its place and is not
-    asked for again. `report` is called from this thread only. Ctrl-C stops at
-    once. Raises HostError if the disk is full.
+    asked for again. `report` is called from this thread only. Ctrl-C stops at once. Raises
+    HostError if the disk is full.
     """
     transfers = [_Transfer(wanted, place(wanted.sha256)) for wanted in requests]
     return _Run(transfers, limits).complete(report)
