@@ -481,6 +481,23 @@ def test_a_build_with_bazels_own_python_needs_no_packages_of_the_host(
     assert ("wheel" in made.unpinned) is building
 
 
+@pytest.mark.parametrize(
+    ("release", "system", "once"),
+    [
+        ("1.8", "Linux", True),
+        ("2.6", "Linux", True),
+        ("2.15", "Linux", False),
+        ("2.6", "Darwin", False),
+    ],
+)
+def test_on_linux_programs_of_the_build_take_the_objects_of_the_wheel(
+    host_file: HostFile, tmp_path: Path, release: str, system: str, *, once: bool
+) -> None:
+    wish = Wish(system=system)
+    made = written(host_file, tmp_path, wish, release)
+    assert ("--force_pic" in recipes.read(str(made)).compile.flags) is once
+
+
 def test_a_mac_with_arm_is_written_without_an_open_question(
     host_file: HostFile, tmp_path: Path
 ) -> None:

@@ -351,6 +351,8 @@ class _Draft:
             "schema": schemas.line_in(self.folder),
             "summary": f"TensorFlow {self.wanted} {kind}for {system}",
             "by_program": release <= recipes.LAST_BY_PROGRAM,
+            # Later Bazels do not take the first flag; compilers of a Mac make one kind of object.
+            "compiled_twice": system == "Linux" and release <= Release(2, 12),
             "tree": tree,
             "wheel_target": recipes.WHEEL_TARGET,
             "by_bazel": toolkit and tree,
