@@ -52,6 +52,12 @@ def test_a_log_without_a_record_is_read_as_a_whole(log: Path, err: Read) -> None
     assert err() == ""
 
 
+def test_a_log_that_only_repeats_the_error_adds_nothing_to_it(log: Path, err: Read) -> None:
+    log.write_text("icu: the mirror cannot give the commit\n", "utf-8")
+    page.tell_cause(Evidence(log=log))
+    assert err() == ""
+
+
 @pytest.mark.parametrize(
     ("seen", "name"), [("killed", reader.OUT_OF_MEMORY), ("died", reader.SERVER_DIED)]
 )

@@ -113,7 +113,8 @@ def tell_cause(evidence: Evidence) -> None:
         # Errors of other programs carry no record; their log holds one attempt only.
         found = reader.diagnose(str(log)).matches
         match = next((known for known in found if known.explains), None)
-    if match:
+    # The last resort of a diagnosis only repeats what the error itself says.
+    if match and match.entry.rank != "hint":
         tell_match(match, log.parent)
 
 
