@@ -299,6 +299,22 @@ def test_what_a_mirror_has_of_a_pinned_archive_is_a_substitute_to_copy(
         assert packed.getnames() == ["r", "r/kept.txt"]
 
 
+def test_a_release_whose_own_bytes_are_not_found_has_its_tag_as_a_substitute_to_copy(
+    store: Store, tmp_path: Path
+) -> None:
+    made = commit(tmp_path / "upstream", {"defs.bzl": "1\n"})
+    run_git("tag", "v1.0", cwd=tmp_path / "upstream")
+    url, drop = "https://github.com/o/r", tmp_path / "drop"
+    drop.mkdir()
+    host_file = HostFile(mirrors={f"{url}.git": str(tmp_path / "upstream/.git")}, drop=drop)
+    wanted = WantedArchive("r", "1" * 64, (f"{url}/releases/download/v1.0/r-1.0.tar.gz",))
+    missing = obtain(wanted, store, host_file, offline=True).missing
+    fault = shortage.error("small", missing, {}, host_file, tmp_path / "log")
+    # The drop folder was asked after it, and says nothing of this file.
+    assert "a git mirror" in fault.evidence.lines[0]
+    assert fault.evidence.lines[-1] == f'commit = "{made}"'
+
+
 def test_a_note_counts_archives_and_names_each_repository_once() -> None:
     names = ["clang", "clang", "clang", "closure"]
     missing = tuple(Missing(WantedArchive(name, "1" * 64, ()), ()) for name in names)

@@ -18,7 +18,7 @@ from tfwright.printable import listed
 from tfwright.progress import Progress, Report
 from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive, transport
-from tfwright.tools.git.archive import Form, Pack, PartialMirrorError
+from tfwright.tools.git.archive import Form, Pack, Packed, PartialMirrorError
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.downloads import WantedFile
@@ -83,8 +83,8 @@ class Attempt:
 
     source: str
     why: str
-    partial: PartialMirrorError | None = None
-    """The mirror lacks a part of it, so that a substitute can be packed of the rest."""
+    packed: Packed | None = None
+    """The commit of which a mirror gave other bytes, or not all: it can be a substitute."""
 
 
 @dataclass
@@ -97,13 +97,13 @@ class Servers:
     _misses: Counter[str] = field(default_factory=Counter)
     _gone: dict[str, str] = field(default_factory=dict)
 
-    def fill(self, source: Source, target: Path) -> None:
+    def fill(self, source: Source, target: Path) -> object:
         """Let a source write its file; raises SupplyError, at once if its server is gone."""
         server = source.server
         if server in self._gone:
             raise SupplyError(f"not asked again: {self._gone[server]}", remedy="Check the network.")
         try:
-            source.fill(target)
+            made = source.fill(target)
         except SilentServerError as fault:
             self._misses[server] += 1
             if server and self._misses[server] >= MOST_MISSES:
@@ -114,6 +114,7 @@ class Servers:
             del self._misses[server]
             raise
         del self._misses[server]
+        return made
 
 
 def substitute_head(name: str) -> str:
@@ -130,19 +131,33 @@ class Missing:
     wanted: WantedArchive
     attempts: tuple[Attempt, ...]
 
+    @property
+    def told(self) -> Attempt | None:
+        """The attempt that says most: of all, the drop folder says no more than that it failed.
+
+        The sources go from upstream's servers to what the user put there.
+        """
+        others = [one for one in self.attempts if not one.source.startswith(DROP)]
+        return next(reversed(others or self.attempts), None)
+
     def table(self) -> list[str]:
-        """Return the lines of a substitute of all that a mirror has; none if there is no such."""
-        found = next((attempt.partial for attempt in self.attempts if attempt.partial), None)
+        """Return the lines of a substitute of what a mirror has; none if there is no such."""
+        found = next((attempt.packed for attempt in self.attempts if attempt.packed), None)
         # A mirror without most files is another repository, or has no files at all.
-        if found is None or len(found.absent) > MOST_ABSENT or not self.wanted.of_tree:
+        if found is None or len(found.absent) > MOST_ABSENT:
             return []
+        if not self.wanted.of_tree or self.wanted.substitute:
+            return []
+        reason = "The archive was not found; this is its tag or commit in git"
+        if found.absent:
+            reason = f"The git mirrors at hand lack {len(found.absent)} of its files"
         return [
             substitute_head(self.wanted.name.partition(",")[0]),
-            f'reason = "The git mirrors at hand lack {len(found.absent)} of its files"',
+            f'reason = "{reason}"',
             f'replaces = "{self.wanted.sha256}"',
             f'git = "{found.repository}"',
             f'commit = "{found.commit}"',
-            f"exclude = {json.dumps(found.absent)}",
+            *([f"exclude = {json.dumps(found.absent)}"] if found.absent else ()),
         ]
 
 
@@ -170,19 +185,17 @@ class Supply:
                 "it wants one"
             )
         # Of one file why it was not found: a proxy or name server fails for most alike.
-        for missing in [missing for missing in self.missing if missing.attempts][:1]:
-            last = missing.attempts[-1]
+        for missing in [missing for missing in self.missing if missing.told][:1]:
+            last = missing.told
             yield (
                 f"The last source of {missing.wanted.name} was {last.source}: {last.why}; "
                 "'invoke vault --links' with the same --recipe asks every source"
             )
-        for missing in self.missing:
-            if lines := missing.table():
-                yield (
-                    f"If the build stops for {missing.wanted.name}: a git mirror has all but a few "
-                    "of its files. Add this to the recipe, and run 'invoke pin':\n"
-                    + "\n".join(lines)
-                )
+        if lines := [line for missing in self.missing for line in missing.table()]:
+            yield (
+                "If the build stops for one of these: a git mirror has its commit. Add the table "
+                "to the recipe, and run 'invoke pin':\n" + "\n".join(lines)
+            )
 
 
 @dataclass(frozen=True)
@@ -388,13 +401,15 @@ def _first(wanted: WantedArchive, origins: Origins, store: Store, attempts: list
     Return the kind of the first that has the file, and note the others.
     """
     for source in origins.sources(wanted):
+        made: object = None
         try:
             # The store verifies the checksum, so a wrong file counts as a failed attempt.
             with store.admitting(wanted.sha256, source.where) as target:
-                origins.servers.fill(source, target)
+                made = origins.servers.fill(source, target)
         except SupplyError as fault:
-            partly = fault if isinstance(fault, PartialMirrorError) else None
-            attempts.append(Attempt(f"{source.way}, {source.where}", fault.what, partly))
+            found = fault.found if isinstance(fault, PartialMirrorError) else made
+            packed = found if isinstance(found, Packed) else None
+            attempts.append(Attempt(f"{source.way}, {source.where}", fault.what, packed))
         else:
             return source.way
     return ""

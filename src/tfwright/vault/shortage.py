@@ -36,8 +36,7 @@ def error(
         # Offline, nothing may have been asked at all.
         unasked = [Attempt(url, "not asked, this build is offline") for url in wanted.urls]
         tried = missing.attempts or unasked or [Attempt("no source", "it has no url")]
-        # The sources go from upstream's servers to what the user put there: the last one says most.
-        last = tried[-1]
+        last = missing.told or tried[-1]
         more = f" ({len(tried)} sources in all)" if len(tried) > 1 else ""
         lines.append(f"{name}: {last.source}: {last.why}{more}")
         size = f", {wanted.size:,} bytes" if wanted.size is not None else ""
@@ -56,8 +55,9 @@ def error(
         "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "
         f"[fetch.substitutes]. Then run 'invoke fetch --recipe {recipe}'."
         + (
-            " A git mirror has all but a few files of what the tables above name: add them to "
-            f"the recipe, and run 'invoke pin --recipe {recipe}'."
+            " A git mirror has the commit of what the tables above name, or most of it: if the "
+            "build needs no more, add them to the recipe, and run "
+            f"'invoke pin --recipe {recipe}'."
             if tables
             else ""
         ),

@@ -45,6 +45,7 @@ def mirror(tmp_path: Path) -> Path:
         ("codeload.github.com/a/b/zip/v2.0", "github.com/a/b", "b-2.0/"),
         ("github.com/a/b/releases/download/v2.0/b-v2.0.tar.gz", "github.com/a/b", "b-2.0/"),
         ("github.com/a/b/releases/download/2.0/b-2.0.tar.gz", "github.com/a/b", "b-2.0/"),
+        ("github.com/a/b/releases/download/2.0/b.2.0.tar.gz", "github.com/a/b", "b-2.0/"),
         ("gitlab.com/a/b/-/archive/v3.3.9/b-v3.3.9.tar.gz", "gitlab.com/a/b", "b-v3.3.9/"),
         ("m.example/x/gitlab.com/a/b/c/-/archive/1/c-1.tar.bz2", "gitlab.com/a/b/c", "c-1/"),
         ("salsa.example/a/c/-/archive/feature/x/c-x.zip", "salsa.example/a/c", "c-feature-x/"),

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, get_args
@@ -11,7 +11,7 @@ from tfwright.errors import SupplyError, ToolError
 from tfwright.tools.git import mirror as mirrors
 from tfwright.tools.git import program
 from tfwright.tools.git.mirror import Origin
-from tfwright.tools.git.repository import GitRepository, TreeEntry
+from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.process.command import SYSTEM_PATH
 
 CALIFORNIA, UTC = "America/Los_Angeles", "UTC"
@@ -35,7 +35,7 @@ _URLS = (
     # Rules for Bazel are released as an archive that git made in the same way.
     re.compile(
         r"https?://(?:.*/)?(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/"
-        rf"releases/download/{_REF}/(?P=name)-[\w.-]+?\.{_FORM}"
+        rf"releases/download/{_REF}/(?P=name)[.-][\w.-]+?\.{_FORM}"
     ),
 )
 _GITLABS = tuple(
@@ -117,23 +117,31 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     return copy
 
 
+@dataclass(frozen=True)
+class Packed:
+    """The commit of which an archive was packed, or could be."""
+
+    repository: str
+    """The url of the repository."""
+    commit: str
+    absent: tuple[str, ...] = ()
+    """The files that the mirror lacks of it."""
+
+
 class PartialMirrorError(SupplyError):
     """A mirror has a commit, and not all of its files."""
 
-    def __init__(
-        self, mirror: Path, wanted: Pack, commit: str, absent: Sequence[TreeEntry]
-    ) -> None:
+    def __init__(self, mirror: Path, found: Packed) -> None:
         """Name all files that a mirror lacks of what is wanted."""
-        self.repository, self.commit = wanted.repository, commit
-        self.absent = tuple(entry.path for entry in absent)
-        listed = ", ".join(f'"{path}"' for path in self.absent)
+        self.found = found
+        listed = ", ".join(f'"{path}"' for path in found.absent)
         super().__init__(
-            f"{mirror} lacks files of {commit[:12]}: {', '.join(self.absent)}",
+            f"{mirror} lacks files of {found.commit[:12]}: {', '.join(found.absent)}",
             remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
         )
 
 
-def pack(wanted: Pack, mirror: Path, target: Path) -> None:
+def pack(wanted: Pack, mirror: Path, target: Path) -> Packed:
     """Let git write an archive to `target`, with another program that compresses what is not a zip.
 
     A forge's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in
@@ -168,13 +176,15 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
         # git names only the first file that is not there.
         commit = repository.commit_named(wanted.ref)
         absent = repository.lacking(commit, wanted.exclude) if commit else ()
-        if absent:
-            raise PartialMirrorError(mirror, wanted, commit, absent) from fault
+        if commit and absent:
+            paths = tuple(entry.path for entry in absent)
+            raise PartialMirrorError(mirror, Packed(wanted.repository, commit, paths)) from fault
         raise SupplyError(
             f"{mirror} cannot give {wanted.ref}: {program.reason(fault)}",
             remedy="Fetch the whole repository into the mirror.",
             evidence=fault.evidence,
         ) from fault
+    return Packed(wanted.repository, repository.commit_named(wanted.ref) or wanted.ref)
 
 
 def write_blob(blob: str, mirror: Path, target: Path) -> None:
