@@ -166,6 +166,19 @@ READ: dict[str, tuple[str, dict[str, str], list[tuple[str, str, list[str]]]]] = 
         {"a": f"def f():\n  f()\n  {archive()}"},
         [("a", ONE, [f"{SITE}/a.zip"])],
     ),
+    "a load renames some symbols before it names others": (
+        'load("//third_party:own.bzl", mine = "deps", "_maybe",\n)\nmine()',
+        {"own": OWN_MAYBE},
+        [("own", ONE, [f"{SITE}/own"])],
+    ),
+    "an entry of a dictionary is a list of address and checksum": (
+        (
+            f'FILES = {{"1.0": ["{SITE}/a", "{ONE}"]}}\nentry = FILES["1.0"]\n'
+            'http_archive(name = "a", url = entry[0], sha256 = entry[1])'
+        ),
+        {},
+        [("a", ONE, [f"{SITE}/a"])],
+    ),
     "an integrity is the checksum of a file": (
         f'http_archive(name = "a", url = "{SITE}/a", integrity = "{INTEGRITY}")',
         {},

@@ -321,6 +321,10 @@ class Program:
             key = self.value(index, scope)
             if isinstance(key, str) and key in whole:
                 return self.force(whole[key])
+        elif isinstance(whole, list):
+            key = self.value(index, scope)
+            if isinstance(key, int) and -len(whole) <= key < len(whole):
+                return self.force(whole[key])
         raise UnknownError("takes an item that is not known")
 
     def _result(self, call: ast.Call, scope: Scope) -> object:

@@ -8,6 +8,7 @@ import re
 import string
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 MOST_NAMES = 2_000
@@ -16,6 +17,7 @@ LONGEST_FILE = 1_000_000
 """Characters of a file that is still parsed; the longest of TensorFlow's has 85,000."""
 LONGEST_LABEL = 1_000
 """Characters of a label that is still read."""
+_LOAD = re.compile(r"^load\(([^()]*)\)", re.MULTILINE)
 _LABEL = (
     r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?"
     r"(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?"
@@ -126,7 +128,9 @@ def parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
     if len(texts[path]) > LONGEST_FILE:
         raise UnknownError(f"has more than {LONGEST_FILE} characters")
     try:
-        return ast.parse(texts[path]).body
+        with suppress(SyntaxError):
+            return ast.parse(texts[path]).body
+        return ast.parse(_LOAD.sub(_renamed_last, texts[path])).body
     except SyntaxError as fault:
         raise UnknownError(
             f"is not readable as Starlark: line {fault.lineno}: {fault.msg}"
@@ -135,6 +139,15 @@ def parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
         # Python's parser raises these for NUL bytes and for brackets that are nested too deeply.
         message = f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
         raise UnknownError(message) from fault
+
+
+def _renamed_last(load: re.Match[str]) -> str:
+    """Put what a ``load`` renames last: Starlark lets plain symbols follow, Python does not."""
+    symbols = load[1].split(",")
+    kept = [symbol for symbol in symbols if symbol.strip()]
+    # No line may get lost: the others keep their numbers.
+    lines = "\n" * sum(symbol.count("\n") for symbol in symbols if not symbol.strip())
+    return f"load({','.join(sorted(kept, key=lambda symbol: '=' in symbol))}{lines})"
 
 
 def expression_of(statement: ast.stmt) -> ast.expr | None:
