@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_program
+from tests.making import make_file, make_program
 
 from tfwright.errors import SupplyError
 from tfwright.tools import files
@@ -133,3 +133,12 @@ def test_a_package_that_was_damaged_since_is_brought_again(
 def test_offline_what_is_not_kept_cannot_be_had(tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match=r"No matching distribution|Could not find a version"):
         packages.supply(HERE, ["small==1.0"], (tmp_path,), tmp_path / "log", offline_only=True)
+
+
+def test_an_index_that_does_not_answer_is_not_said_to_lack_a_version(tmp_path: Path) -> None:
+    log = make_file(
+        tmp_path / "log",
+        "WARNING: Retrying (Retry(total=0)) after connection broken by 'SSLError(1)': /simple/a/\n"
+        "ERROR: Could not find a version that satisfies the requirement a (from versions: none)\n",
+    )
+    assert packages.complaint(log) == "its index does not answer: SSLError(1)"

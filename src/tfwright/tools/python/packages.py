@@ -212,11 +212,16 @@ def listed(file: Path, requirements: Iterable[str]) -> tuple[str, str]:
 
 def complaint(log: Path) -> str:
     """Return the first line in which pip says what is wrong; old ones do not mark it."""
+    text = log.read_text("utf-8", "replace")
     # pip first says which versions there are, then only that none of them fits.
     marked = re.search(
         r"^ *(?:ERROR: )?(Could not find a version.*|No matching distribution.*"
         r"|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",
-        log.read_text("utf-8", "replace"),
+        text,
         re.MULTILINE,
     )
+    # To an index that does not answer it says the same as to one without any version.
+    silent = marked and "(from versions: none)" in marked[1]
+    if silent and (broken := re.search(r"after connection broken by '(.*)': /", text)):
+        return f"its index does not answer: {broken[1]}"
     return marked[1] if marked else runner.last_line(log)
