@@ -3,6 +3,7 @@
 What a lock leaves out is not among it.
 """
 
+import difflib
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.rules import repositories
-from tfwright.rules.listings import BY_VERSION, Environment
+from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
 from tfwright.rules.model import Repository, Rules, Unreadable
 from tfwright.tools import files, unpacking
 from tfwright.tools.git import clones
@@ -126,6 +127,34 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
     found = {repository.name for repository in reached.rules.repositories}
     assert found == {"outer", "two", "inner"}
     assert [missing.wanted.name for missing in reached.supply.missing] == ["two", "inner"]
+
+
+def test_an_archive_is_read_as_the_patches_of_its_rule_leave_it(
+    store: Store, tmp_path: Path
+) -> None:
+    outer = tarred(tmp_path / "outer.tar.gz")
+    before, after = (
+        DEFINITIONS.replace(INNER, digest).splitlines(keepends=True) for digest in (INNER, TWO)
+    )
+    patch = "".join(difflib.unified_diff(before, after, "a/rules/defs.bzl", "b/rules/defs.bzl"))
+    more = ', strip_prefix = "outer-1", patches = [Label("//third_party:outer.patch")]'
+    found = read(archive("outer", files.sha256(outer), more) + CALL)
+    tree = {"third_party/outer.patch": patch}
+    suppliers = Suppliers(Giver(store, outer), no_clone, text=lambda path: tree.get(path, ""))
+    reached = reach.bring(found, {}, None, store, suppliers)
+    assert [one.sha256 for one in reached.rules.repositories if one.name == "inner"] == [TWO]
+
+
+def test_a_folder_of_the_tree_stands_in_for_an_archive_that_others_declare(
+    store: Store, tmp_path: Path
+) -> None:
+    loading = f'load("@inner//:inner.bzl", "x")\n{DEFINITIONS}'
+    outer = tarred(tmp_path / "outer.tar.gz", {"rules/defs.bzl": loading})
+    own = 'local_repository(name = "inner", path = "third_party")\n'
+    for declared, missing in (("", ["inner"]), (own, [])):
+        rule = archive("outer", files.sha256(outer), ', strip_prefix = "outer-1"')
+        reached = brought(read(rule + declared + CALL, inner="x = 1\n"), store, outer)
+        assert names(reached.needed_and_missing(None)) == missing
 
 
 def test_an_archive_of_which_several_rules_want_files_is_unpacked_once(
@@ -249,8 +278,9 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     assert "WORKSPACE:2 http_archive: 'no address' is not an" in unread
     python = Unreadable("python.bzl", 1, "python_repository: is not passed")
     assert "python_repository" in next(reach.left_to_bazel(Rules((), (python,))))
-    chosen = Repository("python_x86_64", BY_VERSION, "versions.bzl", 1, ("https://a",), ONE)
-    assert not [*reach.left_to_bazel(Rules((chosen,), (python,)))]
+    for name, rule in (("python_x86_64", BY_VERSION), ("python", PYTHON_URL)):
+        chosen = Repository(name, rule, "versions.bzl", 1, ("https://a",), ONE)
+        assert not [*reach.left_to_bazel(Rules((chosen,), (python,)))]
     rocm = Rules((), (Unreadable("gpus/rocm_configure.bzl", 1, "is not passed"),))
     assert [*reach.left_to_bazel(rocm)]
     assert not [*reach.left_to_bazel(rocm, ("/rocm_configure.bzl",))]

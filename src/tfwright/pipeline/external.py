@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Self
 
@@ -107,18 +107,22 @@ class ExternalRules:
         job = self.job
         return Origins(job.host_file, job.places.git, job.offline, self.pins.fetch)
 
-    def rules(self) -> Rules:
-        """Return the rules of the commit as the recipe's patches leave them, and Bazel's own.
+    @cached_property
+    def content(self) -> str:
+        """Git's id of the commit as the recipe's patches leave it; no file is checked out."""
+        table = self.pins.source
+        return PatchedTree(self.job.places.patched, table, self.repository, table.commit).patched()
 
-        No file is checked out, and what was read before is not read again.
-        """
-        table, tree = self.pins.source, self.job.places.patched
-        content = PatchedTree(tree, table, self.repository, table.commit).patched()
+    def text(self, path: str) -> str:
+        """Return a file of that content; empty if it has none."""
+        return patched_tree.text(self.job.places.patched, self.content, path)
+
+    def rules(self) -> Rules:
+        """Return the rules of that content, and Bazel's own; what was read is not read again."""
+        table, tree, content = self.pins.source, self.job.places.patched, self.content
         readings = Readings(self.job.places.readings)
         starts = modules.starts(
-            patched_tree.bazelrc(tree, content),
-            self.pins.environment.flags,
-            self.pins.bazel.version,
+            self.text(patched_tree.BAZELRC), self.pins.environment.flags, self.pins.bazel.version
         )
         found = rules_of(readings, tree, table, content, starts)
         found = substitutes.pinned(found, self.pins.fetch.substitutes)
@@ -165,7 +169,8 @@ class ExternalRules:
             origins.obtain, store=store(job), origins=self.origins, report=job.listener.progress
         )
         cloning = partial(clone, job, offline=job.offline)
-        suppliers = Suppliers(obtain, cloning, Readings(job.places.readings), pins.environment)
+        readings = Readings(job.places.readings)
+        suppliers = Suppliers(obtain, cloning, readings, pins.environment, self.text)
         reached = reach.bring(found, tables, locked, store(job), suppliers)
         # What such a file declares is not known: the list of what is missing would not be whole,
         # and the lock would seem to know too much.
@@ -200,7 +205,7 @@ class ExternalRules:
 
         cloning = partial(clone, job, offline=True)
         readings, environment = Readings(job.places.readings), self.pins.environment
-        suppliers = Suppliers(supply, cloning, readings, environment)
+        suppliers = Suppliers(supply, cloning, readings, environment, self.text)
         # Without the lock: what it calls unused may have become needed since it was written.
         return reach.bring(self.rules(), self.pins.fetch.substitutes, None, kept, suppliers)
 

@@ -30,7 +30,8 @@ class Repository:
     """Empty if the rule has none: then nothing can be locked."""
     strip_prefix: str = ""
     patches: tuple[str, ...] = ()
-    """Labels of the patches that the rule applies after unpacking, as far as they can be read."""
+    """The patches that the rule applies after unpacking, as far as they can be read: by their paths
+    in the tree, or in the archive whose file it is."""
     commit: str = ""
     """For rules that clone: the commit, or the tag, that they check out; for a container, its
     digest."""
@@ -121,7 +122,7 @@ class Linked:
 
     name: str
     archive: str
-    """Name of that other repository."""
+    """Name of that other repository; empty for the tree itself."""
     folder: str
     """The folder in it."""
 

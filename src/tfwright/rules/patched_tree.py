@@ -237,9 +237,9 @@ def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     return WorkTree(tree).texts(content, _holding_rules(table))
 
 
-def bazelrc(tree: Path, content: str) -> str:
-    """Return the .bazelrc of a content; empty if it has none."""
-    return WorkTree(tree).texts(content, BAZELRC.__eq__).get(BAZELRC, "")
+def text(tree: Path, content: str, path: str) -> str:
+    """Return a file of a content; empty if it has none."""
+    return "".join(WorkTree(tree).texts_at(content, [path]).values())
 
 
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
@@ -254,9 +254,13 @@ def digests(table: SourceTable) -> Mapping[str, str]:
 def rule_digests(table: SourceTable) -> Mapping[str, str]:
     """Return those of patches and assets that can change repository rules.
 
-    A patch of sources alone changes nothing that a build downloads.
+    A patch of sources alone changes nothing that a build downloads; one of a patch may, that a rule
+    applies to the rules in an archive.
     """
-    holding = _holding_rules(table)
+    rules = _holding_rules(table)
+
+    def holding(path: str) -> bool:
+        return rules(path) or path.endswith((".patch", ".diff"))
 
     def changes_rules(file: str) -> bool:
         text = table.file(file).read_text("utf-8", errors="replace")

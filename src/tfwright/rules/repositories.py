@@ -341,6 +341,8 @@ class _Reading:
             for whole in (self._program.home(file) + folder, folder):
                 if self._program.holds(whole):
                     self.folders.setdefault(name, whole)
+                    if not self._place:
+                        self._record(Linked(name, "", whole))
 
     def _resolve(self, call: ast.Call, scope: Scope) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
@@ -411,7 +413,8 @@ class _Reading:
         }
         strip_prefix = self._text(named.get("strip_prefix"))
         # TensorFlow's own rule spells it `patch_file`, with one label; Bazel's takes a list.
-        patches = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
+        labels = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
+        patches = tuple(self._place + self._program.located(label, path)[1] for label in labels)
         commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
         for urls, sha256 in files_of(known):
             yield Repository(

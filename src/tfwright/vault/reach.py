@@ -13,11 +13,12 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.printable import listed
 from tfwright.rules import listings, repositories
-from tfwright.rules.listings import BY_VERSION, Environment
+from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
 from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
 from tfwright.rules.patched_tree import Readings, relevant
 from tfwright.rules.starlark.language import LONGEST_FILE
 from tfwright.tools import files, unpacking
+from tfwright.tools.git import patching
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import substitutes
@@ -43,6 +44,8 @@ class Suppliers:
     """The rules that earlier runs read."""
     environment: Environment = field(default_factory=Environment)
     """What chooses among the files that rules list."""
+    text: Callable[[str], str] = lambda _: ""
+    """Returns a file of the tree, such as a patch that its rules apply; empty if there is none."""
 
 
 @dataclass
@@ -141,7 +144,8 @@ def left_to_bazel(rules: Rules, idle: tuple[str, ...] = ()) -> Iterator[str]:
     if names:
         yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names, SHOWN)}"
     # The interpreter that these declare is chosen by its version, as fetch knows it.
-    python = {one.name.partition("_")[0] for one in rules.repositories if one.rule == BY_VERSION}
+    chosen = (one for one in rules.repositories if one.rule in {BY_VERSION, PYTHON_URL})
+    python = {one.name.partition("_")[0] for one in chosen}
     known = _PYTHONS if "python" in python else ()
     places = [
         f"{one.file}:{one.line} {one.why}"
@@ -182,7 +186,7 @@ def bring(
                     reached.asked[commit] = fault
         # Each round has fewer of them to read.
         unread = [way for way in reached.rules.ways if way not in followed]
-        more = {way: _behind(way, reached, tables, store, suppliers.readings) for way in unread}
+        more = {way: _behind(way, reached, tables, store, suppliers) for way in unread}
         followed |= {way: behind for way, behind in more.items() if behind}
         rules = listings.chosen(repositories.joined(found, followed), environment, content)
         # A list of files that was brought names more as well.
@@ -268,6 +272,7 @@ def _loaded(found: Rules) -> list[Repository]:
     """Return what declares these repositories, as Bazel takes it."""
     leading = _leading(found)
     own = {one.name for one in found.repositories if one.reached and one.of_tree}
+    own |= {link.name for link in found.linked if not link.archive}
     return [
         one
         for one in found.repositories
@@ -280,7 +285,7 @@ def _behind(
     reached: Reached,
     tables: Mapping[str, SubstituteTable],
     store: Store,
-    before: Readings,
+    suppliers: Suppliers,
 ) -> Rules | None:
     """Return what is behind a nested call or a load, read unless an earlier run read the same.
 
@@ -289,20 +294,22 @@ def _behind(
     links = (link for link in reached.rules.linked if link.name == way.archive)
     link = next(links, Linked(way.archive, way.archive, ""))
     contents = (
-        _content(repository, tables.get(repository.name), reached, store)
+        (repository, _content(repository, tables.get(repository.name), reached, store))
         for repository in reached.rules.repositories
         if repository.name == link.archive and repository.reached
     )
-    content = next(filter(None, contents), None)
-    if content is None:
+    found = next(((one, content) for one, content in contents if content), None)
+    if found is None:
         return None
-    where, read = content
+    repository, (where, read) = found
     beginning = f"{link.folder}/" if link.folder else ""
+    # The tree's patches may pin other files than the archive does.
+    patches = [text for path in repository.patches if (text := suppliers.text(path))]
 
     def follow() -> Rules | None:
         found = {
             path.removeprefix(beginning): text
-            for path, text in read().items()
+            for path, text in patching.patched(read(), patches, relevant).items()
             if path.startswith(beginning)
         }
         if isinstance(way, Load):
@@ -310,7 +317,8 @@ def _behind(
         return repositories.follow(way, found) if found else None
 
     # The digest of an archive decides all of its files, so that it is not even opened again.
-    return before.remembered([*where, link.folder, asdict(way)], follow)
+    what = [*where, *patches, link.folder, asdict(way)]
+    return suppliers.readings.remembered(what, follow)
 
 
 def _content(

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NoReturn
@@ -147,6 +148,33 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
         )
         for file in found
     )
+
+
+def patched(
+    texts: Mapping[str, str], patches: Sequence[str], wanted: Callable[[str], bool]
+) -> dict[str, str]:
+    """Return texts by path after patches, as far as these are about wanted files and fit.
+
+    They are what a rule of Bazel applies to an archive, in whatever form; it says what is wrong.
+    """
+    from unidiff.errors import UnidiffParseError
+    from unidiff.patch import PatchSet
+
+    made = dict(texts)
+    for patch in patches:
+        with suppress(UnidiffParseError):
+            for file in PatchSet(patch.splitlines(keepends=True)):
+                # The rule says how many folders to strip; here they are git's, or the first one.
+                path = file.path if file.path in made else file.path.partition("/")[2]
+                path = path if path in made else file.path
+                lines = made.get(path, "").splitlines(keepends=True)
+                for hunk in file if wanted(path) else ():
+                    change = Hunk(hunk.source_start, _side(hunk, " -"), _side(hunk, " +"))
+                    fit = change.fit(lines)
+                    if fit.verdict in {"fits", "moved"}:
+                        lines[fit.line - 1 : fit.line - 1 + len(change.before)] = change.after
+                        made[path] = "".join(lines)
+    return made
 
 
 def _side(hunk: "unidiff.Hunk", signs: str) -> tuple[str, ...]:
