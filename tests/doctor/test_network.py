@@ -3,13 +3,15 @@
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from tests.serving import QuietHandler, serving
 
 from tfwright.doctor import network
+from tfwright.doctor.inventory import Finding
 from tfwright.documents import recipe as recipes
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import HostFile, OtherBazel
 from tfwright.tools.http import client
 from tfwright.tools.http.client import Availability
 
@@ -29,12 +31,32 @@ def proxy() -> Iterator[str]:
         yield address
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, github: str = "", index: str = "") -> list[str]:
+def findings(
+    monkeypatch: pytest.MonkeyPatch, github: str = "", index: str = "", bazel: str = ""
+) -> list[Finding]:
     answer = Availability(there=not github or None, why=github)
     monkeypatch.setattr(client, "ask", lambda *_: answer)
     monkeypatch.setattr(network, "_index_fault", lambda: index)
     recipe = recipes.read("linux-r1.8-cpu")
-    return [finding.found for finding in network.findings(recipe, HostFile())]
+    wanted = recipe.bazel.version
+    # As a build reads it where the host file puts a Bazel in place of the pinned one.
+    recipe = recipe.changed(bazel=recipe.bazel.changed(version=bazel or wanted, sha256={}))
+    other = OtherBazel(path=Path("/opt/bazel"), version=bazel or wanted)
+    host_file = HostFile(bazels={wanted: other} if bazel else {})
+    return list(network.findings(recipe, host_file))
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, github: str = "", index: str = "") -> list[str]:
+    return [finding.found for finding in findings(monkeypatch, github, index)]
+
+
+@pytest.mark.parametrize(("bazel", "wanted"), [("", True), ("0.12.0", False)])
+def test_a_bazel_that_the_host_file_names_needs_no_server(
+    monkeypatch: pytest.MonkeyPatch, bazel: str, *, wanted: bool
+) -> None:
+    (found,) = findings(monkeypatch, "no such host", "no such index", bazel=bazel)
+    assert ("Bazel" in found.wanted) is wanted
+    assert found.why == "no such host; no such index"
 
 
 def test_servers_that_are_silent_are_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -294,7 +294,9 @@ def test_the_whole_repository_is_fetched_into_a_mirror(
 ) -> None:
     if kind == "a commit":
         ref = run_git("rev-parse", "HEAD~1", cwd=upstream)
-        write = partial(archive.pack, Pack(URL, ref, "a/", form="tar"))
+        write: Callable[[Path, Path], object] = partial(
+            archive.pack, Pack(URL, ref, "a/", form="tar")
+        )
     else:
         blob = run_git("rev-parse", "HEAD~1:op.cc", cwd=upstream)
         write = partial(archive.write_blob, blob)

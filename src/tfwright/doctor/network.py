@@ -29,7 +29,7 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
     github = ["the archives that the vault does not hold"]
     if (host_file.mirror_of(recipe.source.url) or recipe.source.url).startswith(GITHUB):
         github.insert(0, "the sources")
-    if recipe.bazel.version not in host_file.bazels:
+    if not host_file.bazel(recipe.bazel.version):
         github.insert(0, f"Bazel {recipe.bazel.version}")
     packages = len(recipe.host.requirements) + len(recipe.verify.requirements)
     with ThreadPoolExecutor(1) as other:
@@ -51,7 +51,7 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
                 f"{' and '.join(silent)} {said}",
                 f"a way to {', '.join(wants[name] for name in silent)}",
                 remedy,
-                why=faults[silent[0]],
+                why="; ".join(dict.fromkeys(faults[name] for name in silent)),
             )
 
 

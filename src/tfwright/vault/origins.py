@@ -185,10 +185,9 @@ class Supply:
                 "it wants one"
             )
         # Of one file why it was not found: a proxy or name server fails for most alike.
-        for missing in [missing for missing in self.missing if missing.told][:1]:
-            last = missing.told
+        for name, last in [(one.wanted.name, one.told) for one in self.missing if one.told][:1]:
             yield (
-                f"The last source of {missing.wanted.name} was {last.source}: {last.why}; "
+                f"The last source of {name} was {last.source}: {last.why}; "
                 "'invoke vault --links' with the same --recipe asks every source"
             )
         if lines := [line for missing in self.missing for line in missing.table()]:
@@ -281,7 +280,7 @@ class Origins:
                 DROP, str(folder), remote=False, fill=partial(self._take, folder, wanted.sha256)
             )
 
-    def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]) -> Source:
+    def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], object]) -> Source:
         """Return a repository as a source.
 
         One that is not on this host is copied first, as far as it is needed.
@@ -337,7 +336,7 @@ def _forged(wanted: WantedArchive) -> list[Pack]:
 
 def _from_git(
     url: str, table: FileSourceTable, wanted: WantedArchive
-) -> Iterator[tuple[str, Callable[[Path, Path], None]]]:
+) -> Iterator[tuple[str, Callable[[Path, Path], object]]]:
     """Yield how a file is made of a repository that the recipe names: ref, and writer."""
     if table.blob:
         # A file that somebody committed whole: git has its bytes, whatever made it.
