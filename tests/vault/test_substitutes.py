@@ -152,6 +152,13 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
     } == {NEW}
 
 
+def test_another_version_in_a_workspace_that_nothing_leads_to_stays_as_it_is() -> None:
+    unread = f'http_archive(name = "fft2d", sha256 = "{"3" * 64}", url = "https://a.example/b.zip")'
+    texts = {**TEXTS, "third_party/xla/workspace2.bzl": f"def workspace():\n  {unread}\n"}
+    changed = substitutes.rewritten(texts, {"fft2d": table()})
+    assert changed == substitutes.rewritten(TEXTS, {"fft2d": table()})
+
+
 @pytest.mark.parametrize(
     ("texts", "why"),
     [

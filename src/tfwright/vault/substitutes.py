@@ -159,6 +159,11 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
 
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
+    return _declarations(name, found)[0]
+
+
+def _declarations(name: str, found: Sequence[Repository]) -> list[Repository]:
+    """Return every declaration in the tree of the archive that a substitute replaces."""
     named = [
         repository for repository in found if repository.name == name and _replaceable(repository)
     ]
@@ -172,15 +177,17 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
                 "or declare the repository in the tree by a patch."
             ),
         )
+    # XLA's WORKSPACE, to which TensorFlow's does not lead, may name another version.
+    counts = [repository for repository in own if repository.reached] or own
     # One rule may stand in two branches of an `if`, with the same archive in both.
-    if len({repository.sha256 for repository in own}) != 1:
+    if len({repository.sha256 for repository in counts}) != 1:
         why = "names no archive so"
         remedy = "Use the name of one external repository, as its rule spells it."
         if own:
             why = "names several files so"
             remedy = BY_PATCH
         raise RecipeError(f"fetch.substitutes.{name}: the tree {why}", remedy=remedy)
-    return own[0]
+    return [repository for repository in own if repository.sha256 == counts[0].sha256]
 
 
 def rewritten(
@@ -194,19 +201,17 @@ def rewritten(
     """
     changed: dict[str, str] = {}
     found = pinned(rules or repositories.read(texts), tables).repositories
-    for name in tables:
-        replaced(name, found)
-    places = {
-        (repository.file, repository.line, repository.name)
-        for repository in found
-        if repository.name in tables
+    places = {(one.file, one.line, name) for name in tables for one in _declarations(name, found)}
+    others = {
+        (one.name, one.sha256) for one in found if (one.file, one.line, one.name) not in places
     }
     # From below, since an edit moves what is under it.
     for path, line, name in sorted(places, reverse=True):
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
     # Read again by the same reader: an edit that Bazel would misread must not get into a build.
     for rule in repositories.read({**texts, **changed}).repositories:
-        if table := tables.get(rule.name):
+        table = tables.get(rule.name)
+        if table and (rule.name, rule.sha256) not in others:
             strips = table.strip_prefix in {None, rule.strip_prefix}
             if rule.sha256 != table.sha256 or not strips or not {*table.urls} <= {*rule.urls}:
                 raise RecipeError(
