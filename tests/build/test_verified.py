@@ -103,12 +103,16 @@ def test_what_was_edited_during_the_build_is_not_verified(copied: Path) -> None:
     assert verified.stale(recipes.read(str(copied))) == "lock changed"
 
 
-def test_what_another_bazel_built_says_so_and_holds(shell: CommandLine, copied: Path) -> None:
+def test_what_another_bazel_built_says_so_keeps_the_note_and_holds(
+    shell: CommandLine, copied: Path
+) -> None:
     other = f'[bazels."0.26.1"]\npath = "{copied}"\nversion = "4.2.3"\n'
     shell.host_file.write_text(shell.host_file.read_text("utf-8") + other, "utf-8")
+    changed(copied, 'by = "Ada"\n', 'by = "Ada"\nnote = "two substitutes"\n')
     shell.succeeds(f"invoke build --recipe {copied} --until check --verified-by Ada")
     recipe = recipes.read(str(copied))
     assert recipe.verified
+    assert recipe.verified.note == "two substitutes"
     assert recipe.verified.host.endswith("; Bazel 4.2.3 in place of 0.26.1")
     assert verified.stale(recipe) == ""
 

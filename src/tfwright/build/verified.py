@@ -58,7 +58,9 @@ def insist_on_name(by: str) -> None:
         )
 
 
-def write(path: Path, built: Mapping[str, str], *, until: str, where: str, by: str) -> None:
+def write(
+    path: Path, built: Mapping[str, str], *, until: str, where: str, by: str, note: str = ""
+) -> None:
     """Write the [verified] table of a recipe that was just built up to a stage.
 
     `built` are its `parts` from before the build: what was edited meanwhile was not built. `where`
@@ -66,6 +68,8 @@ def write(path: Path, built: Mapping[str, str], *, until: str, where: str, by: s
     """
     today = dt.datetime.now(dt.UTC).date()
     values: dict[str, object] = {"until": until, "on": today, "host": where, "by": by}
+    if note:
+        values["note"] = note
     values["digests"] = {**built, "run": _run(until, today, where, by)}
     toml_editing.put_table(path, "verified", values)
 
