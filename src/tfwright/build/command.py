@@ -82,7 +82,6 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
     archives = until not in engine.WITHOUT_ARCHIVES or bool(by)
     job = job_of(recipe, jobs=engine.jobs_asked(options["jobs"]), archives=archives, **asked)
     built: dict[str, str] = {}
-    note = ""
     if by:
         from tfwright.build import verified
 
@@ -90,10 +89,7 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
         # Before the build: what is edited while it runs is not what it builds.
         lock = recipes.editable(recipe).with_suffix(".lock")
         # And as it is written: the job has this host's Bazel in place of the pinned one.
-        written = recipes.read(recipe)
-        built = verified.parts(written, lock)
-        # What a person wrote of an earlier run stays.
-        note = written.verified.note if written.verified else ""
+        built = verified.parts(recipes.read(recipe), lock)
     page.announce(job)
     result = engine.build(job).last
     if by:
@@ -101,7 +97,7 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
         where = verified.host()
         if job.pinned_bazel:
             where += f"; Bazel {job.recipe.bazel.version} in place of {job.pinned_bazel}"
-        verified.write(recipes.find(recipe), built, until=until, where=where, by=by, note=note)
+        verified.write(recipes.find(recipe), built, until=until, where=where, by=by)
     return Answer(result, partial(page.conclude, job), partial(page.built_data, job))
 
 

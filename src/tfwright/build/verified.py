@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tfwright import __version__
 from tfwright.documents import recipe as recipes
+from tfwright.documents import toml
 from tfwright.documents.recipe import Recipe, VerifiedTable
 from tfwright.errors import RecipeError
 from tfwright.host import probes
@@ -58,17 +59,16 @@ def insist_on_name(by: str) -> None:
         )
 
 
-def write(
-    path: Path, built: Mapping[str, str], *, until: str, where: str, by: str, note: str = ""
-) -> None:
+def write(path: Path, built: Mapping[str, str], *, until: str, where: str, by: str) -> None:
     """Write the [verified] table of a recipe that was just built up to a stage.
 
     `built` are its `parts` from before the build: what was edited meanwhile was not built. `where`
-    names the machine, and what it had in place of what the recipe pins.
+    names the machine, and what it had in place of what the recipe pins. The note that a person
+    wrote of an earlier run stays.
     """
     today = dt.datetime.now(dt.UTC).date()
     values: dict[str, object] = {"until": until, "on": today, "host": where, "by": by}
-    if note:
+    if note := toml.values_of(path).get("verified", {}).get("note"):
         values["note"] = note
     values["digests"] = {**built, "run": _run(until, today, where, by)}
     toml_editing.put_table(path, "verified", values)
