@@ -15,6 +15,7 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import toml_editing
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
+from tfwright.tools.git.work_tree import WorkTree
 
 HEADER = PatchHeader("It fails without it.", "none; a test", "the release is 2.0 or later.")
 EDITED = "tensorflow/core/kernels/matrix.cc"
@@ -120,15 +121,58 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
         engine.build(job)
     # The remedy is followed.
     tree = patches.prepare(job, "1")
-    (rejected,) = tree.rglob("*.rej")
+    assert patches.waiting(tree) == [EDITED]
     with fails(RecipeError, "FILE.rej"):
         patches.refresh(job, "1")
-    rejected.unlink()
+    WorkTree(tree).restore()
     edit(tree, "#include", "// Redone.\n#include")
     made = patches.refresh(replace(job, until="source"), "1")
     assert made.path == own
     engine.build(job_of(path, tmp_path))
     assert "// Redone." in (job.places.tree / EDITED).read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_new_files_that_the_tree_ignores_stay_in_a_patch_that_names_them_and_are_named_otherwise(
+    job: RecipeJob, path: Path, tmp_path: Path
+) -> None:
+    (job.places.tree / ".gitignore").write_text("*.gen\n", "utf-8")
+    (job.places.tree / "a.gen").write_text("made\n", "utf-8")
+    made = patches.make(job, path, "ignored", HEADER)
+    assert (made.files, made.left_out) == ((".gitignore",), ("a.gen",))
+    # The next patch has its own edits only, although nothing was built since.
+    (job.places.tree / "new.txt").write_text("new\n", "utf-8")
+    second = patches.make(job_of(path, tmp_path), path, "new", HEADER, also=("a.gen",))
+    assert (second.files, second.left_out) == (("a.gen", "new.txt"), ())
+    patches.prepare(job_of(path, tmp_path), "3")
+    assert patches.refresh(job_of(path, tmp_path), "3").files == ("a.gen", "new.txt")
+
+
+@pytest.mark.medium
+def test_a_patch_that_the_tree_has_is_to_be_removed(path: Path, tmp_path: Path) -> None:
+    name = recipes.read(str(path)).source.patches[0]
+    _, text = own_first_patch(path, tmp_path)
+    make_file(tmp_path / "patches/demo/0002-again.patch", text)
+    toml_editing.put(path, ("source", "patches"), [name, "demo/0002-again.patch"])
+    with fails(RecipeError, "demo/0002-again.patch", "Remove it from source.patches"):
+        patches.prepare(job_of(path, tmp_path), "2")
+    # What was not made to its end is no tree to write a patch from.
+    with fails(RecipeError, "Make it:"):
+        patches.refresh(job_of(path, tmp_path), "2")
+
+
+@pytest.mark.slow
+def test_edits_that_are_in_no_patch_are_kept_before_the_tree_is_made_again(
+    job: RecipeJob, path: Path
+) -> None:
+    edit(job.places.tree, "#include", "// Edited.\n#include")
+    engine.build(job)
+    (kept,) = job.places.own.glob("edits-*.patch")
+    assert "+// Edited." in kept.read_text("utf-8")
+    edit(job.places.tree, "#include", "// In a patch.\n#include")
+    patches.make(job, path, "edited", HEADER)
+    engine.clean(job.job)
+    assert [*job.places.own.glob("edits-*.patch")] == [kept]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.remedies.following import CommandLine
 from tests.results import for_target
 
 from tfwright.documents.recipe import CompileTable, Recipe, VerifiedTable
@@ -376,6 +377,18 @@ def test_what_is_being_built_cannot_be_cleaned(nest: RecipeJob) -> None:
     assert reasons(nest) == ["", ""]
     engine.clean(nest)
     assert reasons(nest)[0] == "no earlier result"
+
+
+def test_what_was_built_of_a_recipe_that_is_gone_is_cleaned(
+    shell: CommandLine, tmp_path: Path
+) -> None:
+    made = tmp_path / "build_out/gone"
+    make_file(made / "lock", "")
+    for named in ("gone", "elsewhere/gone.toml"):
+        make_file(made / "tree/WORKSPACE", "")
+        shell.succeeds(f"invoke clean --recipe {named}")
+        assert not (made / "tree").exists()
+    shell.remedy("invoke clean --recipe vault", "invoke recipes")
 
 
 def test_caches_that_another_recipe_uses_are_not_removed(nest: RecipeJob) -> None:

@@ -194,13 +194,21 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
 )
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove the build of a recipe, except its wheels."""
+    from tfwright.documents import host_file
+    from tfwright.documents import recipe as recipes
     from tfwright.pipeline import engine
+    from tfwright.pipeline.job import Job
+    from tfwright.terminal import console
     from tfwright.terminal.text import tell
 
-    job = job_of(recipe)
+    name = Path(recipe).stem if recipe.endswith(".toml") else recipe
+    job = Job(name=name, host_file=host_file.read(), listener=console.Terminal())
+    # What was built of a recipe stays when that is renamed, removed or broken.
+    if Path(name).name != name or not job.places.lock.is_file():
+        recipes.find(recipe)
     engine.clean(job, caches=caches)
     everything = ", and the caches of all recipes" if caches else ""
-    tell(f"  removed what was built of {job.recipe.name}, except its wheels{everything}")
+    tell(f"  removed what was built of {name}, except its wheels{everything}")
 
 
 @task(

@@ -16,6 +16,7 @@ from tfwright.errors import RecipeError, ToolError, invoke
 from tfwright.patch import reading, writing
 from tfwright.patch.reading import Foreign
 from tfwright.patch.writing import WrittenPatch
+from tfwright.pipeline import edits
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import files
 from tfwright.tools.git import program
@@ -96,7 +97,7 @@ def add(
     """
     found = reading.read(file)
     tree = writing.tree_of(job)
-    edited = sorted({*tree.changed(), *tree.strangers()} - writing.of_configure(job))
+    edited = sorted({*tree.changed(), *tree.strangers()} - edits.of_configure(job))
     if edited:
         raise RecipeError(
             f"{tree.place} holds edits that are in no patch yet",
@@ -120,7 +121,8 @@ def add(
             # The words of another script make no file name.
             words = chosen if re.search(r"[A-Za-z]{2}", chosen) else file.stem
             try:
-                made = writing.make(job, path, words[:60], header)
+                # All edits are the patch's, also files that the tree's .gitignore names.
+                made = writing.make(job, path, words[:60], header, tree.strangers())
             except RecipeError as fault:
                 # The file that it names is gone again.
                 what = re.sub(r"^\S+\.patch:\d+: ", "", fault.what)
@@ -131,8 +133,6 @@ def add(
                     lines=fault.evidence.lines,
                 ) from fault
             undo.callback(files.remove, made.path)
-            # The next one of a series starts from here.
-            tree.run("add", "--all", "--", *made.files)
             written.append(made)
             job = replace(job, recipe=recipes.read(str(path)))
         undo.pop_all()

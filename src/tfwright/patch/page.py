@@ -64,6 +64,8 @@ def show_patch(written: "WrittenPatch", recipe: str = "") -> None:
         text.tell(f"  changes {file}")
     if written.added:
         text.tell("  entered at the end of source.patches")
+    for name in written.left_out:
+        text.tell(f"  left out: {name}, which .gitignore of the tree names", text.WARNING)
     for name in written.shared:
         text.tell(f"  {name} has this patch, too: see that it still fits there", text.WARNING)
     for name in written.unfit:

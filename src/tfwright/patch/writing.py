@@ -17,9 +17,8 @@ from tfwright.configure import program
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, invoke
-from tfwright.pipeline import external, stamps
+from tfwright.pipeline import edits, external
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Configured
 from tfwright.printable import shell_word
 from tfwright.rules import dropping, patched_tree
 from tfwright.tools import files, json_text, toml_editing
@@ -47,13 +46,18 @@ class WrittenPatch:
     """Later patches of the series that do not fit after this one, by their names."""
     shared: tuple[str, ...] = ()
     """The other recipes that name the same file."""
+    left_out: tuple[str, ...] = ()
+    """New files that the tree's own .gitignore names."""
 
 
-def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
+def make(
+    job: RecipeJob, path: Path, name: str, header: PatchHeader, also: Collection[str] = ()
+) -> WrittenPatch:
     """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
 
-    `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
-    nothing was edited.
+    `path` is the recipe's file, `name` the words of the patch's file name. New files that the
+    tree's .gitignore names are left out, except those in `also`. Raises RecipeError if nothing was
+    edited.
     """
     tree = tree_of(job)
     # Without accents a letter stays: u of ü.
@@ -76,10 +80,11 @@ def make(job: RecipeJob, path: Path, name: str, header: PatchHeader) -> WrittenP
     taken = filter(None, map(_number_of, (*source.patches, *map(str, others))))
     inner = f"{folder}/{max(taken, default=0) + 1:04}-{words}.patch"
     target = patches_of(path) / inner
-    changed = _write(tree, target, header, but=of_configure(job))
+    but = edits.of_configure(job)
+    changed = _write(tree, target, as_text(header), but, also)
     # The patch is written first: a recipe must never name a file that does not exist.
     toml_editing.put(path, ("source", "patches"), [*source.patches, inner])
-    return WrittenPatch(target, changed, added=True)
+    return WrittenPatch(target, changed, added=True, left_out=tree.ignored({*but, *also}))
 
 
 def tree_of(job: RecipeJob) -> WorkTree:
@@ -97,13 +102,14 @@ def tree_of(job: RecipeJob) -> WorkTree:
 def prepare(job: RecipeJob, which: str) -> Path:
     """Make a tree in which a patch can be redone, and return its directory.
 
-    The patches before it are applied and committed to the index. A patch that says for which commit
-    it was made is merged into the files: where both changed the same lines, they hold all versions.
-    Of another one, the parts that fit are in the files; the others are next to them as
-    ``FILE.rej``.
+    The patches before it are applied and committed to the index; it is merged into the files, as
+    `Merge` does. Raises RecipeError if they have all of it already.
     """
     source = job.recipe.source
     patch = _chosen(job.recipe, which)
+    path = source.file(patch)
+    # Before minutes of checking out: one that cannot be read cannot be merged.
+    patching.read(path)
     position = source.patches.index(patch)
     before = source.changed(patches=source.patches[:position])
     tree = RefreshTree(job)
@@ -116,6 +122,8 @@ def prepare(job: RecipeJob, which: str) -> Path:
             f"{tree.place} holds edits of {begun.patch} that are not written yet",
             remedy=f"Write them: '{own}'. Or delete that directory, and them with it.",
         )
+    # Without it the tree counts as none, should this be interrupted.
+    files.remove(tree.state)
     # Earlier patches go into the index, so that the difference holds this patch alone.
     repository = external.repository(job.job, source)
     try:
@@ -132,13 +140,17 @@ def prepare(job: RecipeJob, which: str) -> Path:
                 ) from fault
         raise
     tree.check_out(content)
-    path = source.file(patch)
     # What the patch changes comes into the files, as far as it fits.
-    if base := merging.base_of(path):
-        original = external.repository(job.job, source.changed(commit=base))
-        Merge(tree.place, original, base, job.listener.note).carry(path)
-    else:
-        tree.apply_what_fits(path)
+    base = merging.base_of(path)
+    original = external.repository(job.job, source.changed(commit=base)) if base else None
+    Merge(tree.place, original, base, job.listener.note).carry(path)
+    if not (tree.changed() or tree.strangers()):
+        tree.discard()
+        raise RecipeError(
+            f"The tree has all of {patch} already",
+            remedy=f"Remove it from source.patches of {job.recipe.argument}; delete the file if no "
+            "other recipe names it.",
+        )
     begun = BegunPatch(patch=patch, content=tree.edits())
     files.write(tree.state, begun.model_dump_json())
     return tree.place
@@ -174,10 +186,10 @@ class RefreshTree(WorkTree):
 def waiting(place: Path) -> list[str]:
     """Return what a person still has to do in a tree: conflicts, and parts that did not fit."""
     tree = WorkTree(place)
-    rejected = [file for file in place.rglob("*.rej") if file.is_file()]
-    touched = [place / name for name in (*tree.changed(), *tree.strangers())]
-    conflicting = [file for file in touched if merging.unresolved(file)]
-    return sorted({str(file.relative_to(place)) for file in (*rejected, *conflicting)})
+    touched = {*tree.changed(), *tree.strangers()}
+    return sorted(
+        name for name in touched if name.endswith(".rej") or merging.unresolved(place / name)
+    )
 
 
 def refresh(job: RecipeJob, which: str) -> WrittenPatch:
@@ -186,13 +198,13 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
     patch = _chosen(job.recipe, which)
     target = source.file(patch)
     tree = RefreshTree(job)
-    if not tree.exists():
+    begun = tree.begun()
+    if not begun or not tree.exists():
         raise RecipeError(
             f"{target.name} has no tree to be redone in",
             remedy=f"Make it: invoke patch --recipe {job.recipe.argument} --refresh {which}",
         )
-    begun = tree.begun()
-    if begun and begun.patch != patch:
+    if begun.patch != patch:
         shown = shell_word(begun.patch)
         raise RecipeError(
             f"The tree in {tree.place} is for {begun.patch}, not for {patch}",
@@ -209,16 +221,18 @@ def refresh(job: RecipeJob, which: str) -> WrittenPatch:
             "Then run this again.",
             lines=left,
         )
-    header = patching.header(target)
-    changed = _write(tree, target, header, patching.head_text(target))
-    tree.run("add", "--all", "--", *changed)
+    # Each field is there, with a text.
+    patching.header(target)
+    named = {file.path for file in patching.read(target)}
+    left_out = tree.ignored(named)
+    changed = _write(tree, target, patching.head_text(target), also=named)
     later = source.patches[source.patches.index(patch) + 1 :]
     unfit = tuple(name for name in later if not _fits(tree, source.file(name)))
     tree.discard()
     files.remove(tree.state)
     others = (each for each in recipes.that_load() if each.name != job.recipe.name)
     shared = tuple(one.name for one in others if target in map(one.source.file, one.source.patches))
-    return WrittenPatch(target, changed, added=False, unfit=unfit, shared=shared)
+    return WrittenPatch(target, changed, added=False, unfit=unfit, shared=shared, left_out=left_out)
 
 
 def _fits(tree: WorkTree, patch: Path) -> bool:
@@ -232,49 +246,39 @@ def _fits(tree: WorkTree, patch: Path) -> bool:
     return True
 
 
-def of_configure(job: RecipeJob) -> frozenset[str]:
-    """Return the files of a recipe's tree that hold what ./configure wrote, which is no edit."""
-    made = stamps.last(job.job, "configure", Configured)
-    written = made.written if made else ()
-    return program.EDITED_FILES.union(
-        str(each.path.relative_to(job.places.tree))
-        for each in written
-        if each.path.is_file() and files.sha256(each.path) == each.sha256
-    )
-
-
 def _write(
     tree: WorkTree,
     target: Path,
-    header: PatchHeader,
-    head: str = "",
+    head: str,
     but: Collection[str] = program.EDITED_FILES,
+    also: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Write the difference between a tree and its index as a patch; return the files it changes.
 
-    `head` is the header as its author wrote it, if there is one; the files `but` are left out.
+    `head` is the text of its header. The files `but` are left out, and the new ones in `also` are
+    not, although the tree's .gitignore may name them.
     """
-    diff = tree.difference(CONTEXT, but=tuple(but))
+    before = target.read_bytes() if target.exists() else None
+    diff = tree.difference(CONTEXT, but, also)
     if not diff.strip():
-        raise RecipeError(
-            f"Nothing differs in {tree.place}", remedy="Edit the files there, then run this again."
-        )
+        remedy = "Edit the files there, then run this again."
+        if before:
+            remedy += f" If the tree has all of {target.name}, remove it from source.patches."
+        raise RecipeError(f"Nothing differs in {tree.place}", remedy=remedy)
     _insist_on_text(tree.place, diff)
-    if condition := dropping.misspelt(header.drop_when):
-        place = f"'Drop when' of {target} as" if head else "--drop-when"
+    if condition := dropping.misspelt(dict(patching.fields(head))["Drop when"]):
+        place = f"'Drop when' of {target} as" if before else "--drop-when"
         raise RecipeError(
             f"'{condition}' cannot be read as a condition",
             remedy=f"Write {place} 'release >= 1.9', 'upstream COMMIT', or a sentence; "
             "docs/new-recipe.md.",
         )
-    before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
     # A changed file may be in another encoding than UTF-8.
-    text = f"{head or as_text(header)}\n{diff}"
-    files.write(target, text.encode("utf-8", "surrogateescape"))
+    files.write(target, f"{head}\n{diff}".encode("utf-8", "surrogateescape"))
     try:
         # Read back as a build reads it: a patch that it refuses shows here already.
-        return tuple(file.path for file in patching.read(target))
+        changed = tuple(file.path for file in patching.read(target))
     except RecipeError:
         # The edits are still in the tree; a file that no recipe can name would stay for ever.
         if before is None:
@@ -282,6 +286,9 @@ def _write(
         else:
             files.write(target, before)
         raise
+    # The next patch starts from here.
+    tree.run("add", "--all", "--force", "--", *changed)
+    return changed
 
 
 def _insist_on_text(tree: Path, diff: str) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import containers, stamps
+from tfwright.pipeline import containers, edits, stamps
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Known, Result, Results, Stage, Step
@@ -83,6 +83,8 @@ def build(job: RecipeJob) -> Results:
                 job.listener.note(f"{heading}: {text}")
             begun, before = time.monotonic(), _processor()
             with _named(stage, job), disk.explained():
+                if stage.makes is Tree:
+                    edits.keep(job)
                 # Before it runs, so that a crash leaves no false stamp.
                 stamps.path(job, stage.name).unlink(missing_ok=True)
                 if stage.name == job.again:
@@ -107,6 +109,7 @@ def without_archives(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
     # A build with nothing to do needs none of it.
     from tfwright.pipeline import external
 
+    edits.keep(job)
     recipe, source = job.recipe, job.recipe.source
     repository = external.repository(job.job, source)
     # What it notes is for a build.
@@ -268,15 +271,15 @@ def _processor() -> float:
     return sum(os.times()[:4])
 
 
-def clean(job: RecipeJob, *, caches: bool = False) -> None:
-    """Remove what was built of a recipe; the wheelhouse stays.
+def clean(job: Job, *, caches: bool = False) -> None:
+    """Remove what was built of a recipe, which may be gone or broken by now; the wheelhouse stays.
 
     The mirrors, the vault and the build cache belong to all recipes and go only with `caches`.
     Raises HostError, and removes nothing, if a command works with what would be removed.
     """
     places = job.places
     with ExitStack() as held:
-        held.enter_context(occupied(job))
+        held.enter_context(file_lock.held(places.lock, f"on recipe {job.name}"))
         if caches:
             # Builds of every other recipe read the mirrors and the vault, too.
             for lock in places.build_out.glob("*/lock"):
@@ -290,6 +293,7 @@ def clean(job: RecipeJob, *, caches: bool = False) -> None:
 
 def _clear(job: Job) -> None:
     """Remove what was built of a recipe whose lock is held."""
+    edits.keep(job)
     places = job.places
     for path in (
         # First: a clean that is interrupted must leave no stamp of files that are gone.

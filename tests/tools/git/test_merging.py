@@ -164,6 +164,63 @@ def test_the_change_to_a_file_that_neither_commit_has_waits_for_a_person(source:
     assert "+line 11 is patched" in (tree / "core/other.cc.rej").read_text("utf-8")
 
 
+DELETED = """\
+diff --git a/core/op.cc b/core/op.cc
+deleted file mode 100644
+--- a/core/op.cc
++++ /dev/null
+@@ -1,1 +0,0 @@
+-old
+"""
+PROGRAM = """\
+diff --git a/core/op.cc b/core/op.cc
+old mode 100644
+new mode 100755
+"""
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["of a known commit", "of an unknown one"])
+def test_a_deletion_or_a_mode_is_carried_or_waits_for_a_person(tmp_path: Path, known: bool) -> None:  # noqa: FBT001
+    source = tmp_path / "source"
+    base = commit(source, "old\n")
+    original = source / ".git" if known else None
+    for text, diff, conflicts in (
+        ("old\n", DELETED, []),
+        ("new\n", DELETED, ["core/op.cc"]),
+        ("new\n", PROGRAM, []),
+    ):
+        patch = make_file(tmp_path / "0001-x.patch", HEAD.format(base=base) + diff)
+        tree = tmp_path / "tree"
+        WorkTree(tree).prepare(source / ".git", commit(source, text), ())
+        WorkTree(tree).check_out(WorkTree(tree).content())
+        assert Merge(tree, original, base if known else "", print).carry(patch) == conflicts
+        file = tree / "core/op.cc"
+        assert file.exists() == bool(conflicts or diff == PROGRAM)
+        assert file.with_name("op.cc.rej").exists() == bool(conflicts)
+        assert diff != PROGRAM or file.stat().st_mode & 0o100
+
+
+def test_line_ends_stay_and_each_mark_has_a_line_of_its_own(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    text = "1\r\n\x0c2\r\n3\r\n4\r\n5"
+    diff = "".join(
+        "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n"
+        "@@ -1,2 +1,2 @@\n-1\r\n+one\r\n \x0c2\r\n@@ -4,2 +4,2 @@\n 4\r\n-5\n"
+        "\\ No newline at end of file\n+five\n\\ No newline at end of file\n"
+    )
+    for now, wanted in (("5", "4\r\nfive"), ("6", ">>>>>>> the patch\n")):
+        base = commit(source, text)
+        new = commit(source, f"{text[:-1]}{now}") if now != "5" else base
+        patch = make_file(tmp_path / "0001-x.patch", HEAD.format(base=base) + diff)
+        tree = tmp_path / "tree"
+        WorkTree(tree).prepare(source / ".git", new, ())
+        WorkTree(tree).check_out(WorkTree(tree).content())
+        Merge(tree, None, "", print).carry(patch)
+        found = (tree / "core/op.cc").read_bytes().decode()
+        assert found.startswith("one\r\n\x0c2\r\n3\r\n")
+        assert found.endswith(wanted)
+
+
 def test_a_program_stays_one(source: Path) -> None:
     (source / "core/op.cc").chmod(0o755)
     commit(source, BEFORE)
@@ -203,7 +260,7 @@ def test_a_file_that_was_moved_is_merged_where_it_is_now(source: Path) -> None:
 
 def test_the_change_to_a_file_that_is_gone_waits_for_a_person(source: Path) -> None:
     tree, said = merged_after_a_move(source, "")
-    assert said == ["core/op.cc is gone in the new commit"]
+    assert said == ["core/op.cc is gone"]
     assert not (tree / "core/op.cc").exists()
     rejected = (tree / "core/op.cc.rej").read_text("utf-8")
     assert "+line 11 is patched\n" in rejected

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tfwright.errors import RecipeError, ToolError
@@ -35,14 +35,18 @@ def base_of(patch: Path) -> str:
 
 
 class Merge:
-    """Patches made for one commit that are carried into the files of a tree of another."""
+    """Patches that are carried into the files of a tree for which they may not have been made."""
 
     def __init__(
-        self, tree: Path, repository: Path, base: str, note: Callable[[str], None]
+        self, tree: Path, repository: Path | None, base: str, note: Callable[[str], None]
     ) -> None:
-        """Take the commit that the patches were made for, and a repository that holds it."""
+        """Take the commit that the patches were made for, and a repository that holds it.
+
+        Where no commit is known, there is no repository, and each hunk is put in by itself.
+        """
         self._tree = tree.resolve()
-        self._original, self._base = GitRepository(repository), base
+        self._original = GitRepository(repository) if repository else None
+        self._base = base
         self._note = note
 
     def carry(self, patch: Path) -> list[str]:
@@ -50,29 +54,29 @@ class Merge:
 
         Each file becomes the merge of the tree's own with the patched one, and where both changed
         the same lines it shows all three versions between git's marks. A file that the tree has
-        elsewhere by now is merged there; the change to one that is gone is next to its place as
-        ``FILE.rej``.
+        elsewhere by now is merged there. The change to one that is gone, and the deletion of one
+        that differs, are next to its place as ``FILE.rej``.
         """
         conflicting = []
         for file in patching.read(patch):
-            before = self._original.text(f"{self._base}:{file.path}")
+            before = self._original.text(f"{self._base}:{file.path}") if self._original else ""
             place = self._inside(file.path)
             changes = any(hunk.before for hunk in file.hunks)
-            if changes and not place.is_file():
-                moved = self._moved(file.path, before) if before else None
+            if file.gone or (changes and not place.is_file()):
+                moved = self._moved(file.path, before) if before and not place.is_file() else None
                 if moved is None:
-                    self._note(f"{file.path} is gone in the new commit")
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    files.write(place.with_name(f"{place.name}.rej"), _rejected(file))
-                    conflicting.append(file.path)
+                    if self._left(place, file, before):
+                        conflicting.append(file.path)
                     continue
                 self._note(f"{file.path} is {moved} in the new commit")
                 place = self._inside(moved)
             place.parent.mkdir(parents=True, exist_ok=True)
-            ours = place.read_text("utf-8", "surrogateescape") if place.is_file() else ""
+            ours = _text(place)
             # After an earlier patch of a series, it was not made for what the commit has.
-            lines = before.splitlines(keepends=True)
-            follows = any(hunk.fit(lines).verdict not in _FITTING for hunk in file.hunks)
+            lines = patching.lines_of(before)
+            follows = not self._original or any(
+                hunk.fit(lines).verdict not in _FITTING for hunk in file.hunks
+            )
             merged = "" if follows else self._merged(ours, before, _patched(before, file))
             # One hunk after the other leaves less to resolve than git does where all lines changed.
             # So does a conflict much larger than the patch, as after a file was indented again.
@@ -81,10 +85,25 @@ class Merge:
             of_patch = sum(len(hunk.before) + len(hunk.after) for hunk in file.hunks)
             if follows or lost > LARGEST_CONFLICT + 3 * of_patch:
                 merged = _patched(ours, file, conflicts=True)
-            _write(place, merged)
+            _write(place, merged, file.mode)
             if unresolved(place):
                 conflicting.append(file.path)
         return conflicting
+
+    def _left(self, place: Path, file: FilePatch, before: str) -> bool:
+        """Delete a file that a patch deletes; return whether a person has to do what is left.
+
+        That is where it differs, and where a file to be changed is gone.
+        """
+        known = {before, "".join(line for hunk in file.hunks for line in hunk.before)}
+        if file.gone and (not place.is_file() or _text(place) in known):
+            place.unlink(missing_ok=True)
+            return False
+        now = "differs now from what the patch deletes" if file.gone else "is gone"
+        self._note(f"{file.path} {now}")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _write(place.with_name(f"{place.name}.rej"), _rejected(file))
+        return True
 
     def _inside(self, path: str) -> Path:
         """Refuse a path that a link of the tree leads out: a merged file would be written there."""
@@ -103,6 +122,7 @@ class Merge:
         """
         parent = str(Path(path).parent)
         below = "" if parent == "." else f"{parent}/"
+        assert self._original  # noqa: S101 it gave the text
         known = self._original.plain_files(self._base, lambda name: name.startswith(below))
         lines = before.splitlines()
         similar = dict[str, float]()
@@ -130,13 +150,14 @@ class Merge:
             for place, text in zip(places, texts, strict=True):
                 _write(place, text)
             options = [part for label in LABELS for part in ("-L", label)]
+            assert self._original  # noqa: S101 it gave one of the texts
             try:
                 self._original.run("merge-file", "--diff3", *options, *map(str, places))
             except ToolError:
                 # git exits with the number of conflicts; what it wrote tells them from a failure.
                 if not unresolved(places[0]):
                     raise
-            return places[0].read_text("utf-8", "surrogateescape")
+            return _text(places[0])
 
 
 def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
@@ -144,7 +165,7 @@ def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
 
     With `conflicts` it is between git's marks then.
     """
-    lines = text.splitlines(keepends=True)
+    lines = patching.lines_of(text)
     # From the end, so that the line numbers of the others stay true.
     for hunk in reversed(file.hunks):
         fit = hunk.fit(lines)
@@ -155,17 +176,29 @@ def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
         elif conflicts and fit.verdict != "done":
             if fit.verdict in {"missing", "too long"}:
                 place = slice(first, first)
+            elif fit.verdict == "exists":
+                place = slice(len(lines))
             # All three versions of the place, as git shows them.
             lines[place] = [
                 f"<<<<<<< {LABELS[0]}\n",
-                *lines[place],
+                *_ended(lines[place]),
                 f"||||||| {LABELS[1]}\n",
-                *hunk.before,
+                *_ended(hunk.before),
                 "=======\n",
-                *hunk.after,
+                *_ended(hunk.after),
                 f">>>>>>> {LABELS[2]}\n",
             ]
     return "".join(lines)
+
+
+def _ended(lines: Sequence[str]) -> list[str]:
+    """Return lines of which the last one ends as well: a mark follows."""
+    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
+
+
+def _text(path: Path) -> str:
+    """Return a file with its line ends as they are; empty if there is none."""
+    return files.text(path, "surrogateescape") if path.is_file() else ""
 
 
 def _rejected(file: FilePatch) -> str:
@@ -178,16 +211,13 @@ def _rejected(file: FilePatch) -> str:
     return f"--- {file.path}\n{''.join(parts)}"
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, mode: int = 0) -> None:
     # A program stays one: a mode that differs would become a part of the patch.
-    mode = path.stat().st_mode & 0o777 if path.is_file() else 0o644
+    kept = path.stat().st_mode & 0o777 if path.is_file() else 0o644
     # Bytes that are not UTF-8 go through as they are: old sources have Latin-1 names in comments.
-    files.write(path, text.encode("utf-8", "surrogateescape"), mode)
+    files.write(path, text.encode("utf-8", "surrogateescape"), mode or kept)
 
 
 def unresolved(path: Path) -> bool:
     """Say whether a file still has the marks of a conflict."""
-    if not path.is_file():
-        return False
-    lines = path.read_text("utf-8", "surrogateescape").splitlines()
-    return any(line.startswith(MARKS) for line in lines)
+    return any(line.startswith(MARKS) for line in patching.lines_of(_text(path)))

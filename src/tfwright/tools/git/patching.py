@@ -58,6 +58,10 @@ class FilePatch:
 
     path: str
     hunks: tuple[Hunk, ...]
+    gone: bool = False
+    """Whether it deletes the file."""
+    mode: int = 0
+    """The permissions that it gives a file that is new or gets others; else 0."""
 
 
 def header(patch: Path) -> PatchHeader:
@@ -112,7 +116,7 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     from unidiff.errors import UnidiffParseError
     from unidiff.patch import PatchSet
 
-    lines = _lines(_text(patch))
+    lines = lines_of(_text(patch))
     starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
     if not starts:
         _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
@@ -141,13 +145,22 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
         hunk = _HUNK.match(head)
         what = f"the hunk {hunk[0]}" if hunk else "it"
         _refuse(patch, number, f"{what} cannot be read: {why}")
-    return tuple(
-        FilePatch(
-            _inside(patch, file.diff_line_no or 0, file.path),
-            tuple(Hunk(hunk.source_start, _side(hunk, " -"), _side(hunk, " +")) for hunk in file),
+    files = list[FilePatch]()
+    for file in found:
+        info = "".join(file.patch_info or ())
+        mode = re.search(r"(?m)^new (?:file )?mode 100([0-7]{3})$", info)
+        files.append(
+            FilePatch(
+                _inside(patch, file.diff_line_no or 0, file.path),
+                tuple(
+                    Hunk(each.source_start, _side(each, " -"), _side(each, " +")) for each in file
+                ),
+                # An empty file that it deletes has no hunk.
+                gone="\ndeleted file mode " in info,
+                mode=int(mode[1], 8) if mode else 0,
+            )
         )
-        for file in found
-    )
+    return tuple(files)
 
 
 def patched(
@@ -197,7 +210,9 @@ def _refuse_oddity(patch: Path, number: int, line: str) -> None:
     if line.startswith("diff --git "):
         found = _FILE.fullmatch(line)
         if line.endswith("\r\n"):
-            _refuse(patch, number, "its lines end in CRLF, and those of git in LF")
+            what = "its lines end in CRLF, and those of git in LF"
+            converted = f"sed -i 's/\\r$//' {shell_word(str(patch))}"
+            _refuse(patch, number, what, f"Let them end in LF again: {converted}")
         if not found or found[1] != found[2]:
             _refuse(
                 patch,
@@ -317,7 +332,7 @@ def _places(tree: WorkTree, content: str, wanted: Sequence[FilePatch]) -> Iterat
     """Judge every hunk of a patch against the content of a tree."""
     texts = tree.texts_at(content, [file.path for file in wanted])
     for file in wanted:
-        lines = _lines(texts.get(file.path, ""))
+        lines = lines_of(texts.get(file.path, ""))
         for number, hunk in enumerate(file.hunks, 1):
             yield HunkPlace(file.path, number, hunk, hunk.fit(lines))
 
@@ -437,7 +452,7 @@ def _verify(
 def _done(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
     """Say whether a file lost and gained just the lines of its hunks, and holds the result."""
     # A file that is in one of the two only has an id of zeros in the other, and no text.
-    before, after = (_lines(texts.get(name, "")) for name in (change.old, change.new))
+    before, after = (lines_of(texts.get(name, "")) for name in (change.old, change.new))
     # Counted without their order: a hunk that git placed elsewhere gives the same counts.
     expected = Counter(before)
     for hunk in file.hunks:
@@ -450,7 +465,7 @@ def _done(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
     )
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """Split at line feeds only, as git does; lines keep them."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 

@@ -240,23 +240,33 @@ class WorkTree(GitRepository):
         self.run("checkout", "--force", "--", ".")
         self.run("clean", "--quiet", "-ffdx", "--exclude=/bazel-*")
 
-    def difference(self, context: int, but: Sequence[str] = ()) -> str:
+    def ignored(self, but: Collection[str] = ()) -> tuple[str, ...]:
+        """Return the new files that the tree's .gitignore names, except Bazel's links."""
+        listed = self.fields("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+        links = (name for name in listed if name.startswith("bazel-"))
+        return tuple(sorted({*listed} - {*links, *but}))
+
+    def difference(
+        self, context: int, but: Collection[str] = (), also: Collection[str] = ()
+    ) -> str:
         """Return the diff from the index to the files, new files included.
 
-        Without git's ids of the contents, which say nothing to people and differ from clone to
-        clone.
+        Of those that .gitignore names only the ones in `also`. Without git's ids of the contents,
+        which say nothing to people and differ from clone to clone.
         """
         excluded = [f":(exclude,literal){path}" for path in but]
         # A new file counts from the moment that git knows that it is meant to be added. Only new
         # files are named: "git add ." would put deletions into the index, where no difference shows
         # them.
-        listing = ("ls-files", "--others", "--exclude-standard", "-z", "--", ".", *excluded)
-        new = [f":(literal){path}" for path in self.fields(*listing)]
+        own = ("--exclude-standard", "--exclude=/bazel-*")
+        listing = ("ls-files", "--others", *own, "-z", "--", ".", *excluded)
+        named = {*also}.intersection(self.fields("ls-files", "--others", "-z")).difference(but)
+        new = [f":(literal){path}" for path in {*self.fields(*listing), *named}]
         options = (f"--unified={context}", "--no-renames", "--no-color", "--no-ext-diff")
         try:
             # git takes no empty list.
             if new:
-                self.collect("add", "--intent-to-add", NAMED, lines=new)
+                self.collect("add", "--intent-to-add", "--force", NAMED, lines=new)
             diff = self.run("diff", *options, "--", ".", *excluded)
         finally:
             # A new file that is moved away after this was never deleted.
@@ -264,11 +274,6 @@ class WorkTree(GitRepository):
                 self.collect("rm", "--cached", "--quiet", "--ignore-unmatch", NAMED, lines=new)
         # The lines of a hunk begin with a sign, so that only headers match.
         return re.sub(r"(?m)^index [0-9a-f]+\.\.[0-9a-f]+(?: \d+)?\n", "", diff)
-
-    def apply_what_fits(self, patch: Path) -> None:
-        """Apply a patch to the files; what does not fit is left next to them as FILE.rej."""
-        with suppress(ToolError):  # git exits with 1 where it left a part out; the tree shows which
-            self.run("apply", "--reject", "--whitespace=nowarn", str(patch))
 
 
 def _bytes_of(path: Path) -> bytes:

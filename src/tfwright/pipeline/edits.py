@@ -1,0 +1,45 @@
+"""What a person edited in a recipe's tree."""
+
+from contextlib import suppress
+from itertools import count
+
+from tfwright.configure import program
+from tfwright.errors import TfwrightError, invoke
+from tfwright.pipeline import stamps
+from tfwright.pipeline.job import Job
+from tfwright.pipeline.results import Configured, Tree
+from tfwright.printable import shell_word
+from tfwright.tools import files
+from tfwright.tools.git.work_tree import WorkTree
+
+
+def of_configure(job: Job) -> frozenset[str]:
+    """Return the files of a recipe's tree that hold what ./configure wrote, which is no edit."""
+    made = stamps.last(job, "configure", Configured)
+    written = made.written if made else ()
+    return program.EDITED_FILES.union(
+        str(each.path.relative_to(job.places.tree))
+        for each in written
+        if each.path.is_file() and files.sha256(each.path) == each.sha256
+    )
+
+
+def keep(job: Job) -> None:
+    """Put the edits that are in no patch into a file, before the tree is made again or removed."""
+    tree = WorkTree(job.places.tree)
+    if not tree.exists():
+        return
+    # Of a repository that is damaged, git cannot say what was edited.
+    with suppress(TfwrightError):
+        # A checkout that was interrupted lacks files.
+        if not stamps.last(job, "source", Tree) and tree.fields("ls-files", "--deleted", "-z"):
+            return
+        if diff := tree.difference(context=3, but=of_configure(job)):
+            names = (job.places.own / f"edits-{number}.patch" for number in count(1))
+            place = next(name for name in names if not name.exists())
+            files.write(place, diff.encode("utf-8", "surrogateescape"))
+            adding = invoke(f"patch --recipe {job.argument} --add {shell_word(str(place))}")
+            job.listener.note(
+                "The tree held edits that are in no patch. They are in a file now; to make a "
+                f"patch of them: {adding}"
+            )
