@@ -4,12 +4,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.making import Read, change_text, find_text, make_file
+from tests.failing import fails
+from tests.making import Read, change_text, find_text, make_file, make_folder
 from tests.remedies.following import CommandLine
-from tests.upstream import commit
+from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError
 from tfwright.lint import changes
 from tfwright.lint import recipes as linting
 from tfwright.pipeline.job import RecipeJob
@@ -298,6 +300,37 @@ def test_a_change_of_resolved_packages_names_each_of_them(
     assert [(key.key, key.before, key.after) for key in change.keys] == [
         ("verify.six", "", "1.17.0")
     ]
+
+
+def test_a_change_is_what_this_branch_did_since_it_left_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = committed(tmp_path, monkeypatch)
+    # The checkout may lie below the top of its repository, and files may have any name.
+    monkeypatch.setattr(changes, "ROOT", recipe.parent)
+    make_file(recipe.parent / "patches/ä.patch", "")
+    run_git("checkout", "-qb", "other", cwd=recipe.parent)
+    run_git("commit", "-q", "--allow-empty", "-m", "Meanwhile", cwd=recipe.parent)
+    make_file(recipe.parent / "toolkits/of_the_other.toml", "")
+    run_git("add", "toolkits", cwd=recipe.parent)
+    run_git("commit", "-qm", "More", cwd=recipe.parent)
+    run_git("checkout", "-q", "-", cwd=recipe.parent)
+    assert changes.change_since("other").files == ("patches/ä.patch",)
+    monkeypatch.setattr(changes, "ROOT", make_folder(tmp_path / "elsewhere"))
+    with fails(RecipeError, "is in no git repository"):
+        changes.change_since("other")
+
+
+def test_a_recipe_whose_patch_is_gone_is_among_those_that_a_change_is_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = committed(tmp_path, monkeypatch)
+    patch = make_file(recipe.parents[1] / "patches/demo/0009-new.patch", "")
+    change_text(recipe, 'patches = ["', 'patches = ["demo/0009-new.patch", "')
+    run_git("add", "--all", cwd=recipe.parent)
+    run_git("commit", "-qm", "Name it", cwd=recipe.parent)
+    patch.unlink()
+    assert changes.change_since("HEAD").recipes == ("demo",)
 
 
 @pytest.mark.parametrize("broken", ["= 1", "a = " + "[" * 9000, "\udcff"])

@@ -248,8 +248,16 @@ def test_a_patch_of_no_recipe_is_named_or_deleted(
 def test_a_revision_is_named_that_the_checkout_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit(tmp_path, {"recipes/a.toml": ""})
-    monkeypatch.setattr(changes, "ROOT", tmp_path)
-    fault = failing(lambda: changes.change_since("nosuch"), RecipeError)
-    branch = find_text(r"--changed (\w+)\.", fault.remedy)
-    assert changes.change_since(branch[1]).files == ()
+    commit(tmp_path / "main", {"recipes/a.toml": ""})
+    run_git("branch", "-M", "main", cwd=tmp_path / "main")
+    commit(tmp_path / "main", {"recipes/b.toml": ""})
+    source = f"file://{tmp_path}/main"
+    run_git("clone", "-q", "--depth=1", "-b", "main", source, "clone", cwd=tmp_path)
+    run_git("checkout", "-q", "--detach", cwd=tmp_path / "clone")
+    run_git("branch", "-D", "main", cwd=tmp_path / "clone")
+    monkeypatch.setattr(changes, "ROOT", tmp_path / "clone")
+    fault = failing(lambda: changes.change_since("main"), RecipeError)
+    for command in re.findall(r"'git ([^']*)'", fault.remedy):
+        run_git(*command.split(), cwd=tmp_path / "clone")
+    name = find_text(r"--changed (\w+)\.", fault.remedy)
+    assert changes.change_since(name[1]).files == ()

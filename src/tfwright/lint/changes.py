@@ -10,15 +10,16 @@ from tfwright.build import plan as plans
 from tfwright.build import verified
 from tfwright.documents import composing
 from tfwright.documents import recipe as recipes
-from tfwright.documents.filesystem import ROOT
+from tfwright.documents.filesystem import INSTALLED, ROOT
 from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
-from tfwright.tools.git.repository import GitRepository
+from tfwright.tools.git import program
+from tfwright.tools.process.command import Command
 
 _Document = Mapping[str, object]
-_FOLDERS = ("recipes", "toolkits", "archives", "patches", "templates")
-"""Where what decides about recipes lies."""
+_WITHIN = ("--", "recipes", "toolkits", "archives", "patches", "templates")
+"""The last arguments of a git that looks where what decides about recipes lies."""
 
 
 @dataclass(frozen=True)
@@ -47,47 +48,58 @@ class RecipeChange:
 
 
 def change_since(revision: str) -> RecipeChange:
-    """Return what differs from a git revision.
+    """Return what this checkout changed since it left a git revision: what that got since is not.
 
-    Raises RecipeError if git does not know the revision.
+    Raises RecipeError if git does not know the revision, or no repository has this directory.
     """
+    if not _answer("rev-parse", "--git-dir"):
+        raise RecipeError(
+            f"{ROOT} is in no git repository", remedy="Check its recipes without --changed."
+        )
     # Resolved first: what a person types must not become an option.
-    wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
-    try:
-        printed = _git(*wanted)
-    except ToolError as fault:
+    commit = _answer("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    if not commit:
         raise RecipeError(
             f"{revision!r} is not a revision of this checkout",
-            remedy="Name a branch, a tag or a commit that it has: --changed main.",
-            evidence=fault.evidence,
-        ) from fault
-    tree = printed.split()[-1]
+            remedy="Name one that 'git branch --all' or 'git tag' lists. A shallow clone has few: "
+            "run 'git fetch origin main', then --changed FETCH_HEAD.",
+        )
+    # Of a history that is cut off, git sees no common beginning.
+    left = _answer("merge-base", commit, "HEAD") or commit
     # Without renames, both names of a moved file are listed.
-    differing = _git("diff", "--name-only", "--no-renames", tree, "--", *_FOLDERS)
+    differing = _git("diff", "-z", "--relative", "--name-only", "--no-renames", left, *_WITHIN)
     # A new recipe is looked at before it is committed.
-    new = _git("ls-files", "--others", "--exclude-standard", "--", *_FOLDERS)
-    files = (*differing.splitlines(), *new.splitlines())
+    new = _git("ls-files", "-z", "--others", "--exclude-standard", *_WITHIN)
+    files = tuple(filter(None, f"{differing}{new}".split("\0")))
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
-    changed.update(_using(files))
+    changed.update(_using(files) if files else ())
     # A deleted recipe is among the changes, but cannot be planned or built.
     present = tuple(sorted(changed.intersection(recipes.names())))
-    keys = tuple(change for name in present for change in _key_changes(tree, name))
+    keys = tuple(change for name in present for change in _key_changes(left, name))
     commands = ("plan --recipe {}", "build --recipe {} --until configure")
     tests = [f"invoke {command}".format(name) for name in present for command in commands]
-    tests += ["pytest tests/test_recipes.py"] if present else []
+    tests += ["pytest tests/test_recipes.py"] if present and not INSTALLED else []
     return RecipeChange(present, keys, files, tuple(tests))
 
 
 def _using(files: Sequence[str]) -> Iterator[str]:
-    """Yield the recipes that name one of these files: a patch, an asset, a toolkit, archives."""
-    for recipe in recipes.that_load():
+    """Yield the recipes that name one of these files: a patch, an asset, a toolkit, archives.
+
+    One that does not load is among them: a file that is gone may be why.
+    """
+    for name in recipes.names():
+        try:
+            recipe = recipes.read(name)
+        except RecipeError:
+            yield name
+            continue
         named = {f"patches/{file}" for file in recipe.source.named_files}
         # Documents of this checkout, as git names them.
         named |= {
             str(path.relative_to(ROOT)) for path in recipe.documents if path.is_relative_to(ROOT)
         }
         if named.intersection(files):
-            yield recipe.name
+            yield name
 
 
 @dataclass(frozen=True)
@@ -118,29 +130,35 @@ def planned(job: RecipeJob) -> PlannedRecipe:
 
 
 def _git(*arguments: str) -> str:
-    """Run git in this checkout; return what it prints."""
-    return GitRepository(ROOT / ".git", ROOT).run(*arguments)
+    """Run git in ROOT, which may lie below the top of its repository; return what it prints."""
+    command = Command(("git", *arguments), ROOT, program.variables(ROOT), here=True, brief=True)
+    return program.run(command)
+
+
+def _answer(*arguments: str) -> str:
+    try:
+        return _git(*arguments).strip()
+    except ToolError:
+        return ""
 
 
 def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
     """Yield the keys and the resolved packages of a recipe that differ; comments do not count."""
-    # Git's own directory of this checkout, which may be one of several worktrees.
-    repository = GitRepository(Path(_git("rev-parse", "--absolute-git-dir").strip()))
     own = composing.file_of(ROOT / "recipes" / f"{name}.toml")
     # A recipe of an axis that is new, or gone, has the keys of another one.
-    keys = _differing(repository, tree, own, _flat)
-    packages = _differing(repository, tree, own.with_name(name + composing.PINS), _packages)
+    keys = _differing(tree, own, _flat)
+    packages = _differing(tree, own.with_name(name + composing.PINS), _packages)
     for key, (before, after) in {**keys, **packages}.items():
         yield KeyChange(name, key, before, after)
 
 
 def _differing(
-    repository: GitRepository, tree: str, path: Path, flat: Callable[[_Document], dict[str, str]]
+    tree: str, path: Path, flat: Callable[[_Document], dict[str, str]]
 ) -> dict[str, tuple[str, str]]:
     """Return what differs in a document between a revision and now, by key."""
     now = path.read_text("utf-8", "replace") if path.is_file() else ""
     found = []
-    for text in (repository.text(f"{tree}:{path.relative_to(ROOT)}") or "", now):
+    for text in (_answer("show", f"{tree}:./{path.relative_to(ROOT)}"), now):
         try:
             found.append(flat(tomllib.loads(text)))
         except (ValueError, RecursionError):

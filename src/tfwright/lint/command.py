@@ -16,7 +16,7 @@ from tfwright.terminal.answer import Answer, Shown
         "json": "print JSON, for machines; only about recipes",
         "recipe": "check only this recipe, by name or path; needs no developers' tools",
         "fix": "move what a machine resolves out of the recipes into documents of its own first",
-        "changed": "check only the recipes that differ from this git revision, such as main",
+        "changed": "check only what changed since this branch left a git revision, such as main",
     }
 )
 def lint(
@@ -41,9 +41,15 @@ def lint(
     names = list(change.recipes) if change else names
     if fix:
         for name in names:
-            for path in rewriting.rewrite(name):
-                print(f"Wrote {path}", file=sys.stderr)
+            try:
+                for path in rewriting.rewrite(name):
+                    print(f"Wrote {path}", file=sys.stderr)
+            except errors.RecipeError as fault:
+                print(f"{name} stays as it is: {fault.what}", file=sys.stderr)
     findings = linting.lint_all(names, host_file.read())
+    if change and change.files:
+        # A patch that no recipe names any more is one of no recipe.
+        findings = [*dict.fromkeys([*findings, *linting.among(recipes.names())])]
     serious = any(not finding.harmless for finding in findings)
     status = errors.RecipeError.exit_status if serious else 0
     if change:
