@@ -86,6 +86,31 @@ def test_a_rewritten_recipe_means_the_same_and_keeps_the_comments(path: Path) ->
     assert not rewriting.rewrite(str(path))
 
 
+def test_reasons_within_a_list_and_its_line_ends_stay(path: Path) -> None:
+    reasons = LONG.replace('"package10==1.10",', '"package10==1.10",  # 1.11 fails')
+    reasons = reasons.replace("\n]\ncpu", "\n    # Nothing else.\n]  # By hand.\ncpu")
+    path.write_bytes(
+        reasons.replace("requirements = [", "requirements=[").replace("\n", "\r\n").encode()
+    )
+    rewriting.rewrite(str(path))
+    pins = path.with_suffix(".pins").read_text("utf-8")
+    for comment in ("# package10==1.10: 1.11 fails\n", "# Nothing else.\n", "# By hand.\n"):
+        assert comment in pins
+    assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
+
+
+def test_what_cannot_be_rewritten_stays_as_it_was(path: Path) -> None:
+    # Its rest would name no table in a document of toolkits.
+    odd = LONG.replace("[toolkit.cuda", "[toolkit]\n[toolkit.cuda", 1).replace(
+        "[toolkit]", '["toolkit"]'
+    )
+    path.write_text(odd, "utf-8")
+    with fails(RecipeError, "Leave it as it is"):
+        rewriting.rewrite(str(path))
+    assert path.read_text("utf-8") == odd
+    assert [*path.parent.iterdir()] == [path]
+
+
 def test_a_recipe_that_does_not_load_is_not_rewritten(path: Path) -> None:
     broken = LONG.replace("summary =", "sumary =")
     path.write_text(broken, "utf-8")

@@ -107,3 +107,28 @@ def test_a_new_key_stays_in_its_table_and_not_below_the_comment_of_the_next(tmp_
         '[[fetch.sources]]\nurl = "a"\nsha256 = "0"\n\n# Of the second.\n[[fetch.sources]]\n'
         'url = "b"\nsha256 = "1"\n\n# Of the host.\n[host]\n'
     )
+
+
+def test_comments_in_a_list_stay_with_their_texts_and_lines_end_as_before(tmp_path: Path) -> None:
+    before = """\
+y = [  # What the build needs.
+    "q==1",  # 2 fails
+    # The newest.
+    'p[x]==3', "gone",
+    # Nothing else.
+]  # Behind.
+"""
+    path = make_file(tmp_path / "x.toml", before.replace("\n", "\r\n"))
+    toml_editing.put(path, ("y",), ["new==1", "p[x]==4", "q==1"])
+    assert (
+        path.read_bytes().decode()
+        == """\
+y = [  # What the build needs.
+    "new==1",
+    # The newest.
+    "p[x]==4",
+    "q==1",  # 2 fails
+    # Nothing else.
+]  # Behind.
+""".replace("\n", "\r\n")
+    )

@@ -4,7 +4,7 @@ Text moves with its comments. A recipe that would mean anything else afterwards 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +17,15 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load, values_of
 from tfwright.errors import RecipeError
 from tfwright.facts import compatibility
-from tfwright.tools import files
+from tfwright.tools import files, toml_editing
 
 MOST_PACKAGES = 12
 """Packages that a list of a recipe may have; a longer one is what pip resolved."""
-_HEADER = re.compile(r'^\[{1,2}([\w."-]+)\]{1,2}[ \t]*(#.*)?$')
-_LIST = re.compile(r"(?ms)^((?:#[^\n]*\n)*)requirements = (\[[^\]\n]*\]|\[\n.*?^\])[^\n]*\n")
+_HEADER = re.compile(r'^[ \t]*\[{1,2}[ \t]*([\w."-]+)[ \t]*\]{1,2}[ \t]*(#.*)?$')
+_LIST = re.compile(
+    r"(?ms)((?:^[ \t]*#[^\n]*\n)*)^[ \t]*requirements[ \t]*=[ \t]*"
+    r"(\[[^\]\n]*\]|\[[ \t]*(?:#[^\n]*)?\n.*?^[ \t]*\])([^\n]*\n)"
+)
 
 
 @dataclass
@@ -35,7 +38,8 @@ class _Section:
     def body(self) -> str:
         """Return its text for a document of its own, in which its table is not named."""
         outer, _, _ = self.name.partition(".")
-        return re.sub(rf"(?m)^(\[{{1,2}}){outer}\.", r"\1", self.text)
+        text = re.sub(rf"(?m)^[ \t]*\[[ \t]*{outer}[ \t]*\]", "", self.text)
+        return re.sub(rf"(?m)^([ \t]*\[{{1,2}}[ \t]*){outer}\.", r"\1", text)
 
 
 def sections(text: str) -> list[_Section]:
@@ -76,13 +80,19 @@ def rewrite(name: str) -> list[Path]:
     before = {file: file.read_text("utf-8") if file.is_file() else None for file in made}
     with ExitStack() as undo:
         for file, content in before.items():
+            if not file.parent.exists():
+                undo.callback(files.remove, file.parent)
             undo.callback(files.remove, file) if content is None else undo.callback(
-                files.write, file, content
+                toml_editing.write, file, content
             )
         for file, content in made.items():
             file.parent.mkdir(parents=True, exist_ok=True)
-            files.write(file, content)
-        if _meaning(recipes.read(name)) != _meaning(old):
+            toml_editing.write(file, content)
+        try:
+            same = _meaning(recipes.read(name)) == _meaning(old)
+        except RecipeError:
+            same = False
+        if not same:
             raise RecipeError(
                 f"{path} cannot be rewritten: it would mean something else",
                 remedy="Leave it as it is; the long form stays valid.",
@@ -97,6 +107,15 @@ def _meaning(recipe: Recipe) -> dict[str, Any]:
     for name in ("host", "verify"):
         values[name]["requirements"] = sorted(values[name]["requirements"])
     return values
+
+
+def _comments(listed: str) -> Iterator[str]:
+    """Yield the comments in and behind a list of packages, each with the package that it is of."""
+    for line in listed.splitlines():
+        text, mark, comment = line.partition("#")
+        named = "".join(f" {pin}:" for pin in re.findall(r"[\"'](.*?)[\"']", text)[-1:])
+        if mark:
+            yield f"#{named}{comment}\n"
 
 
 @dataclass
@@ -118,17 +137,20 @@ class _Rewriting:
             for name in ("host", "verify")
             if len(values.get(name, {}).get("requirements", ())) > MOST_PACKAGES
         }
-        for name in long:
-            del values[name]["requirements"]
-        if not long or place.is_file():
+        if place.is_file():
             return
-        comments = []
+        comments = list[str]()
+        moved = dict[str, list[str]]()
         for part in self.parts:
             if part.name in long and (found := _LIST.search(part.text)):
-                comments.append(found[1])
+                comments += [*found[1].splitlines(keepends=True), *_comments(found[2] + found[3])]
                 part.text = part.text[: found.start()] + part.text[found.end() :]
+                moved[part.name] = long[part.name]
+                del values[part.name]["requirements"]
+        if not moved:
+            return
         head = "".join([PINS_HEAD.format(recipe=self.path.name), *dict.fromkeys(comments)])
-        self.made[place] = pins_text(head, values, long.get("host", []), long.get("verify", []))
+        self.made[place] = pins_text(head, values, moved.get("host", []), moved.get("verify", []))
 
     def move_archives(self) -> None:
         """Move substitutes and further sources."""

@@ -88,7 +88,7 @@ def _enter(path: Path, recorder: Recorder) -> None:
         lines = stanzas.table(question.text, question.variable, yes_no=question.yes_no)
         tables.append("\n".join(["", "# Asked by this tree's ./configure; recorded.", *lines, ""]))
     # TOML lets an array of tables stand anywhere, so the file's order is left alone.
-    files.write(path, path.read_text("utf-8") + "".join(tables))
+    toml_editing.write(path, path.read_text("utf-8") + "".join(tables))
     _insist_on_recipe(path, before)
 
 
@@ -99,7 +99,7 @@ def _insist_on_recipe(path: Path, before: str) -> None:
     except RecipeError as fault:
         recorded = path.with_name(f"{path.name}.recorded")
         files.write(recorded, path.read_text("utf-8"))
-        files.write(path, before)
+        toml_editing.write(path, before)
         raise RecipeError(
             f"What was recorded does not fit the recipe: {fault.what}",
             remedy=f"The recipe is as it was. Take what fits from {recorded}; correct the rest.",

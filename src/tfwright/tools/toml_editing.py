@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
 LONG, SHORT = 100, 85
 """Characters of a line of a list, and of a whole list behind its key."""
+_PART = re.compile(r"""\n|#[^\n]*|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
+"""What a list of texts consists of, besides commas and blanks."""
+_REQUIREMENT = re.compile(r"(\w[\w.-]*)(\[.*\])? *([=<>!~].*)?")
+
+
+def write(path: Path, text: str) -> None:
+    """Write the text of a document, with the line ends that its file has."""
+    crlf = path.is_file() and b"\r\n" in files.content(path)
+    files.write(path, text.replace("\n", "\r\n") if crlf else text)
 
 
 @contextmanager
@@ -31,7 +40,7 @@ def _edited(path: Path, *key: str | int) -> Iterator[Any]:
             place[part] = tomlkit.table()
         place = place[part]
     yield place
-    files.write(path, tomlkit.dumps(document))
+    write(path, tomlkit.dumps(document))
 
 
 def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
@@ -48,7 +57,7 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
     try:
         put_section(path, (table,), lines)
     except KeyError:
-        files.write(path, f"{path.read_text('utf-8')}\n{lines}")
+        write(path, f"{path.read_text('utf-8')}\n{lines}")
 
 
 def without_table(text: str, table: str) -> str:
@@ -127,7 +136,7 @@ def put_section(path: Path, table: Sequence[str], lines: str) -> None:
     text = path.read_text("utf-8")
     start, end = section(text, table)
     rest = text[end:] if lines else text[end:].removeprefix("\n")
-    files.write(path, text[:start] + lines + rest)
+    write(path, text[:start] + lines + rest)
 
 
 def put(
@@ -138,17 +147,18 @@ def put(
 ) -> None:
     """Set a value, or a list of strings; a number in the key counts ``[[tables]]``.
 
-    A comment above a list stays, and one behind a value, unless a reason takes its place.
+    A comment above a list or in it stays, and one behind a value, unless a reason takes its place.
     """
     import tomlkit
     from tomlkit.container import OutOfOrderTableProxy
 
     item: Any = value
-    if not isinstance(value, str | bool):
-        item = tomlkit.value(listed(value))
-    elif reason:
-        item = _with_reason(value, reason)
     with _edited(path, *key[:-1]) as place:
+        if not isinstance(value, str | bool):
+            before = place[key[-1]].as_string() if key[-1] in place else ""
+            item = tomlkit.value(_relisted(before, value))
+        elif reason:
+            item = _with_reason(value, reason)
         trailing = []
         # A table that dotted keys make has no body; its keys stand in the table around it.
         if key[-1] not in place and not isinstance(place, OutOfOrderTableProxy):
@@ -176,6 +186,43 @@ def listed(values: Sequence[str]) -> str:
             lines.append("")
         lines[-1] = f"{lines[-1]} {item}".strip()
     return "\n    ".join(["[", *lines]) + "\n]"
+
+
+def _relisted(before: str, values: Sequence[str]) -> str:
+    """Return a list as TOML, with the comments in the text of the list that it replaces.
+
+    A comment goes with the text that it stands above or behind; a package may have another version.
+    """
+    import tomlkit
+
+    head, waiting, name = "", list[str](), None
+    above, behind = dict[str, list[str]](), dict[str, str]()
+    for part in _PART.findall(before):
+        if part == "\n":
+            head, name = head or " ", None
+        elif not part.startswith("#"):
+            name = _named(str(tomlkit.value(part)))
+            above[name], waiting, head = waiting, [], head or " "
+        elif name is not None:
+            behind[name] = f"  {part}"
+        elif head:
+            waiting.append(part)
+        else:
+            head = f"  {part}"
+    if not (head.strip() or waiting or behind or any(above.values())):
+        return listed(values)
+    lines = [f"[{head.rstrip()}"]
+    for value in values:
+        lines += [f"    {comment}" for comment in above.get(_named(value), ())]
+        text = json.dumps(value, ensure_ascii=False)
+        lines.append(f"    {text},{behind.get(_named(value), '')}")
+    return "\n".join([*lines, *(f"    {comment}" for comment in waiting), "]"])
+
+
+def _named(text: str) -> str:
+    """Return the package that a text of a list names, or the whole text."""
+    found = _REQUIREMENT.fullmatch(text)
+    return found[1] if found else text
 
 
 def _with_reason(value: str | bool, reason: str) -> "Item":  # noqa: FBT001 a value
