@@ -10,6 +10,8 @@ import sys
 ROOT = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(ROOT, "src"))
 
+# A venv of another checkout has imported that one's: this one's commands change this one's files.
+sys.modules.pop("tfwright", None)
 import tfwright
 
 tfwright.let_interrupts_end_it()

@@ -92,6 +92,16 @@ def test_a_wrong_answer_to_an_unknown_question_is_asked_for_again_once_recorded(
     assert recorder.answers == {"TF_NEED_WARP": True}
 
 
+def test_an_answer_that_was_refused_is_not_kept_where_no_other_follows() -> None:
+    given = iter(["maybe"])
+    recorder = Recorder(Interview(of_recipe("Linux", [KNOWN]), {}), ask=lambda _: next(given))
+    recorder.answer("Foo? [y/N]: ")
+    assert recorder.answers == {"TF_NEED_FOO": False}
+    with pytest.raises(StopIteration):
+        recorder.answer("Invalid selection: maybe\nFoo? [y/N]: ")
+    assert recorder.answers == {}
+
+
 def test_an_answer_that_is_refused_after_later_ones_is_asked_for_with_the_reason(
     tmp_path: Path,
 ) -> None:

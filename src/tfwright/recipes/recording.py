@@ -77,6 +77,8 @@ class Recorder(Answerer):
         # One answer may be refused after others: a CUDA that is not below the paths.
         if recorded.variable in self.asked:
             recorded = replace(recorded, refused="\n".join(said))
+            # Should this be the end, it is not kept.
+            self.answers.pop(recorded.variable, None)
         line = self.ask(recorded).strip() or recorded.default
         self._remember(recorded, line)
         return line

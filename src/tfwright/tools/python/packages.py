@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from tfwright.errors import SupplyError, ToolError, invoke
+from tfwright.errors import SilentServerError, SupplyError, ToolError, invoke
 from tfwright.tools import files, json_text
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
@@ -194,9 +194,11 @@ def run_pip(command: Command, log: Path, what: str, remedy: str = "") -> None:
     try:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
+        # Where it reached no server, the requirements say nothing of the cause.
+        unreached = package_clients.kind_of(fault) is SilentServerError
         raise SupplyError(
             f"pip {what}: {complaint(log)}",
-            remedy=remedy or package_clients.pip_remedy(fault),
+            remedy=(not unreached and remedy) or package_clients.pip_remedy(fault),
             evidence=fault.evidence,
         ) from fault
 
@@ -211,8 +213,10 @@ def listed(file: Path, requirements: Iterable[str]) -> tuple[str, str]:
 
 
 def complaint(log: Path) -> str:
-    """Return the first line in which pip says what is wrong; old ones do not mark it."""
+    """Return what pip says is wrong, mostly its first such line; old ones do not mark it."""
     text = log.read_text("utf-8", "replace")
+    if conflict := re.search(r"(?m)^The conflict is caused by:\n((?: +.*\n)+)", text):
+        return "; ".join(line.strip() for line in conflict[1].splitlines())
     # pip first says which versions there are, then only that none of them fits.
     marked = re.search(
         r"^ *(?:ERROR: )?(Could not find a version.*|No matching distribution.*"

@@ -93,4 +93,4 @@ def _install(
     """Let the pip of a venv choose versions, and install them."""
     listed = packages.listed(home.with_name("requirements.txt"), requirements)
     command = package_clients.pip(home / "bin/python", "install", *options, *listed, cwd=home)
-    packages.run_pip(command, log, f"found no versions for {', '.join(requirements)}", remedy)
+    packages.run_pip(command, log, "found no versions that fit", remedy)
