@@ -9,6 +9,7 @@ from tests.making import make_file
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
+from tfwright.patch import adding
 from tfwright.patch import writing as patches
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
@@ -168,7 +169,8 @@ def test_edits_that_are_in_no_patch_are_kept_before_the_tree_is_made_again(
     edit(job.places.tree, "#include", "// Edited.\n#include")
     engine.build(job)
     (kept,) = job.places.own.glob("edits-*.patch")
-    assert "+// Edited." in kept.read_text("utf-8")
+    (added,) = adding.add(job, path, kept, "", lambda _: HEADER)
+    assert added.files == (EDITED,)
     edit(job.places.tree, "#include", "// In a patch.\n#include")
     patches.make(job, path, "edited", HEADER)
     engine.clean(job.job)

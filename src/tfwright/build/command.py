@@ -198,11 +198,13 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     from tfwright.documents import recipe as recipes
     from tfwright.pipeline import engine
     from tfwright.pipeline.job import Job
+    from tfwright.printable import shell_word
     from tfwright.terminal import console
     from tfwright.terminal.text import tell
 
     name = Path(recipe).stem if recipe.endswith(".toml") else recipe
-    job = Job(name=name, host_file=host_file.read(), listener=console.Terminal())
+    settings, argument = host_file.read(), shell_word(recipe)
+    job = Job(name=name, argument=argument, host_file=settings, listener=console.Terminal())
     # What was built of a recipe stays when that is renamed, removed or broken.
     if Path(name).name != name or not job.places.lock.is_file():
         recipes.find(recipe)

@@ -4,7 +4,7 @@ from contextlib import suppress
 from itertools import count
 
 from tfwright.configure import program
-from tfwright.errors import TfwrightError, invoke
+from tfwright.errors import TfwrightError
 from tfwright.pipeline import stamps
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, Tree
@@ -38,8 +38,8 @@ def keep(job: Job) -> None:
             names = (job.places.own / f"edits-{number}.patch" for number in count(1))
             place = next(name for name in names if not name.exists())
             files.write(place, diff.encode("utf-8", "surrogateescape"))
-            adding = invoke(f"patch --recipe {job.argument} --add {shell_word(str(place))}")
+            argument = shell_word(str(place))
             job.listener.note(
-                "The tree held edits that are in no patch. They are in a file now; to make a "
-                f"patch of them: {adding}"
+                f"The tree held edits that are in no patch: they are in {place} now. "
+                f"'invoke patch --recipe {job.argument} --add {argument}' makes a patch of them"
             )
