@@ -41,6 +41,7 @@ def mirror(tmp_path: Path) -> Path:
         ("github.com/LMDB/lmdb/archive/LMDB_0.9.tar.gz", "github.com/LMDB/lmdb", "lmdb-LMDB_0.9/"),
         ("github.com/a/b/archive/refs/tags/v2.0.tar.gz", "github.com/a/b", "b-2.0/"),
         ("github.com/google/vault/archive/vaults.zip", "github.com/google/vault", "vault-vaults/"),
+        ("github.com/a/b/archive/v2.0/b-2.0.tar.gz", "github.com/a/b", "b-2.0/"),
         ("codeload.github.com/a/b/tar.gz/refs/tags/v2.0", "github.com/a/b", "b-2.0/"),
         ("codeload.github.com/a/b/zip/v2.0", "github.com/a/b", "b-2.0/"),
         ("github.com/a/b/releases/download/v2.0/b-v2.0.tar.gz", "github.com/a/b", "b-2.0/"),

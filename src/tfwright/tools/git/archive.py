@@ -23,6 +23,11 @@ FORMS: tuple[Form, ...] = get_args(Form)
 _REF = r"(?:refs/(?:tags|heads)/)?(?P<ref>\w[\w./+-]*?)"
 _FORM = r"(?P<form>tar\.gz|tgz|tar\.bz2|tar|zip)"
 _URLS = (
+    # The forge takes what follows such a ref for the name of the file alone.
+    re.compile(
+        r"https?://(?:.*/)?(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/"
+        rf"(?P<ref>v?(?P<version>[\w.+-]+?))/(?P=name)-v?(?P=version)\.{_FORM}"
+    ),
     re.compile(
         r"https?://(?:.*/)?(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/"
         rf"{_REF}\.{_FORM}"
