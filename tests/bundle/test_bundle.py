@@ -509,6 +509,22 @@ def test_packages_that_pip_has_to_build_are_named(
     assert note.startswith("old-0.1.zip is not a wheel: pip builds it")
 
 
+@pytest.mark.medium
+@pytest.mark.usefixtures("no_packages")
+def test_archives_that_fetch_did_not_find_are_named(
+    small_job: RecipeJob,
+    brought: Inputs,
+    tmp_path: Path,
+    notes: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lacking = brought.model_copy(update={"absent": ("icu", "zstd")})
+    monkeypatch.setattr(packing.lock_inputs, "fetched", lambda *_, **__: lacking)
+    packing.pack(small_job, tmp_path / "archive", tmp_path / "small.tar", [])
+    (note,) = notes
+    assert note.startswith("Not in the bundle, since fetch did not find them: icu, zstd.")
+
+
 CUDNN = "0" * 64
 
 

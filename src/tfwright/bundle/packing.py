@@ -15,6 +15,7 @@ from tfwright.lock import inputs as lock_inputs
 from tfwright.pipeline import containers
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs
+from tfwright.printable import listed
 from tfwright.toolkit import sources
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
@@ -23,6 +24,7 @@ from tfwright.tools.git import demo, mirror
 from tfwright.tools.python import packages
 from tfwright.vault import bundle, lock, locking
 from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
+from tfwright.vault.origins import SHOWN
 
 TELLING = {
     "CUDA": ("version.txt", "version.json", "lib64/libcudart.so", "lib/libcudart.dylib"),
@@ -67,6 +69,11 @@ def pack(
                 f"--add names {count} files called {name}", remedy="Rename all but one of them."
             )
     inputs = lock_inputs.fetched(job, wait=True)
+    if inputs.absent:
+        job.listener.note(
+            f"Not in the bundle, since fetch did not find them: {listed(inputs.absent, SHOWN)}. "
+            f"Whether the build needs them, 'invoke lock --recipe {job.argument}' finds out"
+        )
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with files.scratch(job.places.own, "bundle-") as scratch:
         found = [

@@ -71,7 +71,7 @@ class Unpinned(Result):
 class Inputs(Result):
     """Every downloaded input, verified; the stages after fetch need no network."""
 
-    incidental = frozenset({"whole"})
+    incidental = frozenset({"whole", "absent"})
     mirror: Path
     """The bare repository that holds the pinned commit."""
     commit: Commit
@@ -81,6 +81,8 @@ class Inputs(Result):
     """None on a host of another system, where no more than the source can be had."""
     archives: tuple[Artefact, ...] = ()
     """What Bazel finds in the vault instead of downloading it."""
+    absent: tuple[str, ...] = ()
+    """The names of archives that no source gave; without a lock file, the build may want them."""
     clones: tuple[Copied, ...] = ()
     """What Bazel's git finds on this host instead of a server."""
     substitutes: Mapping[str, str] = {}

@@ -115,6 +115,7 @@ def run(
             Artefact(path=path, sha256=sha256, size=path.stat().st_size)
             for sha256, path in ((each, store.path(each)) for each in sorted(reached.supply.ways))
         ),
+        absent=tuple(sorted({one.wanted.name for one in reached.supply.missing})),
         clones=tuple(
             Copied(remote=clone.remote, commit=clone.commit, repository=repository)
             for clone, repository in sorted(reached.clones.items())
