@@ -519,7 +519,7 @@ def test_archives_that_fetch_did_not_find_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lacking = brought.model_copy(update={"absent": ("icu", "zstd")})
-    monkeypatch.setattr(packing.lock_inputs, "fetched", lambda *_, **__: lacking)
+    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: lacking)
     packing.pack(small_job, tmp_path / "archive", tmp_path / "small.tar", [])
     (note,) = notes
     assert note.startswith("Not in the bundle, since fetch did not find them: icu, zstd.")
