@@ -254,3 +254,18 @@ def test_the_words_of_a_patch_stand_behind_the_command(tmp_path: Path) -> None:
     assert "Unknown recipe 'gone.toml'" in done.stderr
     without = invoke(tmp_path, "patch", "--refresh", "5", "--recipe", "gone.toml")
     assert "Unknown recipe 'gone.toml'" in without.stderr
+
+
+def test_the_commands_are_those_of_the_checkout_at_hand_whatever_venv_is_active(
+    tmp_path: Path,
+) -> None:
+    make_file(tmp_path / "tfwright/__init__.py", "")
+    started = "import tfwright; from invoke.main import program; program.run()"
+    done = subprocess.run(
+        [sys.executable, "-c", started, "--search-root", str(ROOT), "--list"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

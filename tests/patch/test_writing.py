@@ -276,5 +276,12 @@ def test_what_no_build_would_take_is_not_written(
     (job.places.tree / "data.bin").write_bytes(b"\0\1")
     with fails(RecipeError, "data.bin"):
         patches.make(job, path, "edited", HEADER)
+    (job.places.tree / "data.bin").unlink()
+    # The file is named, and not the line of a patch that is gone.
+    for name, says in (("ä.txt", "not: "), ("link", "mode 120000 (link) is a link's")):
+        (job.places.tree / name).symlink_to("README.md")
+        with fails(RecipeError, f"The edits make no patch: {says}" if name == "link" else says):
+            patches.make(job, path, "edited", HEADER)
+        (job.places.tree / name).unlink()
     assert not list((tmp_path / "patches").rglob("*.patch"))
     assert path.read_text("utf-8") == recipe

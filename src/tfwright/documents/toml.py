@@ -137,7 +137,11 @@ def _text(path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as fault:
-        raise RecipeError(f"{path} is not UTF-8 text", remedy="Save the file as UTF-8.") from fault
+        line = content.count(b"\n", 0, fault.start) + 1
+        where = f"{path}:{line}"
+        raise RecipeError(
+            f"{where}: not UTF-8 text", remedy="Save the file as UTF-8.", where=where
+        ) from fault
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
 
 def _without_place(path: Path, what: str) -> str:
     """Take ``FILE:LINE:`` off a message; the finding names them itself."""
-    return re.sub(rf"^{re.escape(str(path))}(:\d+)?: ", "", what)
+    return re.sub(rf"^{re.escape(str(path))}(:\d+)?:? ", "", what)
 
 
 # What a recipe says

@@ -124,8 +124,7 @@ def add(
                 # All edits are the patch's, also files that the tree's .gitignore names.
                 made = writing.make(job, path, words[:60], header, tree.strangers())
             except RecipeError as fault:
-                # The file that it names is gone again.
-                what = re.sub(r"^\S+\.patch:\d+: ", "", fault.what)
+                what = fault.what.removeprefix("The edits make no patch: ")
                 raise RecipeError(
                     f"{which} cannot become a patch of the recipe: {what}",
                     remedy=fault.template,

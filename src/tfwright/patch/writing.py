@@ -279,13 +279,16 @@ def _write(
     try:
         # Read back as a build reads it: a patch that it refuses shows here already.
         changed = tuple(file.path for file in patching.read(target))
-    except RecipeError:
+    except RecipeError as fault:
         # The edits are still in the tree; a file that no recipe can name would stay for ever.
         if before is None:
             files.remove(target)
         else:
             files.write(target, before)
-        raise
+        what = fault.what.removeprefix(f"{fault.evidence.where}: ")
+        raise RecipeError(
+            f"The edits make no patch: {what}", remedy=fault.template, where=tree.place
+        ) from fault
     # The next patch starts from here.
     tree.run("add", "--all", "--force", "--", *changed)
     return changed

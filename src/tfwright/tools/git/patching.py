@@ -120,10 +120,10 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
     if not starts:
         _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
-    hunks = 0
+    hunks, path = 0, ""
     for number, line in enumerate(lines[starts[0] :], starts[0] + 1):
         # The lines of a hunk begin with a sign or a blank, so that these are none of them.
-        _refuse_oddity(patch, number, line)
+        path = _refuse_oddity(patch, number, line, path)
         hunks += line.startswith("@@")
         if hunks > MOST_HUNKS:
             _refuse(patch, number, f"it has more than {MOST_HUNKS:,} hunks")
@@ -205,8 +205,11 @@ def _side(hunk: "unidiff.Hunk", signs: str) -> tuple[str, ...]:
     return tuple(side)
 
 
-def _refuse_oddity(patch: Path, number: int, line: str) -> None:
-    """Refuse a line that says something else than a change of a plain file's text."""
+def _refuse_oddity(patch: Path, number: int, line: str, path: str) -> str:
+    """Refuse a line that says something else than a change of a plain file's text.
+
+    Returns the file that the next line is about, where `path` is that of this one.
+    """
     if line.startswith("diff --git "):
         found = _FILE.fullmatch(line)
         if line.endswith("\r\n"):
@@ -217,16 +220,18 @@ def _refuse_oddity(patch: Path, number: int, line: str) -> None:
             _refuse(
                 patch,
                 number,
-                "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'",
+                "one file under one plain name is expected, as in 'diff --git a/FILE b/FILE', and "
+                f"not: {line.removeprefix('diff --git ').strip()}",
                 # A rename has two plain names.
                 _REMADE if found else _RENAMED,
             )
-        _inside(patch, number, found[1])
-    insist_on_text(patch, number, line)
+        path = _inside(patch, number, found[1])
+    insist_on_text(patch, number, line, path)
     if line.startswith("@@") and not _HUNK.match(line):
         _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
     if _MOVED.match(line):
         _refuse(patch, number, f"{line.strip()!r}: only changes of text can be verified")
+    return path
 
 
 def insist_on_text(patch: Path, number: int, line: str, path: str = "") -> None:
