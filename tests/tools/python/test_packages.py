@@ -130,9 +130,12 @@ def test_a_package_that_was_damaged_since_is_brought_again(
     assert files.sha256(chosen) == digest
 
 
-def test_offline_what_is_not_kept_cannot_be_had(tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match=r"No matching distribution|Could not find a version"):
+def test_offline_what_is_not_kept_cannot_be_had_and_pips_log_is_not_diagnosed(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(SupplyError, match=r"No matching distribution|Could not find a ver") as seen:
         packages.supply(HERE, ["small==1.0"], (tmp_path,), tmp_path / "log", offline_only=True)
+    assert seen.value.evidence.log is None
 
 
 def test_an_index_that_does_not_answer_is_not_said_to_lack_a_version(tmp_path: Path) -> None:

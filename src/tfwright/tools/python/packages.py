@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -74,8 +75,10 @@ def supply(
         try:
             # First without an index: pip then makes no request for what is kept already.
             found = bring(python, (*offline(stores), *wanted), folder / "here", log)
-        except SupplyError:
+        except SupplyError as fault:
             if offline_only:
+                # What is known of such a log is for people whose pip may ask an index.
+                fault.evidence = replace(fault.evidence, log=None)
                 raise
             found = bring(python, wanted, folder / "brought", log)
         kept = [f"{files.sha256(path)}/{path.name}" for path in found]
