@@ -18,7 +18,7 @@ from tfwright.printable import listed
 from tfwright.progress import Progress, Report
 from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive, transport
-from tfwright.tools.git.archive import Form, Pack, Packed, PartialMirrorError
+from tfwright.tools.git.archive import Form, Pack, PackedCommit, PartialMirrorError
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.downloads import WantedFile
@@ -83,7 +83,7 @@ class Attempt:
 
     source: str
     why: str
-    packed: Packed | None = None
+    packed: PackedCommit | None = None
     """The commit of which a mirror gave other bytes, or not all: it can be a substitute."""
 
 
@@ -407,7 +407,7 @@ def _first(wanted: WantedArchive, origins: Origins, store: Store, attempts: list
                 made = origins.servers.fill(source, target)
         except SupplyError as fault:
             found = fault.found if isinstance(fault, PartialMirrorError) else made
-            packed = found if isinstance(found, Packed) else None
+            packed = found if isinstance(found, PackedCommit) else None
             attempts.append(Attempt(f"{source.way}, {source.where}", fault.what, packed))
         else:
             return source.way

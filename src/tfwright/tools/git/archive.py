@@ -22,25 +22,19 @@ FORMS: tuple[Form, ...] = get_args(Form)
 """The first one is the usual one."""
 _REF = r"(?:refs/(?:tags|heads)/)?(?P<ref>\w[\w./+-]*?)"
 _FORM = r"(?P<form>tar\.gz|tgz|tar\.bz2|tar|zip)"
+_OF_GITHUB = r"(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/"
 _URLS = (
     # The forge takes what follows such a ref for the name of the file alone.
     re.compile(
-        r"https?://(?:.*/)?(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/"
+        rf"https?://(?:.*/)?{_OF_GITHUB}archive/"
         rf"(?P<ref>v?(?P<version>[\w.+-]+?))/(?P=name)-v?(?P=version)\.{_FORM}"
     ),
-    re.compile(
-        r"https?://(?:.*/)?(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/"
-        rf"{_REF}\.{_FORM}"
-    ),
+    re.compile(rf"https?://(?:.*/)?{_OF_GITHUB}archive/{_REF}\.{_FORM}"),
     # Where the addresses above redirect to: some trees name these.
-    re.compile(
-        r"https?://(?:.*/)?codeload\.(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/"
-        rf"{_FORM}/{_REF}"
-    ),
+    re.compile(rf"https?://(?:.*/)?codeload\.{_OF_GITHUB}{_FORM}/{_REF}"),
     # Rules for Bazel are released as an archive that git made in the same way.
     re.compile(
-        r"https?://(?:.*/)?(?P<host>github\.com)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/"
-        rf"releases/download/{_REF}/(?P=name)[.-][\w.-]+?\.{_FORM}"
+        rf"https?://(?:.*/)?{_OF_GITHUB}releases/download/{_REF}/(?P=name)[.-][\w.-]+?\.{_FORM}"
     ),
 )
 _GITLABS = tuple(
@@ -123,7 +117,7 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedCommit:
     """The commit of which an archive was packed, or could be."""
 
     repository: str
@@ -136,7 +130,7 @@ class Packed:
 class PartialMirrorError(SupplyError):
     """A mirror has a commit, and not all of its files."""
 
-    def __init__(self, mirror: Path, found: Packed) -> None:
+    def __init__(self, mirror: Path, found: PackedCommit) -> None:
         """Name all files that a mirror lacks of what is wanted."""
         self.found = found
         listed = ", ".join(f'"{path}"' for path in found.absent)
@@ -146,7 +140,7 @@ class PartialMirrorError(SupplyError):
         )
 
 
-def pack(wanted: Pack, mirror: Path, target: Path) -> Packed:
+def pack(wanted: Pack, mirror: Path, target: Path) -> PackedCommit:
     """Let git write an archive to `target`, with another program that compresses what is not a zip.
 
     A forge's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in
@@ -183,13 +177,15 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> Packed:
         absent = repository.lacking(commit, wanted.exclude) if commit else ()
         if commit and absent:
             paths = tuple(entry.path for entry in absent)
-            raise PartialMirrorError(mirror, Packed(wanted.repository, commit, paths)) from fault
+            raise PartialMirrorError(
+                mirror, PackedCommit(wanted.repository, commit, paths)
+            ) from fault
         raise SupplyError(
             f"{mirror} cannot give {wanted.ref}: {program.reason(fault)}",
             remedy="Fetch the whole repository into the mirror.",
             evidence=fault.evidence,
         ) from fault
-    return Packed(wanted.repository, repository.commit_named(wanted.ref) or wanted.ref)
+    return PackedCommit(wanted.repository, repository.commit_named(wanted.ref) or wanted.ref)
 
 
 def write_blob(blob: str, mirror: Path, target: Path) -> None:

@@ -152,9 +152,7 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
         files.append(
             FilePatch(
                 _inside(patch, file.diff_line_no or 0, file.path),
-                tuple(
-                    Hunk(each.source_start, _side(each, " -"), _side(each, " +")) for each in file
-                ),
+                tuple(map(_hunk, file)),
                 # An empty file that it deletes has no hunk.
                 gone="\ndeleted file mode " in info,
                 mode=int(mode[1], 8) if mode else 0,
@@ -181,13 +179,16 @@ def patched(
                 path = file.path if file.path in made else file.path.partition("/")[2]
                 path = path if path in made else file.path
                 lines = made.get(path, "").splitlines(keepends=True)
-                for hunk in file if wanted(path) else ():
-                    change = Hunk(hunk.source_start, _side(hunk, " -"), _side(hunk, " +"))
+                for change in map(_hunk, file) if wanted(path) else ():
                     fit = change.fit(lines)
                     if fit.verdict in {"fits", "moved"}:
                         lines[fit.line - 1 : fit.line - 1 + len(change.before)] = change.after
                         made[path] = "".join(lines)
     return made
+
+
+def _hunk(hunk: "unidiff.Hunk") -> Hunk:
+    return Hunk(hunk.source_start, _side(hunk, " -"), _side(hunk, " +"))
 
 
 def _side(hunk: "unidiff.Hunk", signs: str) -> tuple[str, ...]:
