@@ -11,10 +11,12 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.failing import fails
 from tests.making import make_file, make_tar
 from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
+from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
 from tfwright.rules.model import Repository, Rules, Unreadable
@@ -129,20 +131,58 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
     assert [missing.wanted.name for missing in reached.supply.missing] == ["two", "inner"]
 
 
+def patched(label: str = "//third_party:outer.patch") -> str:
+    """Return what makes a rule apply a patch."""
+    return f', strip_prefix = "outer-1", patches = [Label("{label}")]'
+
+
+def patch(before: str, after: str) -> str:
+    """Return a patch of what the archive above declares."""
+    old, new = (text.splitlines(keepends=True) for text in (before, after))
+    return "".join(difflib.unified_diff(old, new, "a/rules/defs.bzl", "b/rules/defs.bzl"))
+
+
+@pytest.mark.parametrize("label", ["//third_party:outer.patch", "@two//third_party:outer.patch"])
 def test_an_archive_is_read_as_the_patches_of_its_rule_leave_it(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, label: str
 ) -> None:
     outer = tarred(tmp_path / "outer.tar.gz")
-    before, after = (
-        DEFINITIONS.replace(INNER, digest).splitlines(keepends=True) for digest in (INNER, TWO)
-    )
-    patch = "".join(difflib.unified_diff(before, after, "a/rules/defs.bzl", "b/rules/defs.bzl"))
-    more = ', strip_prefix = "outer-1", patches = [Label("//third_party:outer.patch")]'
-    found = read(archive("outer", files.sha256(outer), more) + CALL)
-    tree = {"third_party/outer.patch": patch}
-    suppliers = Suppliers(Giver(store, outer), no_clone, text=lambda path: tree.get(path, ""))
+    tree = {"third_party/outer.patch": patch(DEFINITIONS, DEFINITIONS.replace(INNER, TWO))}
+    two = tarred(tmp_path / "two.tar.gz", tree, "two-1")
+    more = archive("two", files.sha256(two), ', strip_prefix = "two-1"')
+    found = read(archive("outer", files.sha256(outer), patched(label)) + more + CALL)
+    suppliers = Suppliers(Giver(store, outer, two), no_clone, text=lambda path: tree.get(path, ""))
     reached = reach.bring(found, {}, None, store, suppliers)
     assert [one.sha256 for one in reached.rules.repositories if one.name == "inner"] == [TWO]
+
+
+def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_the_hunk(
+    store: Store, tmp_path: Path
+) -> None:
+    other = tarred(
+        tmp_path / "other.tar.gz",
+        {"rules/defs.bzl": DEFINITIONS, "a.h": "int one;\nint two;\nint six;\n"},
+    )
+    table = substitute(files.sha256(other))
+    found = read(archive("outer", ONE, patched()) + CALL)
+
+    def unfit(patch: str) -> list[str]:
+        suppliers = Suppliers(Giver(store, other), no_clone, text=lambda _: patch)
+        reached = reach.bring(found, {"outer": table}, None, store, suppliers)
+        unfit = reach.unfit(reached, {"outer": table}, store, suppliers)
+        return [*substitutes.insist_on_patches(unfit)]
+
+    assert not unfit(patch(DEFINITIONS, DEFINITIONS.replace(INNER, TWO)))
+    wrong = patch(DEFINITIONS.replace(INNER, ONE), DEFINITIONS.replace(INNER, TWO))
+    gone = "--- a/away.h\n+++ b/away.h\n@@ -1 +1 @@\n-x\n+y\n"
+    with fails(RecipeError, "outer", "source.patches") as caught:
+        unfit(wrong + gone)
+    one, two = caught.value.evidence.lines
+    assert one.startswith("outer: third_party/outer.patch: hunk 1 of rules/defs.bzl belongs at")
+    assert two.endswith("hunk 1 of away.h changes a file that does not exist")
+    around = "--- a/a.h\n+++ b/a.h\n@@ -1,3 +1,3 @@\n int one;\n-int two;\n+int ten;\n int old;\n"
+    (note,) = unfit(around)
+    assert "GNU patch" in note
 
 
 def test_a_folder_of_the_tree_stands_in_for_an_archive_that_others_declare(

@@ -175,6 +175,9 @@ class ExternalRules:
         # What such a file declares is not known: the list of what is missing would not be whole,
         # and the lock would seem to know too much.
         substitutes.insist_on_loads(tables, reached.rules, reached.unread)
+        # Bazel applies the tree's patches only when it comes to the archive.
+        unfit = reach.unfit(reached, pins.fetch.other_bytes, store(job), suppliers)
+        notes = [*substitutes.insist_on_patches(unfit), *reached.notes()]
         if loose := reached.needed_and_unpinned(locked):
             raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
         missing = reached.needed_and_missing(locked)
@@ -187,7 +190,6 @@ class ExternalRules:
         if missing or refused:
             log = job.log("fetch-missing")
             raise shortage.error(job.argument, missing, refused, job.host_file, log)
-        notes = [*reached.notes()]
         # Said in every build, since such a wheel is not made from what upstream pinned.
         if names := ", ".join(sorted(pins.fetch.other_bytes)):
             notes.append(f"Not the pinned bytes, for the reasons that the recipe states: {names}")

@@ -414,7 +414,8 @@ class _Reading:
         strip_prefix = self._text(named.get("strip_prefix"))
         # TensorFlow's own rule spells it `patch_file`, with one label; Bazel's takes a list.
         labels = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
-        patches = tuple(self._place + self._program.located(label, path)[1] for label in labels)
+        located = (self._program.located(label, path) for label in labels)
+        patches = tuple(f"@{other}//{at}" if other else self._place + at for other, at in located)
         commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
         for urls, sha256 in files_of(known):
             yield Repository(

@@ -20,6 +20,7 @@ from tfwright.rules.starlark.language import LONGEST_FILE
 from tfwright.tools import files, unpacking
 from tfwright.tools.git import patching
 from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.patching import HunkPlace
 from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import substitutes
 from tfwright.vault.lock import Lock
@@ -304,12 +305,12 @@ def _behind(
     repository, (where, read) = found
     beginning = f"{link.folder}/" if link.folder else ""
     # The tree's patches may pin other files than the archive does.
-    patches = [text for path in repository.patches if (text := suppliers.text(path))]
+    patches = _patches(repository, reached, tables, store, suppliers)
 
     def follow() -> Rules | None:
         found = {
             path.removeprefix(beginning): text
-            for path, text in patching.patched(read(), patches, relevant).items()
+            for path, text in patching.patched(read(relevant), patches, relevant)[0].items()
             if path.startswith(beginning)
         }
         if isinstance(way, Load):
@@ -317,14 +318,57 @@ def _behind(
         return repositories.follow(way, found) if found else None
 
     # The digest of an archive decides all of its files, so that it is not even opened again.
-    what = [*where, *patches, link.folder, asdict(way)]
+    what = [*where, *patches.values(), link.folder, asdict(way)]
     return suppliers.readings.remembered(what, follow)
+
+
+def _patches(
+    repository: Repository,
+    reached: Reached,
+    tables: Mapping[str, SubstituteTable],
+    store: Store,
+    suppliers: Suppliers,
+) -> dict[str, str]:
+    """Return the patches of a rule that are here, by path."""
+    found = {}
+    for path in repository.patches:
+        archive, _, inner = path.removeprefix("@").partition("//")
+        if not path.startswith("@"):
+            found[path] = suppliers.text(path)
+            continue
+        for other in reached.rules.repositories:
+            # One that an archive brings for another.
+            if other.name == archive and other.reached and path not in found:
+                content = _content(other, tables.get(archive), reached, store)
+                if content:
+                    found[path] = "".join(content[1](inner.__eq__).values())
+    return {path: text for path, text in found.items() if text}
+
+
+def unfit(
+    reached: Reached, tables: Mapping[str, SubstituteTable], store: Store, suppliers: Suppliers
+) -> Iterator[tuple[str, str, HunkPlace]]:
+    """Yield the hunks of the tree's patches that do not fit a substitute which is here.
+
+    They come with the name of the substitute and the path of the patch.
+    """
+    for name, table in tables.items():
+        repository = substitutes.replaced(name, reached.rules.repositories)
+        patches = _patches(repository, reached, tables, store, suppliers)
+        content = _content(repository, table, reached, store) if patches else None
+        if content:
+            wanted = patching.named(patches.values()).__contains__
+            for patch, place in patching.patched(content[1](wanted), patches, wanted)[1]:
+                yield name, patch, place
 
 
 def _content(
     repository: Repository, table: SubstituteTable | None, reached: Reached, store: Store
-) -> tuple[list[str], Callable[[], dict[str, str]]] | None:
-    """Return what decides a repository's rules, and a way to read them; None if it is not here."""
+) -> tuple[list[str], Callable[[Callable[[str], bool]], dict[str, str]]] | None:
+    """Return what decides a repository's files, and a way to read those that are wanted.
+
+    None if it is not here.
+    """
     sha256, prefix = repository.sha256, repository.strip_prefix
     if table:
         # It may be laid out otherwise than the archive that the rule expects.
@@ -335,14 +379,16 @@ def _content(
         return [sha256, prefix], partial(texts, path, prefix)
     if clone and clone in reached.clones:
         place = GitRepository(reached.clones[clone])
-        return [clone.commit], partial(place.texts, clone.commit, relevant)
+        return [clone.commit], partial(place.texts, clone.commit)
     return None
 
 
 # Each call and each load of an archive reads it, and LLVM's takes a minute to unpack.
 @lru_cache(maxsize=8)
-def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
-    """Return the .bzl files in an archive by their paths below `strip_prefix`.
+def texts(
+    archive: Path, strip_prefix: str, wanted: Callable[[str], bool] = relevant
+) -> dict[str, str]:
+    """Return files in an archive, those of rules, by their paths below `strip_prefix`.
 
     A file that is not an archive has none, nor has one that cannot be read: Bazel says what is
     wrong with it.
@@ -351,12 +397,13 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     beginning = f"{strip_prefix}/" if strip_prefix else ""
     found: dict[str, str] = {}
     left = MOST_RULES
+    largest = LONGEST_FILE if wanted is relevant else left
     with suppress(SupplyError), unpacking.reading(archive.name):
         for member, size, opened in unpacking.contents(archive):
             path = member.removeprefix("./")
             inner = path.removeprefix(beginning)
             # A file of rules is small: larger members are not even unpacked.
-            if size <= LONGEST_FILE and path.startswith(beginning) and relevant(inner):
+            if size <= largest and path.startswith(beginning) and wanted(inner):
                 with opened() as stream:
                     found[inner] = stream.read().decode("utf-8", "replace")
                 left -= len(found[inner])

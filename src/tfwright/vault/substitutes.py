@@ -12,6 +12,7 @@ from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.model import Load, Repository, Rules
 from tfwright.tools.git.archive import Form, Pack
+from tfwright.tools.git.patching import HunkPlace
 from tfwright.vault.origins import WantedArchive, substitute_head
 
 BY_PATCH = "Replace this archive by a patch of the tree instead."
@@ -152,6 +153,28 @@ def insist_on_loads(
         "the file.",
         lines=lines,
     )
+
+
+def insist_on_patches(unfit: Iterable[tuple[str, str, HunkPlace]]) -> Iterator[str]:
+    """Raise RecipeError for substitutes that a patch of the tree cannot be applied to.
+
+    Yields a sentence for what only some programs apply. `unfit` are the hunks, as `reach` has them.
+    """
+    faults = dict[str, list[str]]()
+    for name, patch, place in unfit:
+        said = f"{patch}: {place.said('the substitute')}"
+        if place.fit.verdict == "fuzz":
+            yield f"{name}: Bazel's own program refuses what GNU patch applies: {said}"
+        else:
+            faults.setdefault(name, []).append(said)
+    if faults:
+        raise RecipeError(
+            "fetch.substitutes: a patch of the tree does not fit the substitute: "
+            f"{', '.join(faults)}",
+            remedy="Name an archive that it fits. Or add a patch to source.patches that corrects "
+            "it, or takes it out of the rule where the substitute does without.",
+            lines=[f"{name}: {line}" for name, lines in faults.items() for line in lines],
+        )
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:

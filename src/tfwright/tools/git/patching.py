@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -24,6 +24,7 @@ _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
 _HUNK = re.compile(r"@@ -\d{1,9}(,\d{1,9})? \+\d{1,9}(,\d{1,9})? @@")
 _MODE = re.compile(r"(?:(?:new file|deleted file|old|new) mode|index \w+\.\.\w+) (.*)\n")
 _MOVED = re.compile(r"rename from |copy from |similarity index ")
+_NAMED = re.compile(r"^(?:---|\+\+\+) \S+", re.MULTILINE)
 _BINARY = re.compile(r"GIT binary patch|Binary files ")
 _MODES = {"120000": "a link's", "160000": "a submodule's"}
 MOST_DIFFERING = 4
@@ -162,29 +163,48 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
 
 
 def patched(
-    texts: Mapping[str, str], patches: Sequence[str], wanted: Callable[[str], bool]
-) -> dict[str, str]:
+    texts: Mapping[str, str], patches: Mapping[str, str], wanted: Callable[[str], bool]
+) -> tuple[dict[str, str], list[tuple[str, "HunkPlace"]]]:
     """Return texts by path after patches, as far as these are about wanted files and fit.
 
-    They are what a rule of Bazel applies to an archive, in whatever form; it says what is wrong.
+    They are what a rule of Bazel applies to an archive, in whatever form. The hunks that do not fit
+    come with the names of their patches.
     """
     from unidiff.errors import UnidiffParseError
     from unidiff.patch import PatchSet
 
     made = dict(texts)
-    for patch in patches:
+    misfits = list[tuple[str, HunkPlace]]()
+    for name, patch in patches.items():
         with suppress(UnidiffParseError):
-            for file in PatchSet(patch.splitlines(keepends=True)):
-                # The rule says how many folders to strip; here they are git's, or the first one.
-                path = file.path if file.path in made else file.path.partition("/")[2]
-                path = path if path in made else file.path
-                lines = made.get(path, "").splitlines(keepends=True)
-                for change in map(_hunk, file) if wanted(path) else ():
+            for file in PatchSet(lines_of(patch)):
+                path = file.path
+                if not file.is_added_file:
+                    # The rule says how many folders to strip.
+                    path = next(filter(made.__contains__, _below(path)), path)
+                lines = lines_of(made.get(path, ""))
+                for number, change in enumerate(map(_hunk, file) if wanted(path) else (), 1):
                     fit = change.fit(lines)
                     if fit.verdict in {"fits", "moved"}:
                         lines[fit.line - 1 : fit.line - 1 + len(change.before)] = change.after
                         made[path] = "".join(lines)
-    return made
+                    else:
+                        misfits.append((name, HunkPlace(path, number, change, fit)))
+    return made, misfits
+
+
+def named(patches: Iterable[str]) -> set[str]:
+    """Return the paths that patches may mean, however many folders are stripped of them."""
+    names = (line.split()[1] for patch in patches for line in _NAMED.findall(patch))
+    return {path for name in names for path in _below(name)}
+
+
+def _below(path: str) -> Iterator[str]:
+    """Yield a path, and what is left of it without its first folders."""
+    yield path
+    while "/" in path:
+        path = path.partition("/")[2]
+        yield path
 
 
 def _hunk(hunk: "unidiff.Hunk") -> Hunk:
@@ -333,6 +353,10 @@ class HunkPlace:
     def __str__(self) -> str:
         return f"hunk {self.number} of {self.path}"
 
+    def said(self, where: str) -> str:
+        """Say how it does not fit what is there."""
+        return f"{self}{_SAYS[self.fit.verdict](self)}".replace("the tree", where)
+
 
 def _places(tree: WorkTree, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
     """Judge every hunk of a patch against the content of a tree."""
@@ -356,7 +380,7 @@ def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due
         return RecipeError(
             f"{patch} does not fit: {why}", remedy=_redo(patch), evidence=fault.evidence
         )
-    says = "; ".join(f"{place}{_SAYS[place.fit.verdict](place)}" for place in unfit)
+    says = "; ".join(place.said("the tree") for place in unfit)
     lines = list[str]()
     for place in unfit:
         # What the tree has in a hunk's place, with the lines that differ first.
