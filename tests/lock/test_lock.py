@@ -326,27 +326,35 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
         with zipfile.ZipFile(served / f"{name}.zip", "w") as packed:
             packed.writestr("BUILD", f'exports_files(["BUILD"]) # {name}\n')
     server = serve(served)
-    load = 'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
-    rules = [LOOSE.format(name=name, server=server) for name in names]
+    rules = ['load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n']
+    rules += [LOOSE.format(name=name, server=server) for name in names]
     tree = make_folder(tmp_path / "tree")
     (tree / "configure").write_text("#!/bin/sh\n: > .bazelrc\n", "utf-8")
     (tree / "configure").chmod(0o755)
     wanted = 'filegroup(name = "wheel", srcs = ["@one//:BUILD", "@other//:BUILD"])\n'
-    pinned = commit(tree, {"WORKSPACE": load + "".join(rules), "BUILD": wanted})
+    head = commit(tree, {"WORKSPACE": "".join(rules), "BUILD": wanted})
     recipe = tmp_path / "small.toml"
-    text = OWN.format(url=tree.as_uri(), commit=pinned)
-    recipe.write_text(text.replace('requirements = ["small==1.0"]\n', ""), "utf-8")
+    text = OWN.format(url=tree.as_uri(), commit=head).replace('requirements = ["small==1.0"]\n', "")
+    recipe.write_text(text, "utf-8")
     settings = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": obtain_bazel("0.26.1")})
-    job = RecipeJob.of(str(recipe), settings)
-    inputs(job)
+    inputs(job := RecipeJob.of(str(recipe), settings))
     # Without a lock only Bazel knows what the target needs: the build stops where Bazel asks.
     with fails(RecipeError, "small", "invoke pin") as stopped:
         engine.build(replace(job, until="compile", offline=True))
 
     path = tmp_path / "small.lock"
+    gone = (served / "other.zip").rename(tmp_path / "other.zip")
+    with fails(HostError, "other.zip"):
+        pinning.write(job, path)
+    # What Bazel made before it failed is there for the next time, which names it all the same.
+    assert (job.places.asked / "external/one").is_dir()
+    gone.rename(served / "other.zip")
+    gone = (served / "one.zip").rename(tmp_path / "one.zip")
     locked = pinning.write(job, path)
+    gone.rename(served / "one.zip")
     needs = {entry.name: entry.needed for entry in locked.unlockable}
     assert needs == {"one": True, "other": True, "idle": False}
+    assert not job.places.asked.exists()
     with fails(RecipeError, "one, other") as told:
         inputs(RecipeJob.of(str(recipe), settings))
     lines = list(told.value.evidence.lines)

@@ -81,6 +81,7 @@ def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
     # By the names that people know them by.
     taking = {
         "output base": places.bazel,
+        "output base of a lock that failed": places.asked,
         "tree": places.tree,
         "wheels and venv": places.dist,
         "logs": places.logs,

@@ -305,6 +305,7 @@ def _clear(job: Job) -> None:
         places.readings,
         places.configured,
         places.bazel,
+        places.asked,
         places.dist,
         places.logs,
     ):

@@ -81,6 +81,11 @@ class Places:
         return self.own / "bazel"
 
     @property
+    def asked(self) -> Path:
+        """The output base in which Bazel is asked for the lock, after a failure of that."""
+        return self.own / "asked"
+
+    @property
     def logs(self) -> Path:
         """One log per stage and program."""
         return self.own / "logs"

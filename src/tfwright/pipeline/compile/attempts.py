@@ -1,5 +1,6 @@
 """Runs of Bazel until it succeeds, and what they teach about the memory of this host."""
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -40,6 +41,8 @@ LATELY, AT_LEAST = 180.0, 10
 takes no time."""
 STANDING = 900.0
 """Seconds for which the total of a first build has to stand before it is believed."""
+ASKING = "//asking"
+"""What tells Bazel which repositories it needs, next to their names, where no name can be so."""
 SHORTEST_WINDOW = 60.0
 """Seconds of a run below which its pace says nothing: Bazel passes what is up to date at once."""
 
@@ -251,25 +254,38 @@ def repositories(bazel: Invocation) -> Mapping[str, str]:
     """Return the external repositories that the target needs, by name, with digest or commit.
 
     Bazel's analysis names only the repositories that it makes, so that it is asked in an output
-    base where it has none yet. Raises as `build` does if the target cannot be analysed.
+    base of its own. That one stays after a failure, with the names of what is in it: the next call
+    goes on there. Raises as `build` does if the target cannot be analysed.
     """
     job = bazel.job
-    bazel = replace(bazel, output_base=job.places.own / "asked")
-    report = job.places.logs / "resolved.bzl"
+    bazel = replace(bazel, output_base=job.places.asked)
+    report, kept = job.places.logs / "resolved.bzl", job.places.asked / "tfwright.json"
     # The same flags as a build: a --config or --define may bring other repositories in.
     jobs = actions_at_once(job, bazel.table)
     command = bazel.analysis(jobs, f"--experimental_repository_resolved_file={report}")
     bazel.write_settings()
+    asking = json_text.digest([bazel.binary, bazel.table.model_dump(), bazel.exported])
+    before = json_text.record(kept)
+    # What is there and has no name here would be missing in the lock.
+    if before.pop(ASKING, "") != asking:
+        files.remove(job.places.asked)
+        before = {}
+    for stale in (kept, report):
+        files.remove(stale)
     job.listener.started("analysis", "asked Bazel which archives the target needs")
     begun = time.monotonic()
     try:
         outcome = bazel.client.run(command, job.log("lock"), job.listener.progress)
     finally:
-        # The server holds files of the output base open, so it goes first.
+        # The server holds files of the output base open, and would serve another recipe's.
         bazel.client.stop()
-        files.remove(bazel.client.output_base)
+        # Written by Bazel even where it was stopped, but not where it was killed.
+        if report.is_file():
+            before |= rules.resolved(files.text(report))
+            files.write(kept, json.dumps({**before, ASKING: asking}))
     job.listener.finished("analysis", time.monotonic() - begun)
     if outcome.status != 0:
         failed = _failure_of(outcome, job.log("lock"))
         raise failure.error_of(job, command, outcome, failed, bazel.unpinned)
-    return rules.resolved(files.text(report))
+    files.remove(job.places.asked)
+    return before
