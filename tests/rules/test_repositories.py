@@ -184,6 +184,19 @@ READ: dict[str, tuple[str, dict[str, str], list[tuple[str, str, list[str]]]]] = 
         {},
         [("a", "11" * 32, [f"{SITE}/a"])],
     ),
+    "a switch that is off leads nowhere, and a version is a part of a name": (
+        LOAD.format("tool", "tool") + 'tool("tool-1.2-x")\ntool("tool-1.3-x", extra = None)',
+        {
+            "tool": f"""
+def tool(name, extra = False):
+    if extra and name:
+        http_archive(name = "extra", urls = [extra.url], sha256 = "{TWO}")
+    url = "{SITE}/{{}}".format(name.split("-")[1])
+    http_archive(name = "tool", url = url, sha256 = "{ONE}")
+"""
+        },
+        [("tool", ONE, [f"{SITE}/1.2"]), ("tool", ONE, [f"{SITE}/1.3"])],
+    ),
     "files that are laid over an archive, and its patches, are downloads of their own": (
         (
             f'archive(name = "a", url = "{SITE}/a", sha256 = "{TWO}",\n'
@@ -231,10 +244,31 @@ def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> 
         "repository_rule(implementation = _impl)"
     )
     found = read('load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")', hidden=hidden)
-    assert [(place.file, place.line) for place in found.unreadable] == [
-        ("third_party/hidden.bzl", 2)
+    assert [(place.file, place.line, place.name) for place in found.unreadable] == [
+        ("third_party/hidden.bzl", 2, "x")
     ]
     assert "download" in found.unreadable[0].why
+
+
+@pytest.mark.parametrize(
+    ("commands", "harmless"),
+    [
+        ('["sed -i \'s|a|b|\' x.cc && rm -rf test; mv a b", "find . -name x\\ncp a b"]', True),
+        ("None", True),
+        ('["curl -o x https://example.org/x"]', False),
+        ('["rm a; python fetch.py"]', False),
+        ('["sed -i s/a/b/ deps.bzl"]', False),
+        ('["echo \'"]', False),
+        ("commands()", False),
+    ],
+)
+def test_commands_that_may_download_or_change_rules_are_reported(
+    commands: str, *, harmless: bool
+) -> None:
+    rule = f'archive(name = "a", url = "{SITE}/a", sha256 = "{ONE}", patch_cmds = {commands})'
+    found = read(rule)
+    assert [one.name for one in found.repositories] == ["a"]
+    assert [place.name for place in found.unreadable] == ([] if harmless else ["a"])
 
 
 def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() -> None:

@@ -19,7 +19,7 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
-from tfwright.rules.model import Repository, Rules, Unreadable
+from tfwright.rules.model import Load, Repository, Rules, Unreadable
 from tfwright.tools import files, unpacking
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
@@ -311,8 +311,14 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     rules = read(
         'http_archive(name = "loose", url = "https://a.example/b.zip")\n'
         'http_archive(name = "broken", url = "no address")\n'
+        f'http_archive(name = "own", url = "https://a.example/c.zip", sha256 = "{ONE}")\n'
     )
-    unpinned, unread = reach.left_to_bazel(rules)
+    other = Repository("own", "archive", "@a//deps.bzl", 1, ("https://a.example/d.zip",))
+    code = Unreadable("@b//jars.bzl", 2, "download: is a part of a value", name="jars")
+    unpinned, unread, few = reach.left_to_bazel(rules + Rules((other,), (code,)))
+    assert few.endswith("jars (@b//jars.bzl:2)")
+    loading = Rules((), (code,), loads=(Load("jars", "defs.bzl", "WORKSPACE", 1),))
+    assert "@b//jars.bzl:2 download" in next(reach.left_to_bazel(loading))
     assert unpinned.startswith("No checksum is known")
     assert unpinned.endswith("loose (WORKSPACE:1)")
     assert "WORKSPACE:2 http_archive: 'no address' is not an" in unread

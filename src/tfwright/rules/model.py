@@ -83,6 +83,8 @@ class Unreadable:
     why: str
     reached: bool = True
     """Whether WORKSPACE leads there."""
+    name: str = ""
+    """The repository that wants it, where only one does."""
 
 
 @dataclass(frozen=True)

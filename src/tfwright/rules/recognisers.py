@@ -6,8 +6,10 @@ No rule is known by its name, so that one of a later release needs no change her
 import ast
 import base64
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import pairwise
 
 from tfwright.documents.names import LONGEST_URL, URL
 from tfwright.rules.starlark.language import UnknownError
@@ -27,6 +29,11 @@ ORIGINS = {"url", "urls", "sha256", "integrity", "remote", "registry", "artifact
 do."""
 TELLING = {"name", "commit", "tag", "digest", "repository"}
 """Further arguments that are read."""
+FILE_PROGRAMS = {
+    *("awk", "cat", "cd", "chmod", "cp", "echo", "find", "grep", "ln", "ls", "mkdir", "mv"),
+    *("printf", "rm", "sed", "tail", "tar", "test", "touch", "true", "unzip"),
+}
+"""Programs that work on the files of an archive."""
 NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
 """What a repository can be called."""
 
@@ -48,6 +55,19 @@ def tells_origin(argument: str) -> bool:
 def names_dictionary(argument: str) -> bool:
     """Say whether an argument holds a dictionary of files, as those that `listings` reads."""
     return argument.endswith(("url_dict", "json_dict"))
+
+
+def changes_files(command: object) -> bool:
+    """Say whether a command of `patch_cmds` works on an archive's files, and on none with rules."""
+    if not isinstance(command, str) or re.search(r"://|\.bzl\b|`|\$\(", command):
+        return False
+    words = shlex.shlex(command.replace("\n", ";"), posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    try:
+        parts = pairwise([";", *words])
+    except ValueError:
+        return False
+    return {word for before, word in parts if {*before} <= {*";&|()"}} <= FILE_PROGRAMS
 
 
 def names_url(known: Mapping[str, object]) -> bool:

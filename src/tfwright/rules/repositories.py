@@ -32,6 +32,7 @@ from tfwright.rules.recognisers import (
     TELLING,
     as_list,
     called,
+    changes_files,
     declares,
     digest_of,
     files_of,
@@ -416,6 +417,14 @@ class _Reading:
         labels = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
         located = (self._program.located(label, path) for label in labels)
         patches = tuple(f"@{other}//{at}" if other else self._place + at for other, at in located)
+        try:
+            commands = filter(None, as_list(self._paid(named.get("patch_cmds"))))
+            harmless = all(map(changes_files, commands))
+        except UnknownError:
+            harmless = False
+        if not harmless:
+            why = f"{rule}: its patch_cmds may download, or change what is read here"
+            self._report(path, line, why, name_of(known["name"]))
         commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
         for urls, sha256 in files_of(known):
             yield Repository(
@@ -545,7 +554,8 @@ class _Reading:
             why = str(fault)[:LONGEST_REASON]
             place = self._place + path
             why = f"{what[:80]}: {why}" if what else why
-            found = Unreadable(place, line, why, self.reached)
+            # The code of a rule runs only where something wants its repository.
+            found = Unreadable(place, line, why, self.reached, self._name if self._rule else "")
             if self._rule and any(map(names_dictionary, self._rule.attributes)):
                 self._by_dictionary.append(found)
             else:
@@ -554,8 +564,8 @@ class _Reading:
             # An expression of thousands of terms: Python's own stack is the limit here.
             self._report(path, line, "is nested too deeply")
 
-    def _report(self, path: str, line: int, why: str) -> None:
-        self._record(Unreadable(self._place + path, line, why, self.reached))
+    def _report(self, path: str, line: int, why: str, name: str = "") -> None:
+        self._record(Unreadable(self._place + path, line, why, self.reached, name))
 
     def _record(self, finding: Finding) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""

@@ -138,9 +138,12 @@ def left_to_bazel(rules: Rules, idle: tuple[str, ...] = ()) -> Iterator[str]:
 
     Files that end so are left out: their rules download nothing for this recipe.
     """
+    own = {one.name for one in rules.repositories if one.of_tree and one.reached and one.pinned}
     names = [
         f"{entry.name or entry.rule} ({entry.file}:{entry.line})"
         for entry in unpinned_downloads(rules)
+        # What the tree declares by that name comes before.
+        if entry.of_tree or entry.name not in own
     ]
     if names:
         yield f"No checksum is known, so that Bazel downloads it by itself: {listed(names, SHOWN)}"
@@ -148,15 +151,24 @@ def left_to_bazel(rules: Rules, idle: tuple[str, ...] = ()) -> Iterator[str]:
     chosen = (one for one in rules.repositories if one.rule in {BY_VERSION, PYTHON_URL})
     python = {one.name.partition("_")[0] for one in chosen}
     known = _PYTHONS if "python" in python else ()
-    places = [
-        f"{one.file}:{one.line} {one.why}"
+    unread = [
+        one
         for one in rules.unreadable
         if one.reached and not one.why.startswith(known) and not one.file.endswith(idle)
     ]
+    leading = _leading(rules)
+    alone = {one.name: one for one in unread if one.name and one.name not in leading}
+    places = [f"{one.file}:{one.line} {one.why}" for one in unread if one.name not in alone]
     if places:
         yield (
             "What these places declare was not read; what a build wants of it, Bazel downloads by "
             f"itself, and without a network it fails: {listed(places, SHOWN)}"
+        )
+    if alone:
+        wanted = [f"{name} ({one.file}:{one.line})" for name, one in alone.items()]
+        yield (
+            "Only a target that needs one of these wants a network for it, since a rule's code "
+            f"downloads there: {listed(wanted, SHOWN)}"
         )
 
 

@@ -1,8 +1,8 @@
 """Starlark, read as far as it can be known without running it: loads, names, functions, values.
 
-Conditions are never decided: both branches count, and where they leave a name with two values, both
-are tried. Texts are untrusted, so that only what leaves a value readable is known here, and all
-work is counted.
+Conditions are not decided: both branches count, and where they leave a name with two values, both
+are tried. Only a switch that is off, ``if name`` where that is False or None, leads nowhere. Texts
+are untrusted, so that only what leaves a value readable is known here, and all work is counted.
 """
 
 import ast
@@ -118,6 +118,8 @@ class Program:
             # Only these two recurse, and they do so here: an `elif` is an `if` in the `else`
             # branch, so another call for each level would halve the longest readable chain.
             match statement:
+                case ast.If() if self._is_off(statement.test, scope):
+                    scope = yield from self.walk(statement.orelse, scope)
                 case ast.If():
                     taken = yield from self.walk(statement.body, scope)
                     other = yield from self.walk(statement.orelse, scope)
@@ -135,6 +137,22 @@ class Program:
                 case _:
                     scope = self._bound(statement, scope)
         return scope
+
+    def _is_off(self, test: object, scope: Scope) -> bool:
+        """Say whether a condition needs a name that is nothing but False or None."""
+        self.spend()
+        match test:
+            case ast.BoolOp(op=ast.And(), values=[first, *_]):
+                return self._is_off(first, scope)
+            case ast.Name(id=name) if name in scope.names:
+                return self._is_off(scope.names[name], scope)
+            case Later():
+                return self._is_off(test.node, test.scope)
+            case Either():
+                return all(self._is_off(thing, scope) for thing in test.things)
+            case ast.Constant(value=False | None):
+                return True
+        return False
 
     def _bound(self, statement: ast.stmt, scope: Scope) -> Scope:
         """Return what is known after a statement that has no branches."""
@@ -337,6 +355,10 @@ class Program:
                 return self._rule(call, scope)
             case ast.Name(id="module_extension"), _:
                 return self._rule(call, scope).implementation
+            case ast.Attribute(attr="split", value=text), [mark]:
+                whole, parted = self.value(text, scope), self.value(mark, scope)
+                if isinstance(whole, str) and isinstance(parted, str) and parted:
+                    return self._made([*whole.split(parted)])
             case ast.Attribute(attr="format", value=text), _:
                 passed = self.arguments(call, scope)
                 named = {name: self.force(thing) for name, thing in passed.named.items()}
