@@ -214,7 +214,8 @@ def await_end(pid: int) -> None:
 
 def await_number(path: Path) -> int:
     """Wait until a file holds a number."""
-    for _ in range(400):
+    # A minute: the host may have no time for a test.
+    for _ in range(3000):
         if path.exists() and path.read_text("utf-8").strip():
             return int(path.read_text("utf-8"))
         time.sleep(0.02)
