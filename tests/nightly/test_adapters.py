@@ -1,6 +1,7 @@
 """Jobs of other engines, checked by the schemas that these publish where they are installed."""
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -40,6 +41,17 @@ def test_a_path_reaches_the_command_as_it_is(engine: str, tmp_path: Path) -> Non
     recipe = str(shutil.copy(RECIPES / "demo.toml", folder))
     words = str(yaml.safe_load(page.adapter(engine, recipe, IMAGE))).replace("\\'", "'")
     assert f"--recipe {shlex.quote(recipe)}" in words
+
+
+@pytest.mark.parametrize("name", ["null", "1.10", "A_.b", "_"])
+def test_engines_take_the_name_of_any_recipe(name: str, tmp_path: Path) -> None:
+    recipe = str(shutil.copy(RECIPES / "demo.toml", tmp_path / f"{name}.toml"))
+    jobs = {engine: yaml.safe_load(page.adapter(engine, recipe, IMAGE)) for engine in page.ENGINES}
+    upload = jobs["github"]["jobs"]["build"]["steps"][-1]["with"]
+    names = {jobs["kubernetes"]["metadata"]["name"], upload["name"], *jobs["gitlab"]}
+    # As Kubernetes takes it.
+    assert len(names) == 1
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", names.pop())
 
 
 @pytest.mark.medium

@@ -170,7 +170,8 @@ def adapter(engine: str, recipe: str, image: str) -> str:
         raise RecipeError(f"{image!r} is not the name of an image", remedy="Correct --image.")
     # A name that no recipe has would fail only in the engine, an hour later.
     found = recipes.read(recipe)
-    name = re.sub(r"[^a-z0-9.-]", "-", found.name.lower())[:LONGEST_NAME].strip(".-")
+    # With a prefix, since YAML would read a recipe named "1.10" or "null" as no text.
+    name = re.sub(r"[^a-z0-9]+", "-", f"tfwright-{found.name}".lower())[:LONGEST_NAME].strip("-")
     # For the shell of the job; the whole command is then quoted as YAML.
     values = {"name": name, "recipe": shlex.quote(recipe), "image": image, "minutes": MINUTES}
     return render(f"adapter_{engine}.yaml.j2", values)
