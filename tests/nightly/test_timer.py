@@ -81,6 +81,15 @@ def test_a_system_unit_gives_up_what_it_does_not_need(
     assert float(level[1]) <= EXPOSED[name]
 
 
+def test_a_night_of_the_system_may_fix_addresses_to_reproduce(
+    schedule: Schedule, tmp_path: Path
+) -> None:
+    unit = written(replace(schedule, user="builder"), tmp_path)["tfwright-nightly.service"]
+    lines = unit.read_text("utf-8").splitlines()
+    assert not any(line.startswith("LockPersonality=") for line in lines)
+    assert any(line.endswith(" personality") for line in lines)
+
+
 def test_the_timer_catches_up_after_a_host_was_off(schedule: Schedule, tmp_path: Path) -> None:
     text = written(schedule, tmp_path)["tfwright-nightly.timer"].read_text()
     assert "OnCalendar=*-*-* 02:30:00" in text
