@@ -163,6 +163,9 @@ def test_a_text_without_a_secret_keeps_its_bytes(tmp_path: Path) -> None:
         "https://h/x?token=SECRET1&other=SECRET2,SECRET3",
         "fetched https://ci:SECRET1@SECRET2@h/x",
         "glrt-SECRET1aaaaaaaaaaaa xapp-1-SECRET1aaaa ya29.SECRET1aaaaaaaaaaaaaaaa",
+        "API key: SECRET1; Bearer: SECRET1aa <password>SECRET1 SECRET2</password>",
+        "ENV GITHUB_TOKEN SECRET1; setenv TOKEN SECRET2; conda config --set token SECRET3",
+        "sk-proj-SECRET1aaaaaaaaaaaa sk_live_SECRET1aaa SG.SECRET1aaaaaaaaa.SECRET1aaaaaaaaa",
         "https://corp.webhook.office.com/webhookb2/SECRET1/IncomingWebhook/SECRET2",
         "-----BEGIN PGP PRIVATE KEY BLOCK-----\nSECRET1\n-----END PGP PRIVATE KEY BLOCK-----",
     ],
@@ -178,6 +181,7 @@ def test_a_secret_goes_whole_however_it_is_written(line: str) -> None:
     [
         "note: auth::Token is a type",
         "error: token before ';'",
+        "std::vector<Token> tokens; disk-aaaaaaaaaaaaaaaaaaaaaaaa",
         "gcc -pthread -O2 mysql/login.cc -o login.o",
         "curl -sSfL https://h/x -o x",
     ],

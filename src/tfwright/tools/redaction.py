@@ -29,7 +29,7 @@ COMMON_NAMES = frozenset({"root", "build", "user", "runner", "nobody"})
 # Nothing of it has more than 64 characters: a line of a log may be one word of a megabyte.
 _SENSITIVE = (
     r"(?:passw(?:or)?d|_pwd|passphrase|secret|token|credential|auth(?!or)"
-    r"|(?:api|access|account|private|signing)[_-]?key)[\w.-]{0,64}"
+    r"|(?:api|access|account|private|signing)[ _-]?key)[\w.-]{0,64}"
 )
 _ASSIGNED = rf"{_SENSITIVE}\\?['\"]?\s{{0,9}}(?:[:?+=!]?=>?|:(?!:|//))\s{{0,9}}"
 # In quotes, also within a text of JSON; or up to a blank, without what ends a list or a call.
@@ -49,16 +49,19 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         re.compile(r"(?i)((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\r\n'\"]+"),
         rf"\1{HIDDEN}",
     ),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
+    (re.compile(r"(?i)\b(bearer[\s:]+|basic\s+)[\w.~+/=-]{8,}"), rf"\1{HIDDEN}"),
+    # <password>value</password>
+    (re.compile(rf"(?i)(<{_SENSITIVE}>)[^<]+(?=</)"), rf"\1{HIDDEN}"),
     (re.compile(r"(?i)((?:set-)?cookie['\"]?\s*:\s*)[^\r\n]+"), rf"\1{HIDDEN}"),
     # name="value", "name": "value", name=value, name: value; --name value; --user name:value;
-    # the words of .netrc; openssl's -passin pass:value; PASS=value; config set name value
+    # the words of .netrc; openssl's -passin pass:value; PASS=value; config set, ENV name value
     (
         re.compile(
             rf"(?i)({_ASSIGNED}|(?<![\w.-])--[\w.-]{{0,64}}?{_SENSITIVE}{_GAP}+(?=[^\s-])"
             rf"|--(?:proxy-)?user{_GAP}+(?=\S{{1,64}}:)|\blogin\s+\S+\s+password\s+"
             rf"|-pass(?:in|out)?{_GAP}+(?=['\"]?pass:)|(?:\b|_|ssh)pass="
-            rf"|\bconfig(?:ure)?\s+set\s+[\w./:@-]{{0,64}}?{_SENSITIVE}\s+){_VALUE}"
+            rf"|\b(?:config(?:ure)?\s+(?:--)?set|(?:set)?env)\s+[\w./:@-]{{0,64}}?{_SENSITIVE}\s+)"
+            rf"{_VALUE}"
         ),
         rf"\1\2{HIDDEN}",
     ),
@@ -76,12 +79,14 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
         rf"\1{HIDDEN}",
     ),
     # Tokens that tell by their form: GitHub, GitLab, Slack, AWS, Google, npm, the Python index,
-    # Hugging Face, Docker, JWT; and addresses of chats that anybody may post to
+    # Hugging Face, Docker, OpenAI, Anthropic, Stripe, SendGrid, JWT; and addresses of chats that
+    # anybody may post to
     (
         re.compile(
             r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
             r"|gl(?:pat|rt|dt|ptt|cbt|ft|imt|soat|agent)-[\w-]{16,}|(?:xox[a-z]|xapp)-[\w-]{10,}"
             r"|(?:npm|hf)_[A-Za-z0-9]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}\b|AIza[\w-]{30,}"
+            r"|sk-[\w-]{20,}|[rs]k_live_\w{10,}|SG\.[\w-]{16,}\.[\w-]{16,}"
             r"|pypi-[\w-]{40,}|(?:ya29\.|GOCSPX-|dckr_pat_)[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
             r"|hooks\.slack\.com/services/\S+|webhook\.office\.com/\S+"
             r"|discord(?:app)?\.com/api/webhooks/\S+)"
@@ -96,7 +101,7 @@ _CLUES = str.split(
     " basic sig ghp_ gho_ ghu_ ghs_ ghr_ github_pat glpat- glrt- gldt- glptt- glcbt- glft- glimt-"
     " glsoat- glagent- --user pass: pass= curl sshpass login mysql mariadb mongo redis ldap twine"
     " 7z lftp smbclient xox xapp- npm_ hf_ akia asia aiza ya29. gocspx- dckr_ pypi-"
-    " hooks.slack webhook eyj"
+    " hooks.slack webhook eyj sk- k_live_ sg."
 )
 """What each rule needs. Most lines of a log have none of it, and a log has a million lines."""
 
