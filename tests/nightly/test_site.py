@@ -179,7 +179,7 @@ def test_the_page_of_a_recipe_draws_what_its_builds_took_on_an_axis(tmp_path: Pa
     Checked(page)
     assert 'aria-label="Time of each build, 2026-01-01 to 2026-01-02"' in page
     assert re.findall(r"<span>(\d+ min)</span>", page) == ["10 min", "5 min", "0 min"]
-    assert 'style="height: 60.0%" title="2026-01-02: 6 min"' in page
+    assert 'height="60.0%"><title>2026-01-02: 6 min</title>' in page
 
 
 def test_what_prometheus_reads_has_a_line_for_each_recipe(tmp_path: Path) -> None:
