@@ -77,6 +77,11 @@ def test_a_column_without_a_text_is_left_out(out: Read) -> None:
     ]
 
 
+def test_a_dropped_column_without_a_head_is_not_missed_by_name(wide: Wide) -> None:
+    columns = (Column(""), Column("", 1, "end", least=6))
+    assert shown(wide(20), ("a" * 18, "b" * 9), columns=columns) == ["a" * 18]
+
+
 def test_a_head_is_never_cut(wide: Wide) -> None:
     columns = (Column("name"), Column("std::string", 1, "end", least=4))
     row = ("a" * 20, "cxx11 " * 9)

@@ -272,8 +272,10 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, empty: s
         if parts:
             parts[-1] = Styled(parts[-1].text.rstrip(), parts[-1].style)
         line(*parts, whole=True)
-    if hidden := [column.head for column, wide in zip(columns, widths, strict=True) if not wide]:
-        line(detail(f"too narrow for: {', '.join(hidden)}"))
+    hidden = [column.head for column, wide in zip(columns, widths, strict=True) if not wide]
+    # A column without a head has no name to be missed by.
+    if named := ", ".join(filter(None, hidden)):
+        line(detail(f"too narrow for: {named}"))
 
 
 def fitted(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
