@@ -66,6 +66,12 @@ def test_what_cannot_be_had_says_which_wishes_exclude_each_other() -> None:
     assert any("3.9 to 3.12" in reason for reason in answer["excluded"])
 
 
+def test_a_python_that_was_never_released_is_refused() -> None:
+    status, answer = asked("--python", "2.9")
+    assert status == 2
+    assert "does not take '2.9'" in answer["what"]
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [

@@ -120,12 +120,17 @@ def test_a_copy_is_not_verified(tmp_path: Path) -> None:
         writing.copy(original, "mine")
 
 
-def test_an_unknown_release_leaves_no_half_recipe_behind(
-    host_file: HostFile, tmp_path: Path
+@pytest.mark.parametrize(
+    ("gpu", "cuda", "asked"),
+    [("", "", "--python"), ("12.0", "", "a CUDA with --cuda"), ("12.0", "12.8", "--python")],
+)
+def test_an_unknown_release_asks_for_what_no_table_has_and_leaves_no_half_recipe_behind(
+    gpu: str, cuda: str, asked: str, host_file: HostFile, tmp_path: Path
 ) -> None:
     folder = tmp_path / "recipes"
-    with fails(RecipeError, "--python"):
-        writing.new(Wish(system="Linux"), wanted_of("2.99"), host_file, folder, alone)
+    wish = Wish(system="Linux", gpu=gpu, cuda=cuda)
+    with fails(RecipeError, asked):
+        writing.new(wish, wanted_of("2.99"), host_file, folder, alone)
     assert not list(folder.glob("*"))
 
 

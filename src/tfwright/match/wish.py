@@ -40,7 +40,9 @@ _PARTS = {
         r"(?:compute )?(?:capability |cc ?)?((?:sm_?|compute_)\d{2,3}[af]?|\d{1,2}\.\d[af]?)",
         "--gpu sm_61 or --gpu 6.1",
     ),
-    "python": Part("Python ", r"(?:cp|py|python)?([23])\.?(\d{1,2})(?:\.\d+)?", "--python 3.6"),
+    "python": Part(
+        "Python ", r"(?:cp|py|python)?(?:(2)\.?([0-7])|(3)\.?(\d{1,2}))(?:\.\d+)?", "--python 3.6"
+    ),
     "glibc": Part("glibc ", r"(2\.\d+|none)", "--glibc 2.17, or --glibc none for musl"),
     "macos": Part("macOS ", r"(?:macos )?(\d+(?:\.\d+)*)", "--macos 12.6"),
     "cuda": Part("CUDA ", r"(\d+)(?:\.(\d+))?(?:\.\d+)?", "--cuda 10.1 or --cuda 10"),
@@ -225,8 +227,7 @@ def _named(name: str) -> dict[str, str]:
         same = [each for each in gpus.names() if number & set(each.split())]
         meant = guess(name, same, 0) or guess(name, gpus.names())
         raise RecipeError(
-            f"tfwright knows no NVIDIA GPU named {name!r}{meant}; its list is of "
-            f"{gpus.published()}",
+            f"tfwright's list of {gpus.published()} has no NVIDIA GPU named {name!r}{meant}",
             remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and "
             "write it as in --gpu 8.6.",
         )

@@ -137,11 +137,12 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     wanted = replace(wish, gpu="", cuda="") if wish.cuda and not too_old else wish
     said = list(releases.refusals(release, wanted)) if release in releases.KNOWN else []
     if (wish.gpu or wish.cuda) and not said:
-        if row is None:
-            named = f"CUDA {wish.cuda}" if wish.cuda else f"the CUDA of TensorFlow {release}"
-            said = [f"nothing is known of {named}; the tables have CUDA "]
+        if row is None and wish.cuda:
             known = (row.version for row in compatibility.cudas())
-            said[0] += ", ".join(version for version in known if not is_older(version, least))
+            usable = ", ".join(version for version in known if not is_older(version, least))
+            said = [f"nothing is known of CUDA {wish.cuda}; the tables have CUDA {usable}"]
+        elif row is None:
+            said = ["tfwright's tables do not have the CUDA of this release"]
         elif misfit := releases.misfit(row, wish):
             said = [misfit]
     if said:
@@ -150,6 +151,8 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
         options = " ".join(f"--{name} {value}" for name, value in names.items() if value)
         fits = releases.toolkit_for(replace(wish, cuda=""), release)
         way = "another CUDA with --cuda" if fits else "leave out --gpu and --cuda"
+        if row is None and not wish.cuda:
+            way = "a CUDA with --cuda"
         other = f", or {way}" if wish.gpu or wish.cuda else ""
         other = "" if any(releases.barriers(wish)) else f"Name another release{other}; "
         raise RecipeError(
