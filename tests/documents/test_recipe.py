@@ -35,6 +35,17 @@ def test_a_release_that_is_stated_wins_over_the_branch(recipe_file: Path) -> Non
     assert recipe.read(str(recipe_file)).source.release == Release(1, 12)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("r1.8", "'linux-r1.8-cpu'"), ("dmo", "'demo'"), ("nope", "")]
+)
+def test_an_unknown_recipe_suggests_only_what_is_like_it(name: str, meant: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        recipe.find(name)
+    assert caught.value.what.removeprefix(f"Unknown recipe {name!r}") == (
+        f"; did you mean {meant}?" if meant else ""
+    )
+
+
 REFUSED = {
     "an unknown key": (
         "commit = ",

@@ -874,8 +874,9 @@ def find(name: str, *, to_write: bool = False) -> Path:
             )
         return path
     wanted = name[:LONGEST_PATH].removesuffix(".toml")
-    # Below the default, which a part of a name such as "r1.8" does not reach.
-    near = guess(wanted, names(), similar=0.4)
+    # A part of a name, such as "r1.8", is not like the whole.
+    whole = [known for known in names() if wanted in known]
+    near = guess(wanted, whole, similar=0) or guess(wanted, names())
     raise RecipeError(
         f"Unknown recipe {name[:LONGEST_PATH]!r}{near}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
