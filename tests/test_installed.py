@@ -60,6 +60,9 @@ def test_it_says_its_own_version_and_lists_commands_that_need_no_checkout(run: R
     assert "\n  init " in listed
     assert "\n  build " in listed
     assert "\n  types " not in listed
+    helped = run("--help").stdout
+    # Not the options of invoke that no command follows.
+    assert (listed in helped, "--dry" in helped) == (True, False)
 
 
 def test_messages_name_the_program_that_was_started(run: Run) -> None:

@@ -126,6 +126,12 @@ def test_a_mistyped_command_suggests_the_nearest(tmp_path: Path) -> None:
         (("compare", "a.whl"), "'invoke compare' needs SECOND", "'invoke compare FIRST SECOND'"),
         (("diagnose", "--recipe", "demo"), "Unknown option '--recipe' of 'invoke diagnose'", ""),
         (("--frob",), "Unknown option '--frob'", "'invoke --list'"),
+        # Nothing is like it but the dashes.
+        (
+            ("match", "--foo"),
+            "Unknown option '--foo' of 'invoke match'",
+            "do: 'invoke match --help' lists",
+        ),
         # invoke would follow these where commands run programs through it; ours would delete.
         (("--dry", "clean"), "tfwright's commands do not follow invoke's option --dry", "plan"),
         (("clean", "--warn-only"), "tfwright's commands do not follow invoke's option", ""),

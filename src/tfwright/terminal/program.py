@@ -1,7 +1,7 @@
 """What invoke itself prints: the grouped list of commands, help, and answers to mistyped words.
 
 Users start invoke's own program, so a subclass of it would never run. invoke imports tasks.py
-before it parses the command line; `install` replaces three of its methods at that moment.
+before it parses the command line; `install` replaces four of its methods at that moment.
 """
 
 import inspect
@@ -34,6 +34,12 @@ REFUSED = {
     "warn-only": "Leave it out; after a failure tfwright says how to go on.",
 }
 """Options of invoke that act on what commands run through it, and tfwright's never do."""
+KEPT = {
+    "--list": "list the commands",
+    "--version": "print the version",
+    "--print-completion-script SHELL": "print what bash, zsh or fish needs to complete words",
+}
+"""Options that go without a command."""
 SYNONYMS = {
     "--arch": "--machine",
     "--name": "--recipe",
@@ -101,6 +107,7 @@ def install(
     replacements = {
         "list_flat": lambda program: _show_commands(program.collection.tasks, groups),
         "parse_tasks": parse_tasks,
+        "print_help": lambda program: _show_program(program.collection.tasks, groups),
         "print_task_help": _show_help,
     }
     for name, function in replacements.items():
@@ -219,7 +226,9 @@ class CommandLine:
             if word.startswith("-"):
                 near = SYNONYMS.get(word, "")
                 if near not in context.flags:
-                    near = printable.nearest(word, context.flags)
+                    # Without the dashes, which make any two short options alike.
+                    bare = {flag.lstrip("-"): flag for flag in context.flags}
+                    near = bare.get(printable.nearest(word.lstrip("-"), bare), "")
                 meant = f"Did you mean {near}? " if near else ""
                 whose = f" of 'invoke {command}'" if command else ""
                 return f"Unknown option '{word}'{whose}", meant + remedy
@@ -277,6 +286,15 @@ def _show_commands(tasks: Mapping[str, Any], groups: Mapping[str, Sequence[str]]
     text.line(text.detail(f"{shown}; this is tfwright {__version__}"))
 
 
+def _show_program(tasks: Mapping[str, Any], groups: Mapping[str, Sequence[str]]) -> None:
+    """Print the commands, and the options that go without one."""
+    text.line(text.bold("Usage: "), "invoke COMMAND [options]")
+    text.line()
+    _show_options(list(KEPT.items()))
+    text.line()
+    _show_commands(tasks, groups)
+
+
 def _paragraphs(task: Any) -> list[str]:  # noqa: ANN401 invoke's tasks have no types
     """Return the paragraphs of a command's docstring, each as one line."""
     return [" ".join(part.split()) for part in (inspect.getdoc(task) or "").split("\n\n")]
@@ -295,10 +313,14 @@ def _show_help(program: "Program", name: str) -> None:
         if argument.default is True:
             flags = flags.replace("--", "--[no-]")
         value = VALUES.get(argument.kind, "")
-        options.append((f"  {flags}{value}", argument.help or ""))
+        options.append((f"{flags}{value}", argument.help or ""))
     if options:
         text.heading("Options")
-    # The meanings stand below each other, behind the longest flags.
-    indent = 2 + max((len(flags) for flags, _ in options), default=0)
+    _show_options(options)
+
+
+def _show_options(options: Sequence[tuple[str, str]]) -> None:
+    """Print options, their meanings below each other, behind the longest flags."""
+    indent = 4 + max((len(flags) for flags, _ in options), default=0)
     for flags, meaning in options:
-        text.paragraph(flags, meaning, indent=indent)
+        text.paragraph(f"  {flags}", meaning, indent=indent)
