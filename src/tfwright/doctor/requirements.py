@@ -291,7 +291,7 @@ class Requirements(HostComparison):
         if odd:
             remedy = f"Set build_out to such a directory in {host_files.path()}."
             if self.host_file.build_out == ROOT / "build_out":
-                remedy = f"{remedy[:-1]}, or move the checkout."
+                remedy = f"{remedy[:-1]}, or move {ROOT}."
             why = (
                 "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not "
                 "find itself behind other letters"
