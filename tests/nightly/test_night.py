@@ -268,6 +268,8 @@ def test_what_ends_a_build_in_the_middle_reaches_no_other_and_leaves_nothing_hal
     page = (host.site / "index.html").read_text()
     assert shown in page
     assert ("a flaw in tfwright" in page) == (verdict == "failed")
+    # Its page went with its files.
+    assert dead_links(host.site) == []
     assert list((tmp_path / builds.WORK).glob("*")) == []
 
 
@@ -544,7 +546,7 @@ def test_a_recipe_that_is_blocked_for_some_nights_stays_blocked_and_is_told(tmp_
 
 def watched(host: BuildHost) -> int:
     """Do what `invoke nightly --watch` does."""
-    return night.watch(host.nightly, host.clock(), host.channels)
+    return night.watch(host.nightly, host.clock(), host.channels, host.note)
 
 
 def test_many_notices_reach_people_as_one_and_programs_one_by_one(tmp_path: Path) -> None:
@@ -577,8 +579,23 @@ def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
         watched(host)
         builder_of(host).clock.next_night()
     assert heard.kinds == ["stale"]
+    assert heard.notices[0].text.startswith("No night has come to it since 2026-01-01. Run")
     pass_night(host)
     assert heard.kinds == ["stale", "fixed"]
+
+
+def test_the_watch_names_a_channel_that_takes_no_notice(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def refuse(_: Notice) -> None:
+        raise HostError("no server", remedy="Start it.")
+
+    host = replace(host_with(tmp_path, "a"), channels=(Channel("mail", refuse),), note=said.append)
+    pass_night(host)
+    builder_of(host).clock.pass_seconds(9 * 86400)
+    said.clear()
+    assert watched(host) == 0
+    assert said == ["mail: no server"]
 
 
 def test_a_night_that_is_cut_off_is_noticed_until_one_ends(tmp_path: Path) -> None:

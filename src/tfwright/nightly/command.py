@@ -81,7 +81,7 @@ def nightly(
         # Without the host file: a fault in it keeps no notice back.
         wanted = document.read()
         channels = notices.channels_of(wanted.notices)
-        sent = night.watch(wanted, dt.datetime.now(dt.UTC), channels)
+        sent = night.watch(wanted, dt.datetime.now(dt.UTC), channels, tell)
         return Answer(f"{sent} notices sent", tell, lambda _: {"notices": sent})
     if dry_run:
         planned = night.plan(fleets.host(), only=recipe, now=now)

@@ -177,13 +177,18 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         )
 
 
-def watch(nightly: NightlyFile, moment: dt.datetime, channels: Sequence[notices.Channel]) -> int:
+def watch(
+    nightly: NightlyFile,
+    moment: dt.datetime,
+    channels: Sequence[notices.Channel],
+    note: Callable[[str], None],
+) -> int:
     """Send what waits, and a notice if no night came for too long, or one was cut off.
 
     Builds nothing; returns how many notices went out.
     """
     with states.opened(nightly.directory) as state:
-        book, cut_off = notices.Book(nightly, state, moment, channels), False
+        book, cut_off = notices.Book(nightly, state, moment, channels, note), False
         book.raise_all()
         last = state.last_night()
         if last and not last.ended:

@@ -33,7 +33,7 @@ from tfwright.nightly import builds
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages.views import TargetView, install, views
 from tfwright.nightly.state import CheckedOn, KeptBuild, PastNight, State, sound_rows
-from tfwright.nightly.status import Status
+from tfwright.nightly.status import Status, no_night
 from tfwright.printable import CUT, first_few, first_of, shell_word
 from tfwright.tools import json_text, mail
 from tfwright.tools.http.client import post_json
@@ -96,7 +96,7 @@ class Book:
     state: State
     now: dt.datetime
     channels: Sequence[Channel]
-    note: Callable[[str], None] = lambda _: None
+    note: Callable[[str], None]
     """Is given a line for each channel that did not take a notice."""
 
     def raise_all(self) -> None:
@@ -188,8 +188,7 @@ class Book:
         if known is None:
             self.state.check(target, KNOWN, self.now, passed=True, detail="")
         elif abs(self.now - known.at) > dt.timedelta(days=stale_nights):
-            text = f"No night has come to it since {known.at:%Y-%m-%d}."
-            return Status("stale", known.at, detail=text)
+            return Status("stale", known.at, detail=no_night(known.at))
         return Status("never run")
 
     def _threads(self) -> defaultdict[str, dict[str, Notice]]:

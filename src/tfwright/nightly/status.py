@@ -110,7 +110,14 @@ def status_of(history: Sequence[NightVerdict], now: dt.datetime, stale_nights: i
     word, since = next((word, since) for holds, word, since in rules if holds)
     # A night out of budget does not say what broke.
     detail = broke if word == "still failing" else last.detail
+    if stale and not detail:
+        detail = no_night(last.at)
     return Status(word, since, last_good, nights_bad, detail, len(same))
+
+
+def no_night(since: dt.datetime) -> str:
+    """Say that no night came to a target, and what helps."""
+    return f"No night has come to it since {since:%Y-%m-%d}. Run 'invoke nightly'."
 
 
 def pointers(

@@ -199,8 +199,11 @@ def views(
     checks, reproduced = state.checks("reproduced"), state.reproduced()
     links, culprits = state.checks("links"), state.culprits()
     builds: dict[str, list[KeptBuild]] = defaultdict(list)
+    placed = {path.name for path in (nightly.site / "builds").glob("*")}
     for build in state.builds():
-        builds[build.target].append(build)
+        # One that ended in the middle, as on a full disk, left no page that could be linked.
+        if build.id in placed:
+            builds[build.target].append(build)
     listed = {target.name: target for target in targets(nightly)}
     former = {name: Target(name=name, recipe=name) for name in builds}
     found = []
