@@ -144,11 +144,14 @@ def test_kernel_tests_lie_where_the_release_has_them(path: Path, release: str, t
 def test_a_second_recipe_names_the_toolkit_that_is_there(path: Path) -> None:
     path.write_text(LONG, "utf-8")
     rewriting.rewrite(str(path))
+    # One that does not load is for `lint` to name.
+    broken = path.parent / "toolkits/broken.toml"
+    broken.write_text("cuda = 1\n", "utf-8")
     other = path.with_name("linux-r1.8-cuda11.8-debug.toml")
     other.write_text(LONG, "utf-8")
     written = rewriting.rewrite(str(other))
     assert {file.suffix for file in written} == {".pins", ".toml"}
-    assert len(list(path.parent.glob("toolkits/*"))) == 1
+    assert len(list(path.parent.glob("toolkits/*"))) == 2
 
 
 def test_a_recipe_in_one_file_means_the_same(path: Path, tmp_path: Path) -> None:

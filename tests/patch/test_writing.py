@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.remedies.following import CommandLine
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -17,6 +18,7 @@ from tfwright.tools import toml_editing
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
 from tfwright.tools.git.work_tree import WorkTree
+from tfwright.tools.process import file_lock
 
 HEADER = PatchHeader("It fails without it.", "none; a test", "the release is 2.0 or later.")
 EDITED = "tensorflow/core/kernels/matrix.cc"
@@ -95,6 +97,18 @@ def test_the_comments_of_the_recipe_stay(job: RecipeJob, path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_no_patch_is_made_while_a_build_uses_the_tree(
+    shell: CommandLine, job: RecipeJob, path: Path, tmp_path: Path
+) -> None:
+    edit(job.places.tree, "row < left.rows", "row != left.rows")
+    with file_lock.held(job.places.lock, "a build"):
+        said = shell.remedy(
+            f"invoke patch why --recipe {path} --why w --upstream none --drop-when d"
+        )
+    assert "Wait until that has ended" in said
+    assert not (tmp_path / "patches").exists()
+
+
 def test_a_tree_without_edits_gives_no_patch(job: RecipeJob, path: Path) -> None:
     with fails(RecipeError):
         patches.make(job, path, "nothing", HEADER)

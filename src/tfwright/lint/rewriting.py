@@ -5,7 +5,7 @@ Text moves with its comments. A recipe that would mean anything else afterwards 
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -188,8 +188,10 @@ class _Rewriting:
         own = self.path.parent.resolve() == recipes.RECIPES.resolve()
         folder = (ROOT if own else self.path.parent) / kind
         for path in sorted(folder.glob("*.toml")):
-            if load(path, type(table)) == table:
-                return path.stem
+            # Of one that does not load, `lint` says why.
+            with suppress(RecipeError):
+                if load(path, type(table)) == table:
+                    return path.stem
         name = next(name for name in names if not (folder / f"{name}.toml").exists())
         schema = "toolkit" if kind == TOOLKITS else "archives"
         head = (

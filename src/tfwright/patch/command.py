@@ -46,29 +46,32 @@ def patch(
     from tfwright.documents import recipe as recipes
     from tfwright.patch import adding, page
     from tfwright.patch import writing as patches
+    from tfwright.pipeline import engine
     from tfwright.tools.git.patching import PatchHeader
 
     job, path = job_of(recipe), recipes.editable(recipe)
-    if add:
+    # A build that runs would change the tree meanwhile.
+    with engine.occupied(job):
+        if add:
 
-        def ask(said: PatchHeader) -> PatchHeader:
-            given = (why or said.why, upstream or said.upstream, drop_when or said.drop_when)
-            return page.ask_header(PatchHeader(*given))
+            def ask(said: PatchHeader) -> PatchHeader:
+                given = (why or said.why, upstream or said.upstream, drop_when or said.drop_when)
+                return page.ask_header(PatchHeader(*given))
 
-        for made in adding.add(job, path, Path(add), name, ask):
-            yield Answer(made, page.show_patch)
-        return
-    # Two commands: between them a person edits the tree.
-    if refresh and not write:
-        show = partial(page.show_tree, recipe=job.argument, which=refresh)
-        tree = patches.prepare(job, refresh)
-        data = {"tree": tree, "waiting": patches.waiting(tree)}
-        yield Answer(tree, show, lambda _: data)
-        return
-    if refresh:
-        written = partial(page.show_patch, recipe=job.argument)
-        yield Answer(patches.refresh(job, refresh), written)
-        return
-    # Asked before the patch is made: without a reason none is written.
-    header = page.ask_header(PatchHeader(why, upstream, drop_when))
-    yield Answer(patches.make(job, path, name, header), page.show_patch)
+            for made in adding.add(job, path, Path(add), name, ask):
+                yield Answer(made, page.show_patch)
+            return
+        # Two commands: between them a person edits the tree.
+        if refresh and not write:
+            show = partial(page.show_tree, recipe=job.argument, which=refresh)
+            tree = patches.prepare(job, refresh)
+            data = {"tree": tree, "waiting": patches.waiting(tree)}
+            yield Answer(tree, show, lambda _: data)
+            return
+        if refresh:
+            written = partial(page.show_patch, recipe=job.argument)
+            yield Answer(patches.refresh(job, refresh), written)
+            return
+        # Asked before the patch is made: without a reason none is written.
+        header = page.ask_header(PatchHeader(why, upstream, drop_when))
+        yield Answer(patches.make(job, path, name, header), page.show_patch)

@@ -18,6 +18,10 @@ PAGE = "index.html"
 UNFETCHED = (
     f"Run '{invoke('fetch')}' once with a network, or unpack a bundle from a host that has them."
 )
+_MISMATCH = (
+    "The log names the file and both checksums. Correct the checksum of its pin, if it has one; "
+    "otherwise the index or a proxy gives another file than it lists: ask who keeps it."
+)
 _WHEEL = re.compile(
     r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d[\w.]*)?(-[\w.]+){3}\.whl", re.ASCII
 )
@@ -199,8 +203,11 @@ def run_pip(command: Command, log: Path, what: str, remedy: str = "") -> None:
     except ToolError as fault:
         # Where it reached no server, the requirements say nothing of the cause.
         unreached = package_clients.kind_of(fault) is SilentServerError
+        said = complaint(log)
+        if said.startswith("THESE PACKAGES DO NOT MATCH"):
+            remedy = _MISMATCH
         raise SupplyError(
-            f"pip {what}: {complaint(log)}",
+            f"pip {what}: {said}",
             remedy=(not unreached and remedy) or package_clients.pip_remedy(fault),
             evidence=fault.evidence,
         ) from fault
