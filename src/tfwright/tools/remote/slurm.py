@@ -46,13 +46,15 @@ SCRIPT = """\
 number=$SLURM_ARRAY_TASK_ID
 echo "$SLURMD_NODENAME" >> {folder}/"$number.nodes"
 cd {directory} || exit 3
+# Room for the result, for a build that fills the disk.
+printf %200s > {folder}/"$number.part"
 begun=$(date +%s)
 exec > {folder}/"$number.log" 2>&1
 eval "set -- $(cat {folder}/"$number.program")"
 {variables}{python} tasks.py "$@"
 status=$?
 printf '{{"run": "{run}", "task": %d, "status": %d, "seconds": %d}}\\n' \\
-    "$number" "$status" "$(($(date +%s) - begun))" > {folder}/"$number.part"
+    "$number" "$status" "$(($(date +%s) - begun))" 1<> {folder}/"$number.part"
 mv {folder}/"$number.part" {folder}/"$number.json"
 """
 
