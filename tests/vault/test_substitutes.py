@@ -109,15 +109,24 @@ def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     )
 
 
-def test_a_packed_commit_in_the_place_of_a_zip_file_is_one() -> None:
+@pytest.mark.parametrize(
+    ("ending", "more", "form", "stored"),
+    [
+        (".zip", "", "zip", True),
+        ("", ', type = "zip"', "zip", True),
+        (".txz", ', type = "tar"', "tar", False),
+        (".tar.bz2", "", "tar.bz2", False),
+        (".tgz", "", "tar.gz", False),
+    ],
+)
+def test_a_packed_commit_has_the_form_of_the_archive_that_it_stands_for(
+    ending: str, more: str, form: str, *, stored: bool
+) -> None:
     packed = table(urls=(), git="https://example.org/r.git", commit="a" * 40)
-    wanted = substitutes.wanted(
-        "r",
-        packed,
-        Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64),
-    )
+    rule = f'archive(name = "r", url = "https://a.example/r{ending}", sha256 = "{OLD}"{more})\n'
+    wanted = substitutes.wanted("r", packed, found({"WORKSPACE": WORKSPACE + rule}, "r"))
     assert wanted.pack is not None
-    assert (wanted.pack.form, wanted.pack.stored) == ("zip", True)
+    assert (wanted.pack.form, wanted.pack.stored) == (form, stored)
 
 
 def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> None:

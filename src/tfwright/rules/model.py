@@ -29,6 +29,9 @@ class Repository:
     sha256: str = ""
     """Empty if the rule has none: then nothing can be locked."""
     strip_prefix: str = ""
+    form: str = ""
+    """How the archive is packed, where the rule says it, as ``zip``: its ending then says
+    nothing."""
     patches: tuple[str, ...] = ()
     """The patches that the rule applies after unpacking, as far as they can be read: by their paths
     in the tree, or in the archive whose file it is."""

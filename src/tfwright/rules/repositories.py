@@ -435,6 +435,7 @@ class _Reading:
                 urls=urls,
                 sha256=sha256,
                 strip_prefix=strip_prefix,
+                form=self._text(named.get("type")),
                 patches=patches,
                 commit=line_of(commit),
                 reached=self.reached,

@@ -11,6 +11,7 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.model import Load, Repository, Rules
+from tfwright.tools.git import archive as archives
 from tfwright.tools.git.archive import Form, Pack
 from tfwright.tools.git.patching import HunkPlace
 from tfwright.vault.origins import WantedArchive, substitute_head
@@ -24,15 +25,15 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
     if table.git is None or table.commit is None:
         return WantedArchive(name, table.sha256, table.urls, substitute=True)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
-    # Bazel chooses how to unpack by the url's ending, so the kind of archive must stay.
-    zipped = any(url.endswith(".zip") for url in replaced.urls)
+    # Bazel chooses how to unpack by the url's ending, or by what the rule says instead.
+    endings = (f".{replaced.form}",) if replaced.form else replaced.urls
+    form: Form = next(filter(None, map(archives.form_of, endings)), "tar.gz")
     prefix = f"{folder}/" if folder else ""
-    form: Form = "zip" if zipped else "tar.gz"
     return WantedArchive(
         name,
         table.sha256,
         (),
-        pack=Pack(table.git, table.commit, prefix, table.exclude, form, stored=zipped),
+        pack=Pack(table.git, table.commit, prefix, table.exclude, form, stored=form == "zip"),
         substitute=True,
     )
 
