@@ -539,6 +539,14 @@ def with_cuda(small_job: RecipeJob) -> RecipeJob:
 
 
 @pytest.mark.medium
+def test_a_bundle_that_cannot_be_written_is_refused_before_anything_is_fetched(
+    small_job: RecipeJob, document: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_inputs, "fetched", lambda *_, **__: pytest.fail("fetch began"))
+    with fails(HostError, "takes no files"):
+        packing.pack(small_job, document, document / "small.tar", [])
+
+
 @pytest.mark.usefixtures("brought", "no_packages")
 def test_a_bundle_names_the_cuda_that_licences_keep_out_of_it(
     with_cuda: RecipeJob, tmp_path: Path

@@ -44,3 +44,13 @@ def test_a_wheel_that_fails_has_its_report_before_its_error(
         assert json.loads(printed)["wheel"] == wheel.name
     else:
         assert "1 passed, 1 skipped, 1 failed" in printed
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_trial(
+    shell: CommandLine, make_wheel: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smoking, "smoke", lambda *_: pytest.fail("the trial began"))
+    wheel = make_wheel()
+    assert shell.status(f"invoke smoke {wheel} --report {wheel}/report") == 3
+    assert shell.fault
+    assert f"{wheel} takes no files" in shell.fault.what

@@ -34,10 +34,13 @@ def smoke(
     from tfwright.documents import host_file
     from tfwright.smoke import page, smoking
     from tfwright.terminal import console
+    from tfwright.tools import files
 
     file = file_of(wheel, "smoke")
     module = module or smoking.module_of(file)
     request = smoking.Request(file, host_file.read(), python, requirement, module)
+    if report:
+        files.insist_writable(f"--report {report}", Path(report))
     # Standard output must hold nothing but the JSON.
     with console.working(f"testing {file.name}"):
         seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfwright.documents import filesystem
+from tfwright.errors import HostError
 
 PIECE = 1 << 20
 """Bytes that are read at once of a file that may be large."""
@@ -91,6 +92,20 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def insist_writable(what: str, folder: Path) -> None:
+    """Raise HostError unless files can be made in a folder, or where it would be made.
+
+    For what is asked before the long work whose result goes there.
+    """
+    whole = folder.absolute()
+    there = next(each for each in (whole, *whole.parents) if each.exists())
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        raise HostError(
+            f"{what} cannot be written: {there} takes no files",
+            remedy="Name a place in a directory that you may write to.",
+        )
 
 
 @contextmanager
