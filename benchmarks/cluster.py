@@ -5,7 +5,8 @@
     python benchmarks/cluster.py --real 6 --night   # the same by 'invoke nightly'
 
 Each worker is a network namespace of this machine with an address and an sshd of its own, so that
-cutting its link and killing its sshd look like the death of a machine. Needs root.
+cutting its link and killing its sshd look like the death of a machine. Needs root, iproute2, rsync
+and an sshd (on Debian, openssh-server).
 """
 
 import argparse
