@@ -178,10 +178,12 @@ def test_a_patch_that_the_tree_has_is_to_be_removed(path: Path, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_edits_that_are_in_no_patch_are_kept_before_the_tree_is_made_again(
-    job: RecipeJob, path: Path
+    job: RecipeJob, path: Path, tmp_path: Path
 ) -> None:
+    (tmp_path / "moved").symlink_to(job.host_file.build_out)
+    moved = job.host_file.model_copy(update={"build_out": tmp_path / "moved"})
     edit(job.places.tree, "#include", "// Edited.\n#include")
-    engine.build(job)
+    engine.build(replace(job, host_file=moved))
     (kept,) = job.places.own.glob("edits-*.patch")
     (added,) = adding.add(job, path, kept, "", lambda _: HEADER)
     assert added.files == (EDITED,)

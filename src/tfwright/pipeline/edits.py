@@ -16,11 +16,13 @@ from tfwright.tools.git.work_tree import WorkTree
 def of_configure(job: Job) -> frozenset[str]:
     """Return the files of a recipe's tree that hold what ./configure wrote, which is no edit."""
     made = stamps.last(job, "configure", Configured)
-    written = made.written if made else ()
+    # A directory that was moved may have left a link.
+    tree = job.places.tree.resolve()
+    written = ((each.path.resolve(), each.sha256) for each in (made.written if made else ()))
     return program.EDITED_FILES.union(
-        str(each.path.relative_to(job.places.tree))
-        for each in written
-        if each.path.is_file() and files.sha256(each.path) == each.sha256
+        str(path.relative_to(tree))
+        for path, sha256 in written
+        if path.is_relative_to(tree) and path.is_file() and files.sha256(path) == sha256
     )
 
 
