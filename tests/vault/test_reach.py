@@ -182,7 +182,7 @@ def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_th
     assert two.endswith("hunk 1 of away.h changes a file that does not exist")
     around = "--- a/a.h\n+++ b/a.h\n@@ -1,3 +1,3 @@\n int one;\n-int two;\n+int ten;\n int old;\n"
     (note,) = unfit(around)
-    assert "GNU patch" in note
+    assert "fits at line 1 but for its context" in note
 
 
 def test_a_folder_of_the_tree_stands_in_for_an_archive_that_others_declare(

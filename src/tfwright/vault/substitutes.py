@@ -159,13 +159,14 @@ def insist_on_loads(
 def insist_on_patches(unfit: Iterable[tuple[str, str, HunkPlace]]) -> Iterator[str]:
     """Raise RecipeError for substitutes that a patch of the tree cannot be applied to.
 
-    Yields a sentence for what only some programs apply. `unfit` are the hunks, as `reach` has them.
+    Yields a sentence for what Bazel 7 and GNU patch apply, and git does not. `unfit` are the
+    hunks, as `reach` has them.
     """
     faults = dict[str, list[str]]()
     for name, patch, place in unfit:
         said = f"{patch}: {place.said('the substitute')}"
         if place.fit.verdict == "fuzz":
-            yield f"{name}: Bazel's own program refuses what GNU patch applies: {said}"
+            yield f"{name}: not every program applies a patch with other lines around it: {said}"
         else:
             faults.setdefault(name, []).append(said)
     if faults:
