@@ -22,3 +22,13 @@ def test_each_setting_that_the_host_file_proposes_is_one(
     assert settings.model_fields_set == {"build_out", "jobs", "drop", "mirrors", "pythons"}
     assert settings.jobs == 8
     assert [*settings.pythons] == ["3.6"]
+
+
+@pytest.mark.parametrize("name", ["with blank", "Größe"])
+def test_a_directory_below_which_no_build_runs_is_named_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    command.show(command.make(str(tmp_path / name)))
+    assert "set build_out" in capsys.readouterr().out
+    command.show(command.make(str(tmp_path / "plain")))
+    assert "build_out" not in capsys.readouterr().out

@@ -8,7 +8,7 @@ from pathlib import Path
 from tfwright.doctor import images
 from tfwright.doctor.inventory import Finding, HostComparison, worst_first
 from tfwright.documents import host_file as host_files
-from tfwright.documents.filesystem import ROOT
+from tfwright.documents.filesystem import ROOT, unbuildable
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, Recipe
 from tfwright.documents.release import ExactRelease
@@ -287,8 +287,7 @@ class Requirements(HostComparison):
 
     def place(self) -> Iterator[Finding]:
         # Refused at fetch, which would download gigabytes into a place where no build can run.
-        odd = re.search(r"\s|[^\x00-\x7f]", str(self.host_file.build_out))
-        if odd:
+        if odd := unbuildable(self.host_file.build_out):
             remedy = f"Set build_out to such a directory in {host_files.path()}."
             if self.host_file.build_out == ROOT / "build_out":
                 remedy = f"{remedy[:-1]}, or move {ROOT}."
@@ -297,7 +296,7 @@ class Requirements(HostComparison):
                 "find itself behind other letters"
             )
             yield Finding(
-                f"{odd[0]!r} in {self.host_file.build_out}",
+                f"{odd!r} in {self.host_file.build_out}",
                 "a build_out in ASCII, without a space",
                 remedy,
                 blocks="fetch",

@@ -9,6 +9,7 @@ import datetime as dt
 import errno
 import io
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def expanded(path: Path | str) -> Path:
     """Return a path with its ``~`` or ``~user`` replaced; unchanged without such a user."""
     # Path.expanduser raises RuntimeError for an unknown user.
     return Path(os.path.expanduser(path))  # noqa: PTH111 the same
+
+
+def unbuildable(path: Path) -> str:
+    """Return the first character of a path below which no build runs; empty if there is none.
+
+    TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find itself
+    behind other letters than ASCII's.
+    """
+    found = re.search(r"\s|[^\x00-\x7f]", str(path))
+    return found[0] if found else ""
 
 
 def without_home(text: str) -> str:
