@@ -33,7 +33,7 @@ def fitting(wanted: Wish) -> list[Release]:
 def barriers(wanted: Wish) -> Iterator[str]:
     """Say what of a wish no release goes with."""
     if wanted.system == "Windows":
-        yield "tfwright builds on Linux and macOS, and not on Windows"
+        yield "tfwright builds on Linux (in WSL 2 too: --os Linux) and macOS, and not on Windows"
     if wanted.machine.lower() not in {"", *X86, *ARM}:
         # https://github.com/bazelbuild/bazel/releases
         said = f"Bazel is released for x86-64 and 64-bit ARM only, and not for {wanted.machine}"

@@ -81,6 +81,9 @@ def show_report(report: "Inspection") -> None:
     # What a user has to know before installing comes before any table.
     for note in report.notes:
         text.paragraph(text.warning("note: "), printable(note), indent=6)
+    # Nothing is known of what could not be unpacked.
+    if not report.unpacked:
+        return
     facts = {
         "project": f"{report.project} {report.version}".strip(),
         "tags": ", ".join(report.tags),
