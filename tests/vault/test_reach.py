@@ -20,6 +20,7 @@ from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
 from tfwright.rules.model import Load, Repository, Rules, Unreadable
+from tfwright.rules.patched_tree import Readings
 from tfwright.tools import files, unpacking
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
@@ -157,7 +158,7 @@ def test_an_archive_is_read_as_the_patches_of_its_rule_leave_it(
 
 
 def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_the_hunk(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tarred(
         tmp_path / "other.tar.gz",
@@ -167,7 +168,8 @@ def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_th
     found = read(archive("outer", ONE, patched()) + CALL)
 
     def unfit(patch: str) -> list[str]:
-        suppliers = Suppliers(Giver(store, other), no_clone, text=lambda _: patch)
+        readings = Readings(tmp_path / "readings")
+        suppliers = Suppliers(Giver(store, other), no_clone, readings, text=lambda _: patch)
         reached = reach.bring(found, {"outer": table}, None, store, suppliers)
         unfit = reach.unfit(reached, {"outer": table}, store, suppliers)
         return [*substitutes.insist_on_patches(unfit)]
@@ -183,6 +185,9 @@ def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_th
     around = "--- a/a.h\n+++ b/a.h\n@@ -1,3 +1,3 @@\n int one;\n-int two;\n+int ten;\n int old;\n"
     (note,) = unfit(around)
     assert "fits at line 1 but for its context" in note
+    # An archive such as LLVM's is not unpacked again for the same patches.
+    monkeypatch.setattr(reach, "texts", Mock(side_effect=AssertionError))
+    assert unfit(around) == [note]
 
 
 def test_a_folder_of_the_tree_stands_in_for_an_archive_that_others_declare(

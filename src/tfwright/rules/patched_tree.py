@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -275,6 +275,7 @@ def rule_digests(table: SourceTable) -> Mapping[str, str]:
     }
 
 
+Reading = TypeVar("Reading")
 MOST_READINGS = 64
 """Readings that are kept for a recipe; a build of TensorFlow 2.1 needs some ten."""
 
@@ -287,25 +288,30 @@ class Readings:
         self._folder = folder
 
     def remembered(self, what: object, read: "Callable[[], Rules | None]") -> "Rules | None":
-        """Return the rules of something that JSON can say, which decides them all.
-
-        They are read only if they were not before. None, which says that there was nothing to be
-        read, is not kept.
-        """
+        """Return the rules of something that JSON can say, which decides them all; see `found`."""
         from tfwright.rules.model import Rules
 
+        return self.found(what, read, TypeAdapter(Rules))
+
+    def found(
+        self, what: object, read: "Callable[[], Reading | None]", kind: "TypeAdapter[Reading]"
+    ) -> "Reading | None":
+        """Return what is read from something that JSON can say, which decides it all.
+
+        It is read only if it was not before. None, which says that there was nothing to be read, is
+        not kept.
+        """
         if self._folder is None:
             return read()
         path = self._folder / f"{json_text.digest([self._reader, what])}.json"
-        rules = TypeAdapter(Rules)
         with suppress(OSError, UnicodeDecodeError, ValidationError):
             said, _, text = files.text(path, "strict").partition("\n")
             # The first line is a digest of the rest: a reading that was cut could miss a download.
             if said == json_text.digest(text):
-                return rules.validate_python(json_text.parsed(text))
+                return kind.validate_python(json_text.parsed(text))
         found = read()
         if found is not None:
-            text = json.dumps(rules.dump_python(found))
+            text = json.dumps(kind.dump_python(found))
             files.write(path, f"{json_text.digest(text)}\n{text}")
             # The oldest go first: an earlier state of the recipe is the least likely to come back.
             kept = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)

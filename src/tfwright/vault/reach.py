@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.printable import listed
@@ -359,19 +361,31 @@ def _patches(
 
 def unfit(
     reached: Reached, tables: Mapping[str, SubstituteTable], store: Store, suppliers: Suppliers
-) -> Iterator[tuple[str, str, HunkPlace]]:
-    """Yield the hunks of the tree's patches that do not fit a substitute which is here.
+) -> Sequence[tuple[str, str, HunkPlace]]:
+    """Return the hunks of the tree's patches that do not fit a substitute which is here.
 
-    They come with the name of the substitute and the path of the patch.
+    They come with the name of the substitute and the path of the patch, and are looked for unless
+    an earlier run did.
     """
+    judged = []
     for name, table in tables.items():
         repository = substitutes.replaced(name, reached.rules.repositories)
         patches = _patches(repository, reached, tables, store, suppliers)
         content = _content(repository, table, reached, store) if patches else None
         if content:
+            judged.append((name, patches, *content))
+
+    def misfits() -> list[tuple[str, str, HunkPlace]]:
+        found = []
+        for name, patches, _, read in judged:
             wanted = patching.named(patches.values()).__contains__
-            for patch, place in patching.patched(content[1](wanted), patches, wanted)[1]:
-                yield name, patch, place
+            for patch, place in patching.patched(read(wanted), patches, wanted)[1]:
+                found.append((name, patch, place))
+        return found
+
+    what = ["unfit", *([name, patches, where] for name, patches, where, _ in judged)]
+    kind = TypeAdapter(list[tuple[str, str, HunkPlace]])
+    return suppliers.readings.found(what, misfits, kind) or []
 
 
 def _content(
