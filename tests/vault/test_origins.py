@@ -395,6 +395,7 @@ FORGES = {
         "TZ=America/Los_Angeles git archive --format=zip --prefix=r/ v1.0",
     ),
     "bzip2": ("tar.bz2", "git archive --prefix=r/ v1.0 | bzip2"),
+    "xz": ("tar.xz", "git archive --prefix=r/ v1.0 | xz -T1"),
     "not compressed": ("tar", "git archive --prefix=r/ v1.0"),
 }
 

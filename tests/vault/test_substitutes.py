@@ -117,6 +117,10 @@ def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
         (".txz", ', type = "tar"', "tar", False),
         (".tar.bz2", "", "tar.bz2", False),
         (".tgz", "", "tar.gz", False),
+        (".tar.xz", "", "tar.xz", False),
+        (".txz", "", "tar.xz", False),
+        (".jar", "", "zip", True),
+        ("/archive", "", "tar.gz", False),
     ],
 )
 def test_a_packed_commit_has_the_form_of_the_archive_that_it_stands_for(
@@ -127,6 +131,24 @@ def test_a_packed_commit_has_the_form_of_the_archive_that_it_stands_for(
     wanted = substitutes.wanted("r", packed, found({"WORKSPACE": WORKSPACE + rule}, "r"))
     assert wanted.pack is not None
     assert (wanted.pack.form, wanted.pack.stored) == (form, stored)
+
+
+def test_of_several_urls_the_first_one_says_how_bazel_unpacks_what_it_has() -> None:
+    packed = table(urls=(), git="https://example.org/r.git", commit="a" * 40)
+    urls = ("https://mirror.example/r.tar.xz", "https://a.example/r.zip")
+    wanted = substitutes.wanted("r", packed, Repository("r", "archive", "W", 1, urls, OLD))
+    assert wanted.pack is not None
+    assert wanted.pack.form == "tar.xz"
+
+
+@pytest.mark.parametrize("ending", ["tar.zst", "deb"])
+def test_a_commit_is_not_packed_for_an_archive_of_a_form_that_git_does_not_write(
+    ending: str,
+) -> None:
+    packed = table(urls=(), git="https://example.org/r.git", commit="a" * 40)
+    rule = Repository("r", "archive", "WORKSPACE", 7, (f"https://a.example/r.{ending}",), OLD)
+    with fails(RecipeError, f"Bazel unpacks it as .{ending}"):
+        substitutes.wanted("r", packed, rule)
 
 
 def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> None:

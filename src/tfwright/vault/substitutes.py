@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,9 +26,15 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
     if table.git is None or table.commit is None:
         return WantedArchive(name, table.sha256, table.urls, substitute=True)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
-    # Bazel chooses how to unpack by the url's ending, or by what the rule says instead.
-    endings = (f".{replaced.form}",) if replaced.form else replaced.urls
-    form: Form = next(filter(None, map(archives.form_of, endings)), "tar.gz")
+    # Bazel chooses how to unpack by the first url's ending, or by what the rule says instead.
+    ending = f".{replaced.form}" if replaced.form else (*replaced.urls, "")[0]
+    if other := re.search(r"\.(tar\.zst|tzst|deb|ar|7z)$", ending):
+        raise RecipeError(
+            f"fetch.substitutes.{name}: Bazel unpacks it as {other[0]}, and git packs no such form",
+            remedy=BY_PATCH,
+            where=f"{replaced.file}:{replaced.line}",
+        )
+    form: Form = archives.form_of(ending) or "tar.gz"
     prefix = f"{folder}/" if folder else ""
     return WantedArchive(
         name,

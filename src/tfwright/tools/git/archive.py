@@ -17,7 +17,7 @@ from tfwright.tools.process.command import SYSTEM_PATH
 CALIFORNIA, UTC = "America/Los_Angeles", "UTC"
 """The time zones in which GitHub, and other forges, write the file times of a zip."""
 ZONES = (UTC, CALIFORNIA)
-Form = Literal["tar.gz", "tar.bz2", "tar", "zip"]
+Form = Literal["tar.gz", "tar.bz2", "tar.xz", "tar", "zip"]
 FORMS: tuple[Form, ...] = get_args(Form)
 """The first one is the usual one."""
 _REF = r"(?:refs/(?:tags|heads)/)?(?P<ref>\w[\w./+-]*?)"
@@ -45,8 +45,17 @@ _GITLABS = tuple(
     # A mirror keeps the forge's path below its own host, so the last host counts.
     for host in (r"(?:.*/)?(?P<host>gitlab\.[\w.-]+)", r"(?P<host>[\w.-]+)")
 )
-_ENDINGS: Mapping[str, Form] = {"tgz": "tar.gz", **{form: form for form in FORMS}}
-COMPRESSORS: Mapping[Form, str] = {"tar.gz": "gzip -cn", "tar.bz2": "bzip2"}
+_ENDINGS: Mapping[str, Form] = {
+    **{form: form for form in FORMS},
+    **{"tgz": "tar.gz", "txz": "tar.xz"},
+    **dict.fromkeys(("jar", "war", "aar", "nupkg", "whl"), "zip"),
+}
+COMPRESSORS: Mapping[Form, str] = {
+    "tar.gz": "gzip -cn",
+    "tar.bz2": "bzip2",
+    # By one thread: several ones make other blocks.
+    "tar.xz": "xz -cT1",
+}
 """What forges compress with. gzip's header then has neither name nor time."""
 LARGEST = 16 * 2**30
 """Bytes of all files of a commit that is packed. A few trees that repeat each other have any number
@@ -95,8 +104,8 @@ class Pack:
 
 def form_of(url: str) -> Form | None:
     """Return what the ending of a url says about its archive; None if git packs no such form."""
-    found = re.search(rf"\.{_FORM}$", url)
-    return _ENDINGS[found["form"]] if found else None
+    found = re.search(r"\.(tar\.\w+|\w+)$", url)
+    return _ENDINGS.get(found[1]) if found else None
 
 
 def holding(ref: str, origin: Origin, store: Path) -> Path:
