@@ -135,8 +135,12 @@ def _runs(case: Case, known: Collection[tuple[str, ...]], end: float) -> list[Ru
             key = (case.commit, scenario.__name__, by)
             if key in known or time.monotonic() > end:
                 continue
-            # A script of old releases edits files of its tree.
-            site = _clean(site) if site else Site(_pinned(case), Path(scratch))
+            try:
+                # A script of old releases edits files of its tree.
+                site = _clean(site) if site else Site(_pinned(case), Path(scratch))
+            except pytest.skip.Exception as skipped:
+                print(f"{case.version} did not run: {skipped}", flush=True)
+                break
             state, why = _run(site, scenario, by)
             if state:
                 made.append(Run(*key, case.version, state, why))
