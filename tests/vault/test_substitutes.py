@@ -193,7 +193,14 @@ def test_another_version_in_a_workspace_that_nothing_leads_to_stays_as_it_is() -
 @pytest.mark.parametrize(
     ("texts", "why"),
     [
-        ({"tensorflow/workspace.bzl": "def tf_workspace():\n  pass\n"}, "names no archive"),
+        ({"tensorflow/workspace.bzl": "def tf_workspace():\n  pass\n"}, "declares no archive"),
+        (
+            {
+                "tensorflow/workspace.bzl": "def tf_workspace():\n  git_repository(name = 'fft2d', "
+                f"remote = 'https://a.example/b.git', commit = '{'a' * 40}')\n"
+            },
+            "declares no archive",
+        ),
         (
             {
                 "tensorflow/workspace.bzl": RULES

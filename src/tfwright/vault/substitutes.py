@@ -196,29 +196,23 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
 
 def _declarations(name: str, found: Sequence[Repository]) -> list[Repository]:
     """Return every declaration in the tree of the archive that a substitute replaces."""
-    named = [
-        repository for repository in found if repository.name == name and _replaceable(repository)
-    ]
-    own = [repository for repository in named if repository.of_tree]
-    if named and not own:
-        raise RecipeError(
-            f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, "
-            "which is not in the tree",
-            remedy=(
-                "Replace the archive that holds that file, "
-                "or declare the repository in the tree by a patch."
-            ),
-        )
+    named = [repository for repository in found if repository.name == name]
+    own = [one for one in named if one.of_tree and _replaceable(one)]
     # XLA's WORKSPACE, to which TensorFlow's does not lead, may name another version.
     counts = [repository for repository in own if repository.reached] or own
     # One rule may stand in two branches of an `if`, with the same archive in both.
     if len({repository.sha256 for repository in counts}) != 1:
-        why = "names no archive so"
-        remedy = "Use the name of one external repository, as its rule spells it."
-        if own:
-            why = "names several files so"
-            remedy = BY_PATCH
-        raise RecipeError(f"fetch.substitutes.{name}: the tree {why}", remedy=remedy)
+        why = "names several files so"
+        remedy = BY_PATCH
+        if not own:
+            why = "declares no archive of that name"
+            remedy = (
+                "Write the name as the rule in the tree spells it. What Bazel or the macro of an "
+                "archive declares, or a rule clones, needs a patch that declares it in the tree as "
+                "an archive."
+            )
+        where = f"{named[0].file}:{named[0].line}" if named else ""
+        raise RecipeError(f"fetch.substitutes.{name}: the tree {why}", remedy=remedy, where=where)
     return [repository for repository in own if repository.sha256 == counts[0].sha256]
 
 
