@@ -2,6 +2,7 @@
 
 import pytest
 from tests.failing import fails
+from tests.rules.test_modules import integrity
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
@@ -225,6 +226,30 @@ def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
         substitutes.rewritten(
             {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()}
         )
+
+
+MODULE = f"""\
+archive_override(
+    module_name = "platforms",
+    integrity = "{integrity(OLD)}",
+    urls = ["https://old.example/p.tgz"],
+)
+archive_override(module_name = "bare", urls = ["https://old.example/b.tgz"])
+"""
+
+
+def test_the_override_of_a_module_asks_for_the_substitute_by_its_integrity() -> None:
+    texts = {**TEXTS, "MODULE.bazel": MODULE}
+    pin = table(replaces="https://old.example/b.tgz")
+    tables = {"platforms": table(strip_prefix="p-1"), "bare": pin}
+    made = substitutes.rewritten(texts, tables, starts=("MODULE.bazel",))
+    assert made.keys() == {"MODULE.bazel"}
+    assert "sha256 =" not in made["MODULE.bazel"]
+    rules = repositories.read(made, ("MODULE.bazel",)).repositories
+    assert [(one.name, one.sha256, one.strip_prefix) for one in rules] == [
+        ("platforms", NEW, "p-1"),
+        ("bare", NEW, ""),
+    ]
 
 
 def test_a_substitute_that_names_the_pinned_archive_is_accepted() -> None:

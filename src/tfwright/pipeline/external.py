@@ -75,11 +75,7 @@ def repository(job: Job, source: SourceTable, *, about_branch: bool = False) -> 
 
 
 def rules_of(
-    readings: Readings,
-    tree: Path,
-    table: SourceTable,
-    content: str,
-    starts: Sequence[str] = (patched_tree.WORKSPACE,),
+    readings: Readings, tree: Path, table: SourceTable, content: str, starts: Sequence[str]
 ) -> Rules:
     """Return the rules of a content of the patched tree, from the files that Bazel begins with."""
     # git's ids decide the texts: where those are as before, the files are not even taken out.
@@ -117,16 +113,20 @@ class ExternalRules:
         """Return a file of that content; empty if it has none."""
         return patched_tree.text(self.job.places.patched, self.content, path)
 
+    @cached_property
+    def starts(self) -> tuple[str, ...]:
+        """The files of that content from which Bazel reads dependencies."""
+        environment = self.pins.environment
+        bazelrc = self.text(patched_tree.BAZELRC)
+        return modules.starts(bazelrc, environment.flags, self.pins.bazel.version)
+
     def rules(self) -> Rules:
         """Return the rules of that content, and Bazel's own; what was read is not read again."""
         table, tree, content = self.pins.source, self.job.places.patched, self.content
         readings = Readings(self.job.places.readings)
-        starts = modules.starts(
-            self.text(patched_tree.BAZELRC), self.pins.environment.flags, self.pins.bazel.version
-        )
-        found = rules_of(readings, tree, table, content, starts)
+        found = rules_of(readings, tree, table, content, self.starts)
         found = substitutes.pinned(found, self.pins.fetch.substitutes)
-        if self.programs is None or patched_tree.WORKSPACE not in starts:
+        if self.programs is None or patched_tree.WORKSPACE not in self.starts:
             return found
         # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
         texts = workspaces(self.programs.bazel.path)

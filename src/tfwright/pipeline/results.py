@@ -87,6 +87,8 @@ class Inputs(Result):
     """What Bazel's git finds on this host instead of a server."""
     substitutes: Mapping[str, str] = {}
     """External repositories whose archive is replaced = the checksum that was pinned."""
+    starts: tuple[str, ...] = ("WORKSPACE",)
+    """The files that Bazel begins with, where substitutes are to be put into their rules."""
     unpinned: tuple[Unpinned, ...] = ()
     """What is left to Bazel, which may not want it."""
     packages: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """Substitutes: other bytes for an archive whose servers are gone, and the rule rewritten."""
 
 import ast
+import base64
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,9 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.model import Load, Repository, Rules
+from tfwright.rules.modules import OVERRIDES
+from tfwright.rules.patched_tree import WORKSPACE
+from tfwright.rules.recognisers import called
 from tfwright.tools.git import archive as archives
 from tfwright.tools.git.archive import Form, Pack
 from tfwright.tools.git.patching import HunkPlace
@@ -217,16 +221,19 @@ def _declarations(name: str, found: Sequence[Repository]) -> list[Repository]:
 
 
 def rewritten(
-    texts: Mapping[str, str], tables: Mapping[str, SubstituteTable], rules: Rules | None = None
+    texts: Mapping[str, str],
+    tables: Mapping[str, SubstituteTable],
+    rules: Rules | None = None,
+    starts: Sequence[str] = (WORKSPACE,),
 ) -> dict[str, str]:
     """Return the files of a tree whose rules ask for something else now, whole, by path.
 
-    `rules` are those of the texts, where they were read already. Each rule's sha256 is replaced,
-    and its urls and strip_prefix where the substitute has its own; then the result is read again.
-    Raises RecipeError for a rule that does not come out as it should.
+    `rules` are those of the texts, from `starts`, where they were read already. Each rule's sha256
+    is replaced, and its urls and strip_prefix where the substitute has its own; then the result is
+    read again. Raises RecipeError for a rule that does not come out as it should.
     """
     changed: dict[str, str] = {}
-    found = pinned(rules or repositories.read(texts), tables).repositories
+    found = pinned(rules or repositories.read(texts, starts), tables).repositories
     places = {(one.file, one.line, name) for name in tables for one in _declarations(name, found)}
     others = {
         (one.name, one.sha256) for one in found if (one.file, one.line, one.name) not in places
@@ -235,7 +242,7 @@ def rewritten(
     for path, line, name in sorted(places, reverse=True):
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
     # Read again by the same reader: an edit that Bazel would misread must not get into a build.
-    for rule in repositories.read({**texts, **changed}).repositories:
+    for rule in repositories.read({**texts, **changed}, starts).repositories:
         table = tables.get(rule.name)
         if table and (rule.name, rule.sha256) not in others:
             strips = table.strip_prefix in {None, rule.strip_prefix}
@@ -256,7 +263,7 @@ def _rule_on(tree: ast.Module, line: int, table: SubstituteTable) -> ast.Call | 
         given = {keyword.arg for keyword in node.keywords}
         # What `**` brings along may be a sha256 as well.
         bare = table.pins and None not in given
-        if "sha256" in given or (bare and given & {"url", "urls"}):
+        if given & {"sha256", "integrity"} or (bare and given & {"url", "urls"}):
             return node
     return None
 
@@ -275,7 +282,12 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     given = {str(keyword.arg): keyword.value for keyword in call.keywords}
     which = next((key for key in ("urls", "url") if key in given), "")
     # Starlark reads JSON's texts as its own.
-    wanted = {"sha256": json.dumps(table.sha256)}
+    pin, digest = "sha256", table.sha256
+    # The override of a module takes no other.
+    if pin not in given and ("integrity" in given or called(call.func) in OVERRIDES):
+        pin = "integrity"
+        digest = f"sha256-{base64.b64encode(bytes.fromhex(digest)).decode()}"
+    wanted = {pin: json.dumps(digest)}
     # Addresses that are written elsewhere stay, which `_verify` refuses.
     if table.urls and which:
         urls = list(table.urls)
@@ -297,7 +309,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     lines = [0, *accumulate(map(len, content.splitlines(keepends=True)))]
     edits = []
     for key, value in wanted.items():
-        node = given.get(key) or given.get("sha256") or given[which]
+        node = given.get(key) or given.get(pin) or given[which]
         start = lines[node.lineno - 1] + node.col_offset
         end = lines[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         edits.append((start, end, value) if key in given else (end, end, f", {key} = {value}"))

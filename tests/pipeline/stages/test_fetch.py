@@ -10,10 +10,10 @@ import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
 from tests.results import facts_of
-from tests.upstream import bundled_commit
+from tests.upstream import bundled_commit, commit
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import FetchTable, Recipe, SubstituteTable
 from tfwright.errors import HostError, SupplyError
 from tfwright.pipeline.external import ExternalRules
 from tfwright.pipeline.job import RecipeJob
@@ -126,3 +126,28 @@ def test_a_build_that_only_configures_waits_for_no_archive_and_a_whole_one_fetch
     assert made.python.is_file()
     assert fetch.damage(replace(job, archives=False), made) is None
     assert fetch.damage(job, made) == "only what ./configure needs was fetched"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("archives", [True, False])
+def test_which_file_bazel_begins_with_is_handed_on_where_it_is_rewritten(
+    job: RecipeJob, tmp_path: Path, quick_python: Path, *, archives: bool
+) -> None:
+    rule = f'http_archive(name = "r", url = "https://a.example/r.zip", sha256 = "{"1" * 64}")\n'
+    texts = {"MODULE.bazel": rule, "MODULE.bazel.lock": "{}"}
+    bazelrc = "common --enable_bzlmod --noenable_workspace\n"
+    pinned = commit(tmp_path / "upstream", {**texts, ".bazelrc": bazelrc})
+    dropped = make_file(tmp_path / "drop/r.zip", b"other")
+    other = SubstituteTable(
+        reason="why",
+        replaces="1" * 64,
+        sha256=files.sha256(dropped),
+        urls=("https://example.org/r.zip",),
+    )
+    recipe = job.recipe
+    source = recipe.source.changed(url=str(tmp_path / "upstream"), commit=pinned)
+    settings = job.host_file.changed(drop=tmp_path / "drop")
+    changed = recipe.changed(source=source, fetch=FetchTable(substitutes={"r": other}))
+    job = replace(job, recipe=changed, host_file=settings, archives=archives, offline=False)
+    made = run(job, quick_python)
+    assert made.starts == ("MODULE.bazel",)

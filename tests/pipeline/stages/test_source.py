@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder, make_program
-from tests.upstream import run_git
+from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import FetchTable, SourceTable, SubstituteTable
@@ -146,6 +146,31 @@ def test_a_patch_of_a_substitute_is_applied_only_where_the_substitute_is_used(be
     assert contents(tree)["core/op.cc"] == (0o644, b"int up;\n")
     taken = bench.inputs.model_copy(update={"substitutes": {"zlib_archive": "0" * 64}})
     assert taken.patched(bench.table, fetch) == bench.table
+
+
+@pytest.mark.medium
+def test_a_substitute_is_put_into_the_file_that_bazel_begins_with(bench: Bench) -> None:
+    upstream = bench.inputs.mirror.parent
+    digests = {"WORKSPACE": "1" * 64, "MODULE.bazel": "2" * 64}
+    commit(
+        upstream,
+        {
+            name: f'http_archive(name = "r", url = "https://a.example/r.zip", sha256 = "{digest}")\n'
+            for name, digest in digests.items()
+        },
+    )
+    head = run_git("rev-parse", "HEAD", cwd=upstream)
+    fetched = {"commit": head, "starts": ("MODULE.bazel",), "substitutes": {"r": "2" * 64}}
+    bench.inputs = bench.inputs.model_copy(update=fetched)
+    other = SubstituteTable(
+        reason="The server is gone",
+        replaces="2" * 64,
+        sha256="3" * 64,
+        urls=("https://example.org/r.zip",),
+    )
+    tree = bench.run(FetchTable(substitutes={"r": other}), commit=head)
+    assert "3" * 64 in (tree.path / "MODULE.bazel").read_text("utf-8")
+    assert "1" * 64 in (tree.path / "WORKSPACE").read_text("utf-8")
 
 
 @pytest.mark.medium

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
 
 
-REVISION = 7
+REVISION = 8
 
 
 def run(
@@ -67,6 +67,7 @@ def run(
     epoch = GitRepository(repository).epoch(source.commit)
     if not job.archives:
         job.listener.note(f"Archives are left to 'invoke fetch --recipe {job.argument}'")
+        starts = ExternalRules(job, pins, repository).starts if fetch.substitutes else ()
         return Inputs(
             mirror=repository,
             commit=source.commit,
@@ -74,6 +75,7 @@ def run(
             programs=None if foreign else obtain_programs(job, bazel, wanted, locked, host),
             # As if each were needed: whether one is, the search for the pinned archive says.
             substitutes={name: table.replaces or "" for name, table in fetch.other_bytes.items()},
+            starts=starts,
             whole=False,
         )
     stores, log = job.places.stores, job.log("fetch-packages")
@@ -121,6 +123,7 @@ def run(
             for clone, repository in sorted(reached.clones.items())
         ),
         substitutes=external.substituted(here.pins, reached.rules),
+        starts=here.starts,
         unpinned=tuple(external.unpinned_downloads(reached.rules)),
         packages=tuple(installed),
         registry=external.registry(job, reached.rules),

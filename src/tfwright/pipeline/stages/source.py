@@ -28,8 +28,10 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     content = patched.patched(job.listener.note)
     fetch = inputs.taken(fetch)
     if fetch.substitutes:
-        change = partial(_substituted, job, table, fetch)
-        key = f"{REVISION} {fetch.model_dump_json(include={'substitutes'})}"
+        change = partial(_substituted, job, table, fetch, inputs.starts)
+        key = (
+            f"{REVISION} {' '.join(inputs.starts)} {fetch.model_dump_json(include={'substitutes'})}"
+        )
         content = patched.replaced(key, change)
     WorkTree(tree).bring_to(WorkTree(scratch), content, table.exclude)
     return Tree(
@@ -38,7 +40,7 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
 
 
 def _substituted(
-    job: Job, table: SourceTable, fetch: FetchTable, content: str
+    job: Job, table: SourceTable, fetch: FetchTable, starts: Sequence[str], content: str
 ) -> Mapping[str, str]:
     """Return the files whose rules ask for the substitutes, whole, by path."""
     from tfwright.pipeline import external
@@ -48,9 +50,9 @@ def _substituted(
 
     scratch = job.places.patched
     readings = Readings(job.places.readings)
-    found = external.rules_of(readings, scratch, table, content)
+    found = external.rules_of(readings, scratch, table, content, starts)
     texts = patched_tree.texts(scratch, table, content)
-    return substitutes.rewritten(texts, fetch.substitutes, found)
+    return substitutes.rewritten(texts, fetch.substitutes, found, starts)
 
 
 def inputs(table: SourceTable) -> Mapping[str, str]:

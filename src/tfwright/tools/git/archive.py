@@ -47,7 +47,8 @@ _GITLABS = tuple(
 )
 _ENDINGS: Mapping[str, Form] = {
     **{form: form for form in FORMS},
-    **{"tgz": "tar.gz", "txz": "tar.xz"},
+    "tgz": "tar.gz",
+    "txz": "tar.xz",
     **dict.fromkeys(("jar", "war", "aar", "nupkg", "whl"), "zip"),
 }
 COMPRESSORS: Mapping[Form, str] = {
