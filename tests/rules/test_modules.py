@@ -135,6 +135,22 @@ def test_an_extension_of_another_module_is_named_unless_the_lock_has_what_it_mad
     assert "pip of @rules_python//:pip.bzl" in fault.why
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        "single_version_override({0})",
+        f'git_override(remote = "https://a.example/z.git", commit = "{"a" * 40}", {{0}})',
+        f'archive_override(urls = ["{SHORT}"], integrity = "{integrity(ONE)}", {{0}})',
+    ],
+)
+def test_commands_of_an_override_that_may_download_are_reported(override: str) -> None:
+    arguments = 'module_name = "zlib", patches = ["//:z.patch"], patch_cmds = ["{}"]'
+    for command, unread in (("curl -O https://a.example/z", ["zlib"]), ("rm z", [])):
+        text = override.format(arguments.format(command))
+        faults = rules.read({"MODULE.bazel": text}, ["MODULE.bazel"]).unreadable
+        assert [fault.name for fault in faults] == unread
+
+
 def test_a_tree_without_a_lock_says_that_its_modules_are_not_known() -> None:
     assert any(fault.file == patched_tree.LOCK for fault in read().unreadable)
 

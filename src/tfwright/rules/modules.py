@@ -22,9 +22,9 @@ REGISTRY = "registry"
 """Stands for the rule of a file that a registry of modules has."""
 PATCH = "registry patch"
 """The same for what a registry adds to the archive of a module, which only that module needs."""
-OVERRIDES = ("archive_override", "git_override", "local_path_override")
-"""What says, in MODULE.bazel, where a module comes from in place of a registry."""
-ALWAYS = (REGISTRY, *OVERRIDES)
+OVERRIDES = {"archive_override", "git_override", "local_path_override", "single_version_override"}
+"""What says, in MODULE.bazel, where a module comes from, or how that of a registry is patched."""
+ALWAYS = {REGISTRY, *OVERRIDES}
 """Rules of files that Bazel reads before it knows which modules there are."""
 DEEPEST = 12
 """Objects in one another in which a lock is searched."""

@@ -298,6 +298,8 @@ class _Reading:
         if rule in modules.OVERRIDES:
             named = {"name": arguments.named.get("module_name"), **arguments.named}
             arguments = Arguments(arguments.positional, named)
+            if not declares(named):
+                self._check_commands(rule, path, line, named)
         self._note_folder(arguments.named, path)
         made: list[Repository] = []
         # A rule's own code cannot declare repositories: what looks so there is a helper's call.
@@ -417,14 +419,7 @@ class _Reading:
         labels = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
         located = (self._program.located(label, path) for label in labels)
         patches = tuple(f"@{other}//{at}" if other else self._place + at for other, at in located)
-        try:
-            commands = filter(None, as_list(self._paid(named.get("patch_cmds"))))
-            harmless = all(map(changes_files, commands))
-        except UnknownError:
-            harmless = False
-        if not harmless:
-            why = f"{rule}: its patch_cmds may download, or change what is read here"
-            self._report(path, line, why, name_of(known["name"]))
+        self._check_commands(rule, path, line, named)
         commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
         for urls, sha256 in files_of(known):
             yield Repository(
@@ -441,6 +436,17 @@ class _Reading:
                 reached=self.reached,
                 by_url=names_url(known),
             )
+
+    def _check_commands(self, rule: str, path: str, line: int, named: Mapping[str, object]) -> None:
+        """Report commands that run after unpacking, unless they work on the files alone."""
+        try:
+            commands = filter(None, as_list(self._paid(named.get("patch_cmds"))))
+            harmless = all(map(changes_files, commands))
+        except UnknownError:
+            harmless = False
+        if not harmless:
+            why = f"{rule}: its patch_cmds may download, or change what is read here"
+            self._report(path, line, why, name_of(self._paid(named["name"])))
 
     def _download(self, call: ast.Call, scope: Scope) -> Iterator[Repository]:
         """Make a repository of a download in a rule's own code."""
