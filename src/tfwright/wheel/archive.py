@@ -16,10 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from tfwright.errors import HostError, WheelError
-from tfwright.tools.files import pieces
 from tfwright.tools.process import capacity
 from tfwright.wheel.binary.elf_image import Content
 
@@ -161,17 +160,20 @@ def files(wheel: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
     """Yield the bytes of a member as they are packed. Raises EOFError if the archive ends before.
 
-    They come from the archive's own stream, which nothing else may read meanwhile.
+    They are read by their place, and not through the archive's stream, which threads share.
     """
-    stream = wheel.fp
-    assert stream  # noqa: S101 the wheel is open
-    stream.seek(_place(stream, member))
-    left = member.compress_size
-    for part in pieces(stream.read, left):
-        left -= len(part)
+    assert wheel.fp  # noqa: S101 the wheel is open
+    file = wheel.fp.fileno()
+    # The directory repeats both lengths, but the extra field may differ in size there.
+    header = os.pread(file, _HEADER, member.header_offset)
+    place = member.header_offset + _HEADER + sum(struct.unpack_from("<HH", header, _LENGTHS))
+    end = place + member.compress_size
+    while place < end:
+        part = os.pread(file, min(CHUNK, end - place), place)
+        if not part:
+            raise EOFError(f"{member.filename} is cut off")
         yield part
-    if left:
-        raise EOFError(f"{member.filename} is cut off")
+        place += len(part)
 
 
 def append(target: zipfile.ZipFile, member: zipfile.ZipInfo, parts: Iterable[Content]) -> None:
@@ -185,14 +187,6 @@ def append(target: zipfile.ZipFile, member: zipfile.ZipInfo, parts: Iterable[Con
     # What zipfile writes the directory from, and where.
     target.filelist.append(member)
     target.start_dir = stream.tell()
-
-
-def _place(stream: IO[bytes], member: zipfile.ZipInfo) -> int:
-    """Return where the bytes of a member begin; the stream, which threads share, stays."""
-    header = os.pread(stream.fileno(), _HEADER, member.header_offset)
-    # The directory repeats both lengths, but the extra field may differ in size there.
-    name, extra = struct.unpack_from("<HH", header, _LENGTHS)
-    return member.header_offset + _HEADER + int(name) + int(extra)
 
 
 @contextmanager
@@ -222,22 +216,14 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
             yield content
 
 
-def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytearray:
+def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytearray:
     """Unpack a member with libdeflate, in a fifth of the time that zlib takes."""
     import deflate
 
     # zipfile looks at the member's own header, which may say something else than the directory.
     wheel.open(member).close()
-    stream = wheel.fp
-    assert stream  # noqa: S101 the wheel is open
-    # By place, and not through the archive's stream, which other threads use meanwhile.
-    place = _place(stream, member)
-    content: bytes | bytearray = os.pread(stream.fileno(), member.compress_size, place)
-    # Linux reads at most two GiB at once.
-    while left := member.compress_size - len(content):
-        part = os.pread(stream.fileno(), left, place + len(content))
-        if not part:
-            raise EOFError(f"{member.filename} ends after {len(content):,} bytes")
+    content = bytearray()
+    for part in packed(wheel, member):
         content += part
     try:
         if member.compress_type == zipfile.ZIP_DEFLATED:
