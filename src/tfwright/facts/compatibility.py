@@ -5,9 +5,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tfwright import facts
+from tfwright.documents.names import CpuLevel
 from tfwright.documents.release import ExactRelease, Release
 
 LAST_MAC_DRIVER = "10.13"
@@ -228,6 +229,15 @@ def cpu_level(flag: str) -> str:
     return next(
         (row["level"] for row in facts.read(TABLE)["cpu_flags"] if name in row["names"]), ""
     )
+
+
+LEVELS: tuple[str, ...] = get_args(CpuLevel)
+"""What code may need of an x86-64 CPU, each with all that come before it."""
+
+
+def is_above(level: str, most: str) -> bool:
+    """Say whether one of LEVELS asks for more than another."""
+    return LEVELS.index(level) > LEVELS.index(most)
 
 
 def clang_capability(version: str) -> str:

@@ -31,7 +31,6 @@ from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.python import pips
 from tfwright.tools.python.packages import name_of
 from tfwright.vault import lock, locking
-from tfwright.wheel.binary import cpu
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digests"}
 DESCRIBING |= {"variable", "question", "kind", "when"}
@@ -467,10 +466,10 @@ def stays_below_its_cpu_floor(subject: Subject) -> Iterator[LintFinding]:
     """Find flags that compile for a newer CPU than verify allows, as it says after hours."""
     recipe = subject.recipe
     floor, answered = recipe.verify.cpu, recipe.configure.answers.get("CC_OPT_FLAGS", "")
-    flags = " ".join((str(answered), *recipe.compile.flags)) if floor else ""
+    flags = " ".join((str(answered), *recipe.compile.flags))
     for flag in re.findall(r"(?<![\w-])-m[\w.=-]+", flags):
         level = compatibility.cpu_level(flag)
-        if level and cpu.LEVELS.index(level) > cpu.LEVELS.index(floor):
+        if level and floor and compatibility.is_above(level, floor):
             yield subject.finding(
                 "cpu",
                 "verify.cpu",

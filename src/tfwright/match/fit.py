@@ -13,10 +13,10 @@ from packaging.utils import canonicalize_name
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release, is_version
 from tfwright.facts import compatibility, gpus
-from tfwright.facts.compatibility import is_of_line, is_older, version_numbers
+from tfwright.facts.compatibility import LEVELS, is_above, is_of_line, is_older, version_numbers
 from tfwright.host import cuda, pythons
 from tfwright.host.probes import Host
-from tfwright.match.wish import LEVELS, Wish, above
+from tfwright.match.wish import Wish
 from tfwright.printable import listed
 from tfwright.wheel.inspect import tags
 from tfwright.wheel.inspect.inspection import Inspection, built_on_tensorflow, copies
@@ -251,7 +251,7 @@ class Judge:
             yield Judgement("macOS", said, fits_macos, remedy)
         level = needs.get("cpu", "")
         if level in LEVELS and wanted.cpu:
-            fits = not above(level, wanted.cpu)
+            fits = not is_above(level, wanted.cpu)
             said = f"{level} is enough, {wanted.cpu} is there"
             said = said if fits else f"needs a CPU with {level}"
             remedy = f"'invoke match --cpu {wanted.cpu}' names a wheel or a recipe without {level}."

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.facts import compatibility
-from tfwright.facts.compatibility import is_of_line, is_older
+from tfwright.facts.compatibility import is_above, is_of_line, is_older
 from tfwright.host import cuda, hermetic
 from tfwright.host.probes import Host
 from tfwright.match import fit, releases
-from tfwright.match.wish import Wish, above
+from tfwright.match.wish import Wish
 from tfwright.progress import STAGES
 
 NO_CUDA = "no CUDA"
@@ -96,7 +96,7 @@ def _differences(recipe: Recipe, wanted: Wish, host: Host, copy: str) -> Iterato
         yield f"for {table.machine}"
     if wanted.python and table.python not in {"any", wanted.python}:
         yield f"Python {table.python}"
-    if wanted.cpu and recipe.verify.cpu and above(recipe.verify.cpu, wanted.cpu):
+    if wanted.cpu and recipe.verify.cpu and is_above(recipe.verify.cpu, wanted.cpu):
         yield f"needs a CPU with {recipe.verify.cpu}"
     macos = recipe.verify.macos or recipe.host.macos or ""
     if wanted.macos and is_older(wanted.macos, macos):

@@ -4,18 +4,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
-from tfwright.documents.names import CpuLevel
 from tfwright.documents.release import ExactRelease, is_version
 from tfwright.errors import RecipeError
 from tfwright.facts import gpus
+from tfwright.facts.compatibility import LEVELS
 from tfwright.host import cuda
 from tfwright.host.probes import Host
 from tfwright.printable import guess
 from tfwright.tools import json_text
-
-LEVELS: tuple[str, ...] = get_args(CpuLevel)
 
 
 class Part(NamedTuple):
@@ -297,8 +295,3 @@ def _level_of(machine: str, extensions: str) -> str:
     has = extensions.replace("avx512f", "avx512").split()
     # Every x86-64 CPU since 2006 has SSSE3, which is not among what is read.
     return next((level for level in reversed(LEVELS) if level in has), "ssse3")
-
-
-def above(level: str, most: str) -> bool:
-    """Say whether one level of x86-64 CPUs asks for more than another."""
-    return LEVELS.index(level) > LEVELS.index(most)

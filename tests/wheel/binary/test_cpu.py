@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.names import CpuLevel
+from tfwright.facts.compatibility import LEVELS
 from tfwright.wheel.binary import cpu, elf
 from tfwright.wheel.binary.cpu import Cpu
 from tfwright.wheel.inspect import floors
@@ -227,4 +228,4 @@ def test_the_floor_names_library_function_and_how_it_was_decided(
 
 
 def test_every_extension_belongs_to_a_level() -> None:
-    assert set(cpu.EXTENSIONS.values()) == set(cpu.LEVELS[1:])
+    assert set(cpu.EXTENSIONS.values()) == set(LEVELS[1:])

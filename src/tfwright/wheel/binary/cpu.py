@@ -20,13 +20,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import get_args
 
-from tfwright.documents.names import CpuLevel
+from tfwright.facts.compatibility import LEVELS
 from tfwright.wheel.binary.machine_code import Code, MachineFunction
 
-LEVELS = get_args(CpuLevel)
-"""What a library may need, each with all that come before it."""
 EXTENSIONS = {
     **{name: name for name in LEVELS[1:]},
     # All came with AVX2, in Haswell, and make up x86-64-v3 with it.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfwright.documents.recipe import VerifyTable
+from tfwright.facts.compatibility import is_above
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary import cpu
 from tfwright.wheel.inspect import needs, tags
@@ -64,14 +65,14 @@ def glibc_faults(libraries: Sequence[Library], floor: str) -> list[str]:
 
 
 def cpu_faults(libraries: Sequence[Library], floor: str) -> list[str]:
-    """Name the libraries that need more of an x86-64 CPU than `floor`, one of `cpu.LEVELS`.
+    """Name the libraries that need more of an x86-64 CPU than `floor`, one of CpuLevel.
 
     Each with a function that does. A library of which that is unknown is named too.
     """
 
     def beyond(uses: Sequence[cpu.Use]) -> Iterator[cpu.Use]:
         for use in uses:
-            if cpu.LEVELS.index(cpu.EXTENSIONS[use.extension]) > cpu.LEVELS.index(floor):
+            if is_above(cpu.EXTENSIONS[use.extension], floor):
                 yield use
 
     faults = []

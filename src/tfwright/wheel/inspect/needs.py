@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tfwright.facts.compatibility import is_older, version_numbers
+from tfwright.facts.compatibility import LEVELS, is_older, version_numbers
 from tfwright.printable import first_of
 from tfwright.wheel.binary import cpu, fatbin
 from tfwright.wheel.inspect.library import Library
@@ -81,9 +81,7 @@ def beyond(libraries: Sequence[Library], name: str, version: str) -> list[WheelN
 
 def _age(name: str, need: WheelNeed) -> tuple[int, ...]:
     """Return what makes two needs of the same thing compare."""
-    if name == "CPU":
-        return (cpu.LEVELS.index(need.version),)
-    return version_numbers(need.version)
+    return (LEVELS.index(need.version),) if name == "CPU" else version_numbers(need.version)
 
 
 def unreadable(libraries: Sequence[Library]) -> list[str]:
