@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
+from tfwright.wheel.inspect.library import Library, installed
 
 if TYPE_CHECKING:
     from tfwright.wheel.compare.comparison import Comparison, Difference
     from tfwright.wheel.inspect.inspection import Inspection
-    from tfwright.wheel.inspect.library import Library
 
 
 MOST = 12
@@ -136,7 +136,7 @@ def _summary(report: "Inspection") -> Iterator[tuple[str, str]]:
         # A version, and which library and function need it; --json has the whole of a name of C++.
         parts = [part for part in (printable(need.symbol, LONGEST_SYMBOL), need.decided) if part]
         why = f": {'; '.join(parts)}" if parts else ""
-        shown = f"{need.version:<8} {_short(need.library)}{why}"
+        shown = f"{need.version:<8} {installed(need.library)}{why}"
         yield (f"needs {name}" if name == "CPU" else name), shown
     if summary.tensorflow:
         strings = "".join(f", std::string {abi}" for abi in summary.strings)
@@ -150,7 +150,7 @@ def _summary(report: "Inspection") -> Iterator[tuple[str, str]]:
         yield "NCCL", ", ".join(summary.nccl)
 
 
-def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[str, ...]]:
+def _rows(libraries: Sequence[Library]) -> Iterator[tuple[str, ...]]:
     """Return the rows of the table; libraries that differ only in name and size share one."""
     # TensorFlow's wheels hold dozens of small libraries with the same needs.
     alike: dict[tuple[str, ...], list[Library]] = {}
@@ -160,11 +160,11 @@ def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[str, ...]]:
         largest = max(group, key=lambda library: library.size)
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
         size = sum(library.size for library in group)
-        name = printable(_short(largest.path))
+        name = printable(installed(largest.path))
         yield (name + others, text.as_size(size), *map(printable, facts))
 
 
-def _facts(library: "Library") -> tuple[str, ...]:
+def _facts(library: Library) -> tuple[str, ...]:
     """Return what the table says about a library besides its name and size."""
     parts = library.parts
     needs = [f"{name} {need.version}" for part in parts for name, need in part.requires.items()]
@@ -183,8 +183,3 @@ def _facts(library: "Library") -> tuple[str, ...]:
         ", ".join(levels),
         " ".join(gpu),
     )
-
-
-def _short(path: str) -> str:
-    """Return a library's path as it is once installed."""
-    return path.rpartition("/purelib/")[2].rpartition("/platlib/")[2]

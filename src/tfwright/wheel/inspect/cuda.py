@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from tfwright.rules.starlark.language import parse_python
 from tfwright.wheel import archive
-from tfwright.wheel.inspect.library import Library
+from tfwright.wheel.inspect.library import Library, installed
 
 _PLACE = r"(@rpath/|/(?:.*/)?)?"
 """Where a Mac's library may say that another one is; a fixed path in front of it is allowed."""
@@ -121,9 +121,7 @@ def _installed(library: Library) -> Iterator[str]:
 
     Those near the library are relative to where the wheel is installed: ``site-packages/…``.
     """
-    # PEP 427: what is below .data/purelib ends up at the top of site-packages.
-    path = library.path.rpartition("/purelib/")[2].rpartition("/platlib/")[2]
-    here = PurePosixPath(path).parent
+    here = PurePosixPath(installed(library.path)).parent
     for folder in library.search:
         plain, count = ORIGIN.subn(str(here), folder, count=1)
         yield _plain(plain) if count and folder[0] in "$@" else folder

@@ -116,6 +116,12 @@ class Library:
                 )
 
 
+def installed(path: str) -> str:
+    """Return a library's path in a wheel as it is below site-packages, once installed."""
+    # PEP 427: what is below .data/purelib and .data/platlib ends up at the top.
+    return path.rpartition("/purelib/")[2].rpartition("/platlib/")[2]
+
+
 def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library, whatever is in the file that is named like one."""
     try:
