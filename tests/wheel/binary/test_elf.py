@@ -40,7 +40,7 @@ def putting(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def elf_facts(content: bytes | bytearray) -> LibraryPart:
-    return elf.facts(ElfImage(content))[0]
+    return elf.examine(content)[0]
 
 
 def read(library: Path) -> LibraryPart:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tfwright.wheel.binary import elf, fatbin
-from tfwright.wheel.binary.elf_image import ElfImage
 
 Container = Callable[..., bytes]
 PTX, SASS, LTO = 1, 2, 8
@@ -145,7 +144,7 @@ def built(folder: Path, *options: str) -> tuple[str, ...]:
         check=True,
         cwd=folder,
     )
-    return tuple(elf.facts(ElfImage(library.read_bytes()))[0].gpu)
+    return tuple(elf.examine(library.read_bytes())[0].gpu)
 
 
 def code(name: str, *kinds: str) -> list[str]:

@@ -83,33 +83,28 @@ def examine(content: Content) -> tuple[LibraryPart, ElfTable]:
     Raises ValueError where its tables do not agree with each other.
     """
     image = ElfImage(content)
-    found, table = facts(image)
-    code = machine_code.of_elf(image)
-    return replace(found, cpu=cpu.read(code) if code else None), table
-
-
-def facts(image: ElfImage) -> tuple[LibraryPart, ElfTable]:
-    """Return what a library says of itself, and its symbols."""
-    counted, table = symbols(image)
+    counted, table = _symbols(image)
     name = MACHINES.get(image.machine, f"machine {image.machine}")
     # 64-bit instructions with 32-bit addresses: an ABI of its own, which no wheel tag has.
     machine = "x32" if name == "x86_64" and not image.wide else name
     # A runpath makes the loader ignore the rpath; glibc's takes the last of several.
     search = image.strings(elf_image.RUNPATH) or image.strings(elf_image.RPATH)
-    found = LibraryPart(
+    said = LibraryPart(
         system="Linux",
         machine=f"{name}le" if name == "ppc64" and image.order == "<" else machine,
         soname="".join(image.strings(elf_image.SONAME)[-1:]),
         needed=tuple(image.strings(elf_image.NEEDED)),
         search=tuple(search[-1].split(":") if search else ()),
         requires=_requires(image),
-        gpu=fatbin.architectures(image.content),
+        gpu=fatbin.architectures(content),
         symbols=counted,
     )
-    return found, table
+    # After its tables: to read the machine code takes the longest.
+    code = machine_code.of_elf(image)
+    return replace(said, cpu=cpu.read(code) if code else None), table
 
 
-def symbols(image: ElfImage) -> tuple[Symbols, ElfTable]:
+def _symbols(image: ElfImage) -> tuple[Symbols, ElfTable]:
     """Read the dynamic symbols. Raises ValueError where the tables do not agree with each other."""
     texts = image.names.texts
     given, wanted, tensorflow = set[int](), [], 0
