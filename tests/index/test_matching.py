@@ -35,7 +35,7 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
     found = matching.ranked(text, wish)
     assert [(row.entry.version, row.differs) for row in found] == [
         ("1.0", ()),
-        ("2.0", ("needs glibc 2.31",)),
+        ("2.0", ("needs glibc 2.31; 2.27 is there",)),
     ]
 
 
@@ -105,7 +105,8 @@ def test_a_document_whose_names_are_not_of_wheels_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("cpu", "differs"), [("avx2", ()), ("avx", ()), ("sse4.2", ("needs a CPU with avx",)), ("", ())]
+    ("cpu", "differs"),
+    [("avx2", ()), ("avx", ()), ("sse4.2", ("needs a CPU with avx; sse4.2 is there",)), ("", ())],
 )
 def test_a_wheel_whose_code_the_cpu_lacks_does_not_fit(
     cpu: str, differs: tuple[str, ...], tmp_path: Path

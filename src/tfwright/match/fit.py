@@ -228,36 +228,25 @@ class Judge:
         # same.
         promised = map(tags.glibc, platforms)
         glibc = max(needs.get("glibc", ""), *promised, key=version_numbers)
-        if glibc and wanted.glibc not in {"", "none"}:
-            fits = not is_older(wanted.glibc, glibc)
+        if glibc and wanted.glibc != "none" and (wanted.glibc or wanted.system == "Linux"):
             remedy = (
                 f"Use a system with glibc {glibc} or later, such as an image, or 'invoke match "
                 f"--glibc {wanted.glibc}' for an older wheel or a recipe."
             )
-            said = f"{glibc} is enough, {wanted.glibc} is there"
-            said = said if fits else f"needs glibc {glibc}"
-            yield Judgement("glibc", said, fits, "" if fits else remedy)
-        elif glibc and wanted.system == "Linux" and not wanted.glibc:
-            yield Judgement("glibc", f"needs glibc {glibc}; --glibc was not given", None)
+            fits = not is_older(wanted.glibc, glibc)
+            yield _floor("glibc", f"glibc {glibc}", wanted.glibc, remedy, fits=fits)
         macos = [m for name in platforms if (m := re.match(r"macosx_(\d+)_(\d+)_", name))]
         if macos and wanted.system == "Darwin":
             tag = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
             least = max(needs.get("macos", ""), tag, key=version_numbers)
-            has = wanted.macos
-            fits_macos = not is_older(has, least) if has else None
-            said = f"needs macOS {least}; {has or 'which one'} is there"
-            said += "" if has else " is not known"
-            remedy = "" if fits_macos else f"Use macOS {least} or later, or an older wheel."
-            yield Judgement("macOS", said, fits_macos, remedy)
+            remedy = f"Use macOS {least} or later, or an older wheel."
+            fits = not is_older(wanted.macos, least)
+            yield _floor("macOS", f"macOS {least}", wanted.macos, remedy, fits=fits)
         level = needs.get("cpu", "")
-        if level in LEVELS and wanted.cpu:
-            fits = not is_above(level, wanted.cpu)
-            said = f"{level} is enough, {wanted.cpu} is there"
-            said = said if fits else f"needs a CPU with {level}"
+        if level in LEVELS and (wanted.cpu or wanted.machine == "x86_64"):
             remedy = f"'invoke match --cpu {wanted.cpu}' names a wheel or a recipe without {level}."
-            yield Judgement("CPU", said, fits, "" if fits else remedy)
-        elif level in LEVELS and wanted.machine == "x86_64":
-            yield Judgement("CPU", f"needs a CPU with {level}; which CPU is there is unknown", None)
+            fits = not (wanted.cpu and is_above(level, wanted.cpu))
+            yield _floor("CPU", f"a CPU with {level}", wanted.cpu, remedy, fits=fits)
 
     def _gpu(self) -> Iterator[Judgement]:
         wheel, wanted, host = self.wheel, self.wanted, self.host
@@ -346,6 +335,13 @@ class Judge:
         return Judgement("CUDA", f"{both} installed", None, remedy)
 
 
+def _floor(what: str, least: str, has: str, remedy: str, *, fits: bool) -> Judgement:
+    """Judge the least that a wheel needs against what a machine has, where that is known."""
+    if not has:
+        return Judgement(what, f"needs {least}; which one is there is not known", None)
+    return Judgement(what, f"needs {least}; {has} is there", fits, "" if fits else remedy)
+
+
 @dataclass(frozen=True)
 class FitVerdict:
     """Whether a wheel runs on a machine."""
@@ -393,8 +389,8 @@ def verdict(report: Inspection, wanted: Wish, host: Host | None, host_file: Host
     if not {"glibc", "macOS"} & {one.what for one in found if not one.holds}:
         more = [f"{it}; this does not matter here" for it in report.broken_promises]
         found += [Judgement("tag", said, holds=True) for said in more]
-    order = {False: 0, None: 1, True: 2}
-    return FitVerdict(machine, tuple(sorted(found, key=lambda one: order[one.holds])))
+    order = (False, None, True)
+    return FitVerdict(machine, tuple(sorted(found, key=lambda one: order.index(one.holds))))
 
 
 def _outside(report: Inspection, host: Host | None) -> Iterator[Judgement]:
