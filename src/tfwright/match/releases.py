@@ -123,16 +123,12 @@ def _apart(wanted: Wish) -> list[str]:
     """Name the parts of a wish that exclude each other, or what one of them alone excludes."""
     parts = ("python", "gpu", "cuda", "driver", "system", "machine", "glibc", "macos")
     given = [name for name in parts if vars(wanted)[name]]
-    alone = [Wish(**{name: vars(wanted)[name]}) for name in given]
+    alone = [wanted.alone([name]) for name in given]
     if lacking := [one for one in alone if not fitting(one)]:
         return [said for one in lacking for said in refusals(KNOWN[0], one)]
     sizes = range(2, len(given) + 1)
     groups = (names for size in sizes for names in itertools.combinations(given, size))
-    apart = [
-        names
-        for names in groups
-        if not fitting(Wish(**{name: vars(wanted)[name] for name in names}))
-    ]
+    apart = [names for names in groups if not fitting(wanted.alone(names))]
     # Whatever contains two that exclude each other says no more than those two.
     apart = [names for names in apart if len(names) == len(apart[0])]
     both = "both " if apart and len(apart[0]) == 2 else ""  # noqa: PLR2004 a pair
@@ -147,8 +143,7 @@ def _pythons(wanted: Wish, names: Sequence[str]) -> str:
     """Say which Pythons go with all but the Python of the named parts of a wish."""
     if "python" not in names:
         return ""
-    others = [name for name in names if name != "python"]
-    releases = fitting(Wish(**{name: vars(wanted)[name] for name in others}))
+    releases = fitting(wanted.alone(name for name in names if name != "python"))
     ranges = [known for release in releases if (known := compatibility.python(release))]
     least = min((known.least for known in ranges), key=version_numbers)
     most = max((known.most for known in ranges), key=version_numbers)

@@ -1,8 +1,8 @@
 """What a wheel is wanted for: what is asked for, completed by what a host is."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,6 +91,10 @@ class Wish:
         if (name, self.glibc) == ("glibc", "none"):
             return "musl instead of glibc"
         return f"{_PARTS[name].title}{vars(self)[name]}"
+
+    def alone(self, names: Iterable[str]) -> "Wish":
+        """Return some parts of it, without the others."""
+        return Wish(**{name: vars(self)[name] for name in names})
 
     def __str__(self) -> str:
         given = (name for name, value in vars(self).items() if value and name != "named")
@@ -240,14 +244,14 @@ def of_wheels(wanted: Wish, host: Host) -> Wish:
     """
     if (wanted.system, wanted.machine) != (host.system, host.machine):
         return wanted
-    glibc = host.glibc.value or ("none" if host.system == "Linux" else "")
-    return replace(
-        wanted,
-        cpu=wanted.cpu or _level_of(host.machine, host.processor.value),
-        glibc=wanted.glibc or glibc,
-        macos=wanted.macos or _macos(host.system, host.release.value),
-        driver=wanted.driver or host.driver.value,
-    )
+    seen = {
+        "glibc": host.glibc.value,
+        "release": host.release.value,
+        "instruction sets": host.processor.value,
+        "driver": host.driver.value,
+    }
+    given = {name: value for name, value in vars(wanted).items() if value}
+    return Wish(**_loading(host.system, host.machine, seen) | given)
 
 
 def reported(path: Path, **asked: str) -> Wish:
@@ -268,30 +272,20 @@ def reported(path: Path, **asked: str) -> Wish:
             remedy="Write one there with 'invoke doctor --json > FILE'.",
         ) from fault
     gpu = re.search(r"compute capability (\d+\.\d)", seen.get("GPU", ""))
-    return wish(
-        None,
-        **{
-            "system": system,
-            "machine": machine,
-            "glibc": seen.get("glibc") or ("none" if system == "Linux" else ""),
-            "macos": _macos(system, seen.get("release", "")),
-            "cpu": _level_of(machine, seen.get("instruction sets", "")),
-            "gpu": gpu[1] if gpu else "",
-            "driver": seen.get("driver", ""),
-        }
-        | {name: value for name, value in asked.items() if value},
-    )
+    known = {"system": system, "machine": machine, "gpu": gpu[1] if gpu else ""}
+    given = {name: value for name, value in asked.items() if value}
+    return wish(None, **known | _loading(system, machine, seen) | given)
 
 
-def _macos(system: str, release: str) -> str:
-    """Return the version of a Mac's system, which is its release; nothing for another system."""
-    return release.removeprefix("macOS ") if system == "Darwin" else ""
-
-
-def _level_of(machine: str, extensions: str) -> str:
-    """Return what a CPU has at most; nothing where that is unknown."""
-    if machine != "x86_64" or not extensions:
-        return ""
-    has = extensions.replace("avx512f", "avx512").split()
+def _loading(system: str, machine: str, seen: Mapping[str, str]) -> dict[str, str]:
+    """Return the parts of a wish that decide which wheels load, of what doctor sees on a host."""
+    has = seen.get("instruction sets", "").replace("avx512f", "avx512").split()
     # Every x86-64 CPU since 2006 has SSSE3, which is not among what is read.
-    return next((level for level in reversed(LEVELS) if level in has), "ssse3")
+    level = next((level for level in reversed(LEVELS) if level in has), "ssse3")
+    release = seen.get("release", "").removeprefix("macOS ")
+    return {
+        "glibc": seen.get("glibc") or ("none" if system == "Linux" else ""),
+        "macos": release if system == "Darwin" else "",
+        "cpu": level if machine == "x86_64" and has else "",
+        "driver": seen.get("driver", ""),
+    }
