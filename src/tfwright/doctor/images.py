@@ -38,8 +38,7 @@ def not_here(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
         yield _absent(recipe, pinned, "no registry has it")
         return
     remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
-    named = f"{pinned.name}@{pinned.digest[:19]}…"
-    yield Finding("the container image is not here yet", named, remedy, "check")
+    yield Finding("the container image is not here yet", pinned.shown, remedy, "check")
 
 
 def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
@@ -51,28 +50,26 @@ def findings(recipe: Recipe, host_file: HostFile) -> Iterator[Finding]:
 
     yield from without_engine(host_file)
     absent = [*not_here(recipe, host_file)]
-    here = not absent
     if not registry.has_place(pinned.name):
         yield from absent
         return
-    named = f"{pinned.name}@{pinned.digest[:19]}…"
     presence, said = registry.presence(pinned.name, pinned.digest)
     why = f"{pinned.name}@{pinned.digest} ({said}, asked just now)"
-    if presence == "gone" and here:
+    if presence == "there":
+        # A build pulls it, so that this stops none.
+        yield from (replace(finding, blocks="", why=why) for finding in absent)
+    elif absent and presence == "no answer" and not shutil.which("skopeo"):
+        yield Finding("no skopeo", "it pulls the recipe's image", "apt install skopeo", "check")
+    elif absent:
+        yield _absent(recipe, pinned, f"its registry says {said}")
+    elif presence == "gone":
         yield Finding(
             "the image is gone from its registry",
-            named,
+            pinned.shown,
             f"invoke bundle --recipe {recipe.argument} "
             "--output FILE  # keeps it apart from the vault",
             why=why,
         )
-    elif presence == "no answer" and not here and not shutil.which("skopeo"):
-        yield Finding("no skopeo", "it pulls the recipe's image", "apt install skopeo", "check")
-    elif presence != "there" and not here:
-        yield _absent(recipe, pinned, f"its registry says {said}")
-    else:
-        # A build pulls it, so that this stops none.
-        yield from (replace(finding, blocks="", why=why) for finding in absent)
 
 
 def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
@@ -82,7 +79,7 @@ def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
         way = f"invoke image --recipe {recipe.argument} --build"
     return Finding(
         f"no container image; {reason}",
-        f"{pinned.name}@{pinned.digest[:19]}…",
+        pinned.shown,
         f"{way}\ninvoke bundle --unpack FILE  # of a host that has it",
         "check",
     )

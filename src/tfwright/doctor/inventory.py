@@ -46,8 +46,7 @@ class HostInventory(HostComparison):
     def _machine(self) -> Iterator[Fact]:
         host = self.host
         if image := self.recipe.host.image:
-            named = f"{image.name}@{image.digest[:19]}…"
-            yield Fact("image", Seen(named, "the recipe"), decides=True)
+            yield Fact("image", Seen(image.shown, "the recipe"), decides=True)
         disk = host.disk(self.host_file.build_out)
         yield Fact("system", Seen(str(host), "uname -sm"), decides=True)
         yield Fact("release", host.release)

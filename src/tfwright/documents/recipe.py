@@ -367,6 +367,11 @@ class ImageTable(Table):
     """The Containerfile next to the recipe that the image was built from, for
     `invoke image --build`."""
 
+    @property
+    def shown(self) -> str:
+        """Name and the begin of the digest, as people read them."""
+        return f"{self.name}@{self.digest[:19]}…"
+
 
 class HostTable(Table):
     """What the machine that builds must have; the check stage compares it with the real one."""

@@ -62,7 +62,7 @@ def bring(job: RecipeJob) -> None:
     vault = job.places.vault
     if pinned is None or job.offline or image.place(vault, pinned.digest).is_dir():
         return
-    job.listener.note(f"Pulling the container image {pinned.name}@{pinned.digest[:19]}…")
+    job.listener.note(f"Pulling the container image {pinned.shown}")
     registry.pull(pinned.name, pinned.digest, vault)
 
 
