@@ -34,17 +34,12 @@ def insist(wheel: Path, wanted: str) -> None:
                 disable_isa_ext_check=False,
                 allow_graft=False,
             )
+        policy = found.policies.get_policy_by_name(wanted)
     except (AuditwheelError, LookupError, ValueError, RuntimeError) as fault:
         raise WheelError(
-            f"auditwheel cannot judge {wheel.name}: {fault}",
-            remedy="Take package.platform out of the recipe: only what auditwheel judges has one.",
-        ) from fault
-    try:
-        policy = found.policies.get_policy_by_name(wanted)
-    except LookupError as fault:
-        raise WheelError(
             f"auditwheel cannot judge {wheel.name} for {wanted}: {fault}",
-            remedy="Ask for a platform that auditwheel knows, such as manylinux_2_31_x86_64.",
+            remedy="Correct package.platform in the recipe to a platform that auditwheel knows, "
+            "such as manylinux_2_31_x86_64, or take it out.",
         ) from fault
     kept = found.overall_policy
     if not kept < policy:
