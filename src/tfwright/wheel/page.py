@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column
+from tfwright.wheel.inspect import cuda
 from tfwright.wheel.inspect.library import Library, installed
 
 if TYPE_CHECKING:
@@ -89,10 +90,10 @@ def show_report(report: "Inspection") -> None:
         "tags": ", ".join(report.tags),
         "python": report.requires_python,
         "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
-        "linked with": ", ".join(report.nvidia) or "none of NVIDIA's libraries",
+        "linked with": "not read"
+        if report.for_windows
+        else ", ".join(report.nvidia) or "none of NVIDIA's libraries",
     }
-    if report.for_windows:
-        facts["linked with"] = "not read"
     if report.outside:
         facts["needs also"] = ", ".join(report.outside)
     if report.signed_by:
@@ -119,8 +120,7 @@ def _ways(report: "Inspection") -> Iterator[str]:
     with_cuda = built.get("is_cuda_build", built.get("cuda_version"))
     if not linked and with_cuda not in {None, "False"}:
         packages = ", ".join(report.cuda_in_reach)
-        path = "LD_LIBRARY_PATH or the system's loader configuration"
-        path = "PATH" if report.for_windows else path
+        path = "PATH" if report.for_windows else cuda.SYSTEM
         first = f"site-packages/nvidia/*/lib of pip's packages ({packages}), " if packages else ""
         yield (
             "TensorFlow opens CUDA's libraries by name while it runs: they must be in "

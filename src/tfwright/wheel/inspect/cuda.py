@@ -40,6 +40,7 @@ SITE = "site-packages"
 """The directory that a wheel is installed into."""
 ORIGIN = re.compile(r"(\$ORIGIN|\$\{ORIGIN\}|@loader_path)(?=/|$)")
 """What stands for the directory of the library itself."""
+SYSTEM = "LD_LIBRARY_PATH or the system's loader configuration"
 SHOWN = 2
 """Directories that are named for a library before the others are only counted."""
 BUILD_INFO = "/platform/build_info.py"
@@ -110,9 +111,7 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
     if left := len(ways[SHOWN:]):
         ways[SHOWN:] = [f"{left} more {'place' if left == 1 else 'places'}"]
     # The loader goes on to the system's places wherever a search path leads to nothing.
-    system = "LD_LIBRARY_PATH or the system's loader configuration"
-    if library.system == "macOS":
-        system = "DYLD_LIBRARY_PATH"
+    system = "DYLD_LIBRARY_PATH" if library.system == "macOS" else SYSTEM
     return ", then ".join([*ways, system]) if ways else f"only by {system}"
 
 

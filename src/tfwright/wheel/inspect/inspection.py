@@ -3,12 +3,13 @@
 import re
 import stat
 import zipfile
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from email.message import Message
+from itertools import zip_longest
 from pathlib import Path
 
 from packaging.tags import Tag
@@ -284,10 +285,10 @@ def contents(wheel: zipfile.ZipFile, search: LeakSearch | None = None) -> WheelC
     # While one library is read, another processor unpacks the next. One ahead and no more: two of
     # the largest have to fit into memory.
     with ThreadPoolExecutor(1) as other:
-        coming = deque(other.submit(_unpacked, wheel, member) for member in libraries[:1])
-        for number, member in enumerate(libraries, 1):
-            content, entry, held = coming.popleft().result()
-            for following in libraries[number : number + 1]:
+        coming = [other.submit(_unpacked, wheel, member) for member in libraries[:1]]
+        for member, following in zip_longest(libraries, libraries[1:]):
+            content, entry, held = coming.pop().result()
+            if following:
                 coming.append(other.submit(_unpacked, wheel, following))
             with held:
                 library, table = inspection_library.read(member, content)

@@ -1,6 +1,5 @@
 """One shared library of a wheel, read from its bytes alone, and how the libraries link."""
 
-import mmap
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,14 +33,7 @@ def stub(library: Path) -> str:
 
     Raises ValueError where it is damaged.
     """
-    # mmap refuses an empty file.
-    if not library.stat().st_size:
-        return _stub(b"")
-    with (
-        library.open("rb") as stream,
-        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,
-    ):
-        return _stub(content)
+    return _stub(library.read_bytes())
 
 
 def _stub(content: Content) -> str:
