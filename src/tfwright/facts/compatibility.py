@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from tfwright import facts
 from tfwright.documents.names import CpuLevel
@@ -21,6 +21,7 @@ NVSHMEM_13 = "3.3.20"
 """The first with archives for CUDA 13: redistrib_3.3.20.json at
 https://developer.download.nvidia.com/compute/nvshmem/redist"""
 TABLE = Path(__file__).with_suffix(".toml")
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -199,18 +200,24 @@ def _of(kind: str, release: Release | ExactRelease, fork: str = "") -> dict[str,
     return None
 
 
+def _row(
+    model: type[Row], kind: str, release: Release | ExactRelease, fork: str = ""
+) -> Row | None:
+    """Return the same as an object."""
+    row = _of(kind, release, fork)
+    return model(**facts.frozen(row)) if row else None
+
+
 def hermetic(release: Release) -> Hermetic | None:
     """Return what holds for a release; None for one that takes the CUDA of the host."""
-    row = _of("hermetic", release)
-    return Hermetic(**facts.frozen(row)) if row else None
+    return _row(Hermetic, "hermetic", release)
 
 
 def build_cost(release: Release, *, cuda: bool) -> BuildCost:
     """Return the measured build that is nearest to a release: the last before it, or the first."""
-    rows = facts.read(TABLE)["build_cost"]
     known = [
-        BuildCost(Release.parse(row["release"]), **{k: v for k, v in row.items() if k != "release"})
-        for row in rows
+        BuildCost(**row | {"release": Release.parse(row["release"])})
+        for row in facts.read(TABLE)["build_cost"]
         if row["cuda"] is cuda
     ]
     return max(
@@ -256,14 +263,12 @@ def clang_for(capability: str) -> str:
 
 def bazel(release: Release | ExactRelease) -> Range | None:
     """Return the Bazels that ./configure of a release takes."""
-    row = _of("bazel", release)
-    return Range(**row) if row else None
+    return _row(Range, "bazel", release)
 
 
 def python(release: Release, fork: str = "") -> Range | None:
     """Return the Pythons that a release was tested with; that of a fork, ``nv``, has its own."""
-    row = _of("python", release, fork) or _of("python", release)
-    return Range(**row) if row else None
+    return _row(Range, "python", release, fork) or _row(Range, "python", release)
 
 
 def official_macos(release: Release, machine: str) -> str:
@@ -274,8 +279,7 @@ def official_macos(release: Release, machine: str) -> str:
 
 def tested_bazel(release: Release) -> TestedBazel | None:
     """Return the Bazel that a release was tested with."""
-    row = _of("tested_bazel", release)
-    return TestedBazel(**row) if row else None
+    return _row(TestedBazel, "tested_bazel", release)
 
 
 def unusual_bazel(release: ExactRelease, version: str, *, newer: bool) -> tuple[str, str, bool]:
@@ -315,8 +319,7 @@ def gcc(release: Release, row: Cuda) -> tuple[str, str]:
 
 def tested_with(release: Release) -> Tested | None:
     """Return the CUDA that a release was tested with."""
-    row = _of("tested", release)
-    return Tested(**row) if row else None
+    return _row(Tested, "tested", release)
 
 
 @functools.cache
