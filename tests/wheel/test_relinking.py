@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.libraries import ARM64, X86_64, load_command, universal
+from tests.libraries import macho as thin
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive, record, relinking
 from tfwright.wheel.binary import macho
 from tfwright.wheel.relinking import WantedCommands
 
-X86_64, ARM64 = 0x01000007, 0x0100000C
 PAGE, CODE = 0x1000, 0x800
 CUDART = "/usr/local/cuda/lib/libcudart.9.2.dylib"
 WANTED = WantedCommands({"@rpath/libcudart.9.2.dylib": CUDART})
@@ -21,15 +22,10 @@ WANTED = WantedCommands({"@rpath/libcudart.9.2.dylib": CUDART})
 
 def path(kind: int, text: str) -> bytes:
     """Return a load command that names a library, with a version beside the name."""
-    body = text.encode() + b"\0"
-    body += bytes(-len(body) % 8)
-    return struct.pack("<6I", kind, 24 + len(body), 24, 2, 0x10203, 0x10000) + body
+    return load_command(kind, text, 2, 0x10203, 0x10000)
 
 
-def folder(text: str) -> bytes:
-    body = text.encode() + b"\0"
-    body += bytes(-(12 + len(body)) % 8)
-    return struct.pack("<3I", 0x8000001C, 12 + len(body), 12) + body
+NEEDING = path(0xC, "@rpath/libcudart.9.2.dylib")
 
 
 def library(
@@ -41,32 +37,18 @@ def library(
     text = struct.pack(segment, 0x19, size, b"__TEXT", 0, 2 * PAGE, 0, 2 * PAGE, 5, 5, 1, 0)
     text += struct.pack(section, b"__text", b"__TEXT", code, 2 * PAGE - code, code, *[0] * 7)
     signed = [struct.pack("<4I", 0x1D, 16, 2 * PAGE, len(signature))] if signature else []
-    content = b"".join([text, *commands, *signed])
-    header = struct.pack("<6I4x", machine, 0, 6, 1 + len(commands) + len(signed), len(content), 0)
-    start = (b"\xcf\xfa\xed\xfe" + header + content).ljust(code, b"\0")
+    start = thin(machine, text, *commands, *signed).ljust(code, b"\0")
     return start.ljust(2 * PAGE, b"\x90") + signature
 
 
 def adhoc(digests: Sequence[bytes] = (bytes(32),) * 2, certificate: bytes = b"") -> bytes:
     """Return a signature as the linker makes it: digests, and an empty part for a certificate."""
-    directory = struct.pack(
-        ">9I4BII", 0xFADE0C02, 48 + 64, 0x20100, 2, 48, 0, 0, 2, 2 * PAGE, 32, 2, 0, 12, 0, 0
-    ) + b"".join(digests)
+    fields = (0xFADE0C02, 48 + 64, 0x20100, 2, 48, 0, 0, 2, 2 * PAGE, 32, 2, 0, 12, 0, 0)
+    directory = struct.pack(">9I4BII", *fields) + b"".join(digests)
     wrapper = struct.pack(">2I", 0xFADE0B01, 8 + len(certificate)) + certificate
-    return (
-        struct.pack(
-            ">7I",
-            0xFADE0CC0,
-            28 + len(directory) + len(wrapper),
-            2,
-            0,
-            28,
-            0x10000,
-            28 + len(directory),
-        )
-        + directory
-        + wrapper
-    )
+    end = 28 + len(directory)
+    head = struct.pack(">7I", 0xFADE0CC0, end + len(wrapper), 2, 0, 28, 0x10000, end)
+    return head + directory + wrapper
 
 
 def pages(content: bytes) -> list[bytes]:
@@ -81,12 +63,8 @@ def rewritten(content: bytes, wanted: WantedCommands = WANTED) -> tuple[bytes, t
 
 def test_a_name_is_replaced_wherever_it_stands_and_nothing_else_changes() -> None:
     kinds = (0xD, 0xC, 0x80000018, 0x8000001F)
-    before = library(
-        [
-            *(path(kind, "@rpath/libcudart.9.2.dylib") for kind in kinds),
-            path(0xC, "/usr/lib/libc++.1.dylib"),
-        ]
-    )
+    needing = [path(kind, "@rpath/libcudart.9.2.dylib") for kind in kinds]
+    before = library([*needing, path(0xC, "/usr/lib/libc++.1.dylib")])
     after, changes = rewritten(before)
     (part,) = macho.slices(after)
     paths = [part.path(command) for command in part.commands if command.kind in kinds]
@@ -96,23 +74,19 @@ def test_a_name_is_replaced_wherever_it_stands_and_nothing_else_changes() -> Non
 
 
 def test_versions_beside_a_name_stay() -> None:
-    after, _ = rewritten(library([path(0xC, "@rpath/libcudart.9.2.dylib")]))
+    after, _ = rewritten(library([NEEDING]))
     assert struct.pack("<3I", 2, 0x10203, 0x10000) + CUDART.encode() in after
 
 
-def test_a_library_that_names_nothing_of_it_keeps_its_bytes() -> None:
+@pytest.mark.parametrize("wanted", [WANTED, WantedCommands(rpath=("/usr/local/cuda/lib",))])
+def test_a_library_that_asks_for_nothing_of_it_keeps_its_bytes(wanted: WantedCommands) -> None:
     before = library([path(0xC, "/usr/lib/libc++.1.dylib")])
-    assert rewritten(before) == (before, ())
+    assert rewritten(before, wanted) == (before, ())
 
 
 def test_the_building_machines_directories_give_way_and_those_beside_the_library_stay() -> None:
-    before = library(
-        [
-            path(0xC, "@rpath/libcudart.9.2.dylib"),
-            folder("/Users/me/cuda/lib"),
-            folder("@loader_path/.."),
-        ]
-    )
+    folders = (load_command(0x8000001C, text) for text in ("/Users/me/cuda/lib", "@loader_path/.."))
+    before = library([NEEDING, *folders])
     after, changes = rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",)))
     assert macho.read(after)[0].search == ("@loader_path/..", "/usr/local/cuda/lib")
     assert changes == (
@@ -121,37 +95,22 @@ def test_the_building_machines_directories_give_way_and_those_beside_the_library
     )
 
 
-def test_a_library_that_asks_for_nothing_below_rpath_gets_no_directory() -> None:
-    before = library([path(0xC, "/usr/lib/libc++.1.dylib")])
-    assert rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",))) == (before, ())
-
-
 def test_a_shorter_name_leaves_zeros_and_no_remains() -> None:
-    after, _ = rewritten(
-        library([path(0xC, "@rpath/libcudart.9.2.dylib")]),
-        WantedCommands({"@rpath/libcudart.9.2.dylib": "/a"}),
-    )
+    shorter = WantedCommands({"@rpath/libcudart.9.2.dylib": "/a"})
+    after, _ = rewritten(library([NEEDING]), shorter)
     assert b"libcudart" not in after
     assert macho.read(after)[0].needed == ("/a",)
 
 
 def test_each_machine_of_a_universal_library_is_rewritten() -> None:
-    needing = [path(0xC, "@rpath/libcudart.9.2.dylib")]
-    thin = [library(needing), library(needing, machine=ARM64)]
-    table = b"".join(
-        struct.pack(">5I", machine, 3, PAGE * (1 + 2 * number), 2 * PAGE, 12)
-        for number, machine in enumerate((X86_64, ARM64))
-    )
-    before = (b"\xca\xfe\xba\xbe" + struct.pack(">I", 2) + table).ljust(PAGE, b"\0") + b"".join(
-        thin
-    )
-    after, changes = rewritten(before)
+    head = universal((X86_64, PAGE, 2 * PAGE), (ARM64, 3 * PAGE, 2 * PAGE)).ljust(PAGE, b"\0")
+    after, changes = rewritten(head + library([NEEDING]) + library([NEEDING], machine=ARM64))
     assert [part.needed for part in macho.read(after)] == [(CUDART,), (CUDART,)]
     assert len(changes) == 1
 
 
 def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_written() -> None:
-    before = library([path(0xC, "@rpath/libcudart.9.2.dylib")], code=0xF0)
+    before = library([NEEDING], code=0xF0)
     made = bytearray(before)
     with fails(WheelError, "a.so (x86_64)", 208, 216, "headerpad_max_install_names"):
         relinking.rewrite(made, WANTED, "a.so")
@@ -159,9 +118,8 @@ def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_writ
 
 
 def test_a_signature_made_ad_hoc_is_made_true_again() -> None:
-    commands = [path(0xC, "@rpath/libcudart.9.2.dylib")]
-    before = library(commands, machine=ARM64, signature=adhoc())
-    after, _ = rewritten(library(commands, machine=ARM64, signature=adhoc(pages(before))))
+    before = library([NEEDING], machine=ARM64, signature=adhoc())
+    after, _ = rewritten(library([NEEDING], machine=ARM64, signature=adhoc(pages(before))))
     assert after[2 * PAGE :] == adhoc(pages(after))
     assert pages(after)[0] != pages(before)[0]
 
@@ -169,7 +127,7 @@ def test_a_signature_made_ad_hoc_is_made_true_again() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        library([path(0xC, "@rpath/libcudart.9.2.dylib")])[:150],
+        library([NEEDING])[:150],
         library([struct.pack("<2I", 0xC, 4)]),
         b"\xca\xfe\xba\xbe\0\0\0\x34",
     ],
@@ -181,15 +139,11 @@ def test_a_lying_or_truncated_file_is_refused(content: bytes) -> None:
 
 def test_a_signature_that_lies_outside_the_file_is_refused() -> None:
     with pytest.raises(ValueError, match="outside the file"):
-        rewritten(library([path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc())[: 2 * PAGE])
+        rewritten(library([NEEDING], signature=adhoc())[: 2 * PAGE])
 
 
 NAME = "tensorflow/_pywrap.so"
-SMALL = (
-    b"\xcf\xfa\xed\xfe"
-    + struct.pack("<6I4x", 0x01000007, 0, 6, 1, 56, 0)
-    + (struct.pack("<6I", 0xC, 56, 24, 0, 0, 0) + b"@rpath/libcudart.9.2.dylib").ljust(56, b"\0")
-).ljust(512, b"\0")
+SMALL = thin(X86_64, NEEDING).ljust(512, b"\0")
 
 
 def wheel(place: Path, content: bytes = SMALL, digest: str = "") -> Path:
@@ -201,10 +155,8 @@ def wheel(place: Path, content: bytes = SMALL, digest: str = "") -> Path:
         lines = [record.describe(made, member) for member in made.infolist()]
         if digest:
             lines[0] = lines[0]._replace(digest=digest)
-        made.writestr(
-            "small-1.0.dist-info/RECORD",
-            record.render([*lines, record.RecordEntry("small-1.0.dist-info/RECORD", "", "")]),
-        )
+        lines.append(record.RecordEntry("small-1.0.dist-info/RECORD", "", ""))
+        made.writestr("small-1.0.dist-info/RECORD", record.render(lines))
     return file
 
 

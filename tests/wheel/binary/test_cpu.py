@@ -1,9 +1,9 @@
 import platform
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.libraries import compile_library
 
 from tfwright.documents.names import CpuLevel
 from tfwright.facts.compatibility import LEVELS
@@ -35,13 +35,15 @@ ASKING = (
 """Asks the CPU what it has, as a library does that chooses between functions."""
 
 
-def of_others(attribute: str) -> str:
+def of_others(start: str) -> str:
     """Return twenty functions with vector registers that are not TensorFlow's."""
     return "".join(
-        f"{attribute} float kernel{number}(const float* from) "
-        f"{{ return from[0] * from[1] + {number}; }}\n"
+        f"{start}{number}(const float* from) {{ return from[0] * from[1] + {number}; }}\n"
         for number in range(20)
     )
+
+
+KERNELS, PLAIN = of_others('__attribute__((target("avx"))) float kernel'), of_others("float plain")
 
 
 def built(folder: Path, further: str = "", *options: str) -> Path:
@@ -50,12 +52,7 @@ def built(folder: Path, further: str = "", *options: str) -> Path:
 
 
 def compiled(folder: Path, source: str, *options: str) -> Path:
-    (folder / "a.cc").write_text(source, "utf-8")
-    subprocess.run(
-        ["g++", "-O2", "-shared", "-fPIC", *options, folder / "a.cc", "-o", folder / "a.so"],
-        check=True,
-    )
-    return folder / "a.so"
+    return compile_library(folder / "a.so", source, "-O2", *options)
 
 
 def read(library: Path) -> Cpu:
@@ -123,21 +120,18 @@ def test_what_tensorflow_uses_everywhere_is_needed_also_by_a_library_that_asks(
 
 @pytest.mark.medium
 def test_what_others_in_a_tensorflow_use_is_chosen_if_the_library_asks(tmp_path: Path) -> None:
-    kernels = of_others('__attribute__((target("avx")))')
-    found = read(built(tmp_path, ASKING + kernels))
+    found = read(built(tmp_path, ASKING + KERNELS))
     assert (found.level, found.unknown) == ("x86-64", ())
-    assert read(built(tmp_path, kernels)).level == "avx"
+    assert read(built(tmp_path, KERNELS)).level == "avx"
 
 
 @pytest.mark.medium
 def test_of_a_strangers_library_that_asks_it_is_unknown_what_it_needs(tmp_path: Path) -> None:
-    kernels = of_others('__attribute__((target("avx")))')
-    plain = of_others("").replace("kernel", "plain")
-    found = read(compiled(tmp_path, ASKING + kernels + plain))
+    found = read(compiled(tmp_path, ASKING + KERNELS + PLAIN))
     assert found.level == "x86-64"
     assert [use.extension for use in found.unknown] == ["avx"]
     # Nothing but a build for AVX has it nearly everywhere.
-    assert read(compiled(tmp_path, ASKING + kernels)).level == "avx"
+    assert read(compiled(tmp_path, ASKING + KERNELS)).level == "avx"
 
 
 @pytest.mark.medium
@@ -148,9 +142,7 @@ def test_where_too_much_looks_like_a_question_the_library_is_taken_to_ask(
     numbers = "".join(
         f"unsigned number{digit}() {{ return 0xa20f00{digit}0; }}\n" for digit in range(3)
     )
-    kernels = of_others('__attribute__((target("avx")))')
-    plain = of_others("").replace("kernel", "plain")
-    library = compiled(tmp_path, numbers + kernels + plain)
+    library = compiled(tmp_path, numbers + KERNELS + PLAIN)
     assert read(library).level == "avx"
     monkeypatch.setattr(cpu, "MOST_QUESTIONS", 2)
     assert read(library).unknown

@@ -2,14 +2,13 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.libraries import fat_binary
 
 from tfwright.wheel.binary import elf, fatbin
 
-Container = Callable[..., bytes]
 PTX, SASS, LTO = 1, 2, 8
 ACCELERATED, FAMILY, LZ4, ZSTD = 1 << 20, 1 << 21, 1 << 13, 1 << 15
 
@@ -25,57 +24,49 @@ def read(content: bytes) -> set[str]:
     return set(fatbin.architectures(content))
 
 
-def test_kind_and_architecture_come_from_each_entrys_header(container: Container) -> None:
-    assert read(container((SASS, 35, 0), (SASS, 70, 0), (PTX, 70, 0), (LTO, 80, 0))) == {
-        "sm_35",
-        "sm_70",
-        "compute_70",
-        "lto_80",
-    }
-
-
-def test_compressed_entries_count_as_well(container: Container) -> None:
-    assert read(container((SASS, 52, ZSTD), (PTX, 52, LZ4))) == {"sm_52", "compute_52"}
-
-
-def test_code_for_one_architecture_or_its_family_only_is_named_as_nvcc_does(
-    container: Container,
+@pytest.mark.parametrize(
+    ("codes", "named"),
+    [
+        (
+            [(SASS, 35, 0), (SASS, 70, 0), (PTX, 70, 0), (LTO, 80, 0)],
+            {"sm_35", "sm_70", "compute_70", "lto_80"},
+        ),
+        ([(SASS, 52, ZSTD), (PTX, 52, LZ4)], {"sm_52", "compute_52"}),
+        ([(SASS, 90, ACCELERATED), (SASS, 100, FAMILY)], {"sm_90a", "sm_100f"}),
+        ([(64, 90, 0)], {"kind 64 for 90"}),
+    ],
+    ids=["kinds", "compressed", "one architecture or family", "an unknown kind"],
+)
+def test_kind_and_architecture_come_from_each_entrys_header(
+    codes: list[tuple[int, int, int]], named: set[str]
 ) -> None:
-    assert read(container((SASS, 90, ACCELERATED), (SASS, 100, FAMILY))) == {"sm_90a", "sm_100f"}
+    assert read(fat_binary(*codes)) == named
 
 
-def test_a_kind_that_is_not_known_is_said(container: Container) -> None:
-    assert read(container((64, 90, 0))) == {"kind 64 for 90"}
-
-
-def test_all_containers_are_read_whatever_lies_between_them(container: Container) -> None:
+def test_all_containers_are_read_whatever_lies_between_them() -> None:
     gap = bytes(3 * 64 * 1024 - 2)
-    assert read(container((SASS, 60, 0)) + gap + container((SASS, 61, 0)) + gap) == {
-        "sm_60",
-        "sm_61",
-    }
+    content = fat_binary((SASS, 60, 0)) + gap + fat_binary((SASS, 61, 0)) + gap
+    assert read(content) == {"sm_60", "sm_61"}
 
 
-def test_only_the_section_is_read(container: Container) -> None:
-    before = container((SASS, 30, 0))
-    content = before + container((SASS, 75, 0)) + container((SASS, 86, 0))
+def test_only_the_section_is_read() -> None:
+    before = fat_binary((SASS, 30, 0))
+    content = before + fat_binary((SASS, 75, 0)) + fat_binary((SASS, 86, 0))
     assert fatbin.architectures(content, len(before), 2 * len(before)) == {
         "sm_75": len(before) - 16
     }
 
 
-def test_the_code_of_an_architecture_is_added_up(container: Container) -> None:
-    content = container((SASS, 70, 0), (SASS, 86, 0)) + container((SASS, 70, 0))
+def test_the_code_of_an_architecture_is_added_up() -> None:
+    content = fat_binary((SASS, 70, 0), (SASS, 86, 0)) + fat_binary((SASS, 70, 0))
     sizes = fatbin.architectures(content)
     # Each container has a header of 16 bytes, which belongs to no architecture.
     assert sum(sizes.values()) == len(content) - 32
     assert sizes["sm_70"] == 2 * sizes["sm_86"]
 
 
-def test_an_entry_that_claims_more_than_its_container_counts_up_to_its_end(
-    container: Container,
-) -> None:
-    content = bytearray(container((SASS, 70, 0)))
+def test_an_entry_that_claims_more_than_its_container_counts_up_to_its_end() -> None:
+    content = bytearray(fat_binary((SASS, 70, 0)))
     content[16 + 8 : 16 + 16] = (2**62).to_bytes(8, "little")
     assert fatbin.architectures(content) == {"sm_70": len(content) - 16}
 
@@ -86,9 +77,9 @@ def test_an_empty_section_holds_nothing() -> None:
 
 
 @pytest.mark.parametrize("length", [17, 60, 100])
-def test_a_section_that_ends_too_early_is_said(length: int, container: Container) -> None:
+def test_a_section_that_ends_too_early_is_said(length: int) -> None:
     with pytest.raises(ValueError, match="fat binary"):
-        read(container((SASS, 70, 0))[:length])
+        read(fat_binary((SASS, 70, 0))[:length])
 
 
 def test_an_entry_that_leads_nowhere_is_said() -> None:
@@ -97,20 +88,15 @@ def test_an_entry_that_leads_nowhere_is_said() -> None:
         read(looping)
 
 
-def test_a_section_made_to_keep_its_reader_busy_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    "content", [fat_binary() * 200, fat_binary(*[(SASS, 70, 0)] * 200)], ids=["many", "one of many"]
+)
+def test_containers_made_to_keep_their_reader_busy_are_given_up(
+    content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fatbin, "MOST", 100)
     with pytest.raises(ValueError, match="more than 100 parts"):
-        read(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 0) * 200)
-
-
-def test_a_container_made_to_keep_its_reader_busy_is_given_up(
-    container: Container, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fatbin, "MOST", 100)
-    with pytest.raises(ValueError, match="more than 100 parts"):
-        read(container(*[(SASS, 70, 0)] * 200))
+        read(content)
 
 
 def test_a_container_that_ends_within_the_header_of_an_entry_is_said() -> None:
@@ -126,25 +112,10 @@ def test_the_magic_number_alone_is_not_a_fat_binary() -> None:
 
 
 def built(folder: Path, *options: str) -> tuple[str, ...]:
-    source, library = folder / "kernel.cu", folder / "kernel.so"
-    source.write_text(KERNEL, "utf-8")
-    subprocess.run(
-        [
-            "nvcc",
-            "-shared",
-            "-Xcompiler",
-            "-fPIC",
-            "-cudart",
-            "none",
-            *options,
-            source,
-            "-o",
-            library,
-        ],
-        check=True,
-        cwd=folder,
-    )
-    return tuple(elf.examine(library.read_bytes())[0].gpu)
+    (folder / "kernel.cu").write_text(KERNEL, "utf-8")
+    command = ["nvcc", "-shared", "-Xcompiler=-fPIC", "-cudart=none", "-o", "kernel.so"]
+    subprocess.run([*command, *options, "kernel.cu"], check=True, cwd=folder)
+    return tuple(elf.examine((folder / "kernel.so").read_bytes())[0].gpu)
 
 
 def code(name: str, *kinds: str) -> list[str]:
@@ -164,15 +135,8 @@ MIX = [
 """What nvcc 13.0 is asked for: Turing to Blackwell, two for a part of a family only, some with
 PTX."""
 MIXED = (
-    "sm_75",
-    "sm_80",
-    "sm_86",
-    "sm_90a",
-    "sm_100f",
-    "sm_120",
-    "compute_86",
-    "compute_90a",
-    "compute_120",
+    *(f"sm_{name}" for name in ("75", "80", "86", "90a", "100f", "120")),
+    *(f"compute_{name}" for name in ("86", "90a", "120")),
 )
 COMPRESSIONS = [
     [],
@@ -207,13 +171,9 @@ def listed(library: Path) -> list[str]:
     """
     found = []
     for option, prefix in (("--list-elf", "sm_"), ("--list-ptx", "compute_")):
-        text = subprocess.run(
-            ["cuobjdump", option, library], check=True, capture_output=True, text=True
-        ).stdout
-        found += sorted(
-            {prefix + number for number in re.findall(r"\.sm_(\d+)", text)},
-            key=lambda name: int(name.partition("_")[2]),
-        )
+        text = subprocess.check_output(["cuobjdump", option, library], text=True)
+        numbers = sorted(set(map(int, re.findall(r"\.sm_(\d+)", text))))
+        found += [f"{prefix}{number}" for number in numbers]
     return found
 
 
@@ -232,9 +192,6 @@ def test_an_architecture_that_nvcc_no_longer_compiles_for_is_found(
     (tmp_path / "kernel.cu").write_text(KERNEL, "utf-8")
     subprocess.run(["nvcc", "-ptx", "kernel.cu"], check=True, cwd=tmp_path)
     image = f"--image3=kind=ptx,sm=30,file={tmp_path / 'kernel.ptx'}"
-    subprocess.run(
-        ["fatbinary", "-64", f"--compress-mode={mode}", "--create=made", image],
-        check=True,
-        cwd=tmp_path,
-    )
+    command = ["fatbinary", "-64", f"--compress-mode={mode}", "--create=made", image]
+    subprocess.run(command, check=True, cwd=tmp_path)
     assert read((tmp_path / "made").read_bytes()) == {"compute_30"}

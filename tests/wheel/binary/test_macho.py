@@ -2,37 +2,19 @@ import struct
 from pathlib import Path
 
 import pytest
+from tests.libraries import ARM64, X86_64, load_command, universal
+from tests.libraries import macho as thin
 
 from tfwright.wheel.binary import elf_image, macho
 from tfwright.wheel.binary.elf import LibraryPart, VersionRequirement
 
-X86_64, ARM64 = 0x01000007, 0x0100000C
-
-
-def text(kind: int, path: str, words: int = 1) -> bytes:
-    """Return a load command with a path behind `words` words."""
-    body = path.encode() + b"\0"
-    body += bytes(-len(body) % 8)
-    start = 8 + 4 * words
-    return struct.pack(f"<{2 + words}I", kind, start + len(body), start, *[0] * (words - 1)) + body
-
-
-def thin(machine: int, *commands: bytes) -> bytes:
-    content = b"".join(commands)
-    return (
-        b"\xcf\xfa\xed\xfe"
-        + struct.pack("<6I4x", machine, 0, 6, len(commands), len(content), 0)
-        + content
-    )
-
-
 LIBRARY = thin(
     X86_64,
-    text(0xD, "@rpath/libtensorflow_framework.so", 4),
+    load_command(0xD, "@rpath/libtensorflow_framework.so", 0, 0, 0),
     struct.pack("<4I", 0x24, 16, 10 << 16 | 12 << 8, 0),
-    text(0xC, "@rpath/libcudart.9.2.dylib", 4),
-    text(0x80000018, "/usr/lib/libc++.1.dylib", 4),
-    text(0x8000001C, "@loader_path/.."),
+    load_command(0xC, "@rpath/libcudart.9.2.dylib", 0, 0, 0),
+    load_command(0x80000018, "/usr/lib/libc++.1.dylib", 0, 0, 0),
+    load_command(0x8000001C, "@loader_path/.."),
 )
 
 
@@ -56,24 +38,9 @@ def test_the_newer_command_for_the_oldest_macos_is_read_too() -> None:
 
 
 def test_a_universal_library_is_read_once_for_each_machine() -> None:
-    other = thin(ARM64)
-    head = b"\xca\xfe\xba\xbe" + struct.pack(">I", 2)
-    tables = struct.pack(">5I", X86_64, 3, 48, len(LIBRARY), 3) + struct.pack(
-        ">5I", ARM64, 0, 48 + len(LIBRARY), len(other), 3
-    )
-    assert [part.machine for part in macho.read(head + tables + LIBRARY + other)] == [
-        "x86_64",
-        "arm64",
-    ]
-
-
-def universal(*places: tuple[int, int]) -> bytes:
-    """Return the head of a universal library, and nothing of its parts."""
-    return (
-        b"\xca\xfe\xba\xbe"
-        + struct.pack(">I", len(places))
-        + b"".join(struct.pack(">5I", X86_64, 3, start, size, 3) for start, size in places)
-    )
+    other, size = thin(ARM64), len(LIBRARY)
+    head = universal((X86_64, 48, size), (ARM64, 48 + size, len(other)))
+    assert [part.machine for part in macho.read(head + LIBRARY + other)] == ["x86_64", "arm64"]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +48,9 @@ def universal(*places: tuple[int, int]) -> bytes:
     [
         (b"\xca\xfe\xba\xbe\0\0\0\x41", "not a Mach-O file"),
         (bytes(40), "not a Mach-O file"),
-        (universal((28, 400)) + LIBRARY, "after the end of the file"),
-        (universal((28, 40)) + bytes(40), "at 0x1c there is not a Mach-O file"),
-        (universal((48, 9), (52, 9)) + bytes(99), "share the bytes at 0x34"),
+        (universal((X86_64, 28, 400)) + LIBRARY, "after the end of the file"),
+        (universal((X86_64, 28, 40)) + bytes(40), "at 0x1c there is not a Mach-O file"),
+        (universal((X86_64, 48, 9), (ARM64, 52, 9)) + bytes(99), "share the bytes at 0x34"),
         (thin(X86_64, struct.pack("<4I", 0xC, 16, 16, 0)), "beyond the command"),
         (thin(X86_64, struct.pack("<4I", 0xC, 16, 4, 0)), "beyond the command"),
     ],
@@ -129,8 +96,7 @@ def test_more_sections_than_a_segment_has_room_for_are_refused() -> None:
     "content",
     [
         b"\xca\xfe\xba\xbe\x00\x00\x00\x34",  # a Java class
-        b"\xca\xfe\xba\xbe"
-        + struct.pack(">6I", 1, X86_64, 3, 0, 100, 3),  # a slice that is its own file
+        universal((X86_64, 0, 100)),  # a slice that is its own file
         b"\xcf\xfa\xed\xfe" + struct.pack("<6I4x", X86_64, 0, 6, 1, 0xFFFFFFFF, 0),
         thin(X86_64, struct.pack("<2I", 0xC, 0)),
         thin(X86_64, struct.pack("<2I", 0xC, 500)),
@@ -163,31 +129,9 @@ def test_gpu_code_symbols_and_cpu_of_a_macos_library_are_read() -> None:
     ]
 
 
-def test_private_symbols_and_those_of_debuggers_are_no_exports() -> None:
-    start, size = struct.unpack_from("<II", WITH_CODE, 32 + 72 + 160 + 8)
-    assert size == 3
-    content = bytearray(WITH_CODE)
-    content[start + 4] |= 0x10
-    content[start + 16 + 4] |= 0x20
-    assert read_one(bytes(content)).symbols.exports == 0
-
-
-def test_a_library_for_arm_has_no_level_of_the_cpu() -> None:
-    content = WITH_CODE[:4] + struct.pack("<I", 0x0100000C) + WITH_CODE[8:]
-    assert (read_one(content).machine, read_one(content).cpu) == ("arm64", None)
-
-
-@pytest.mark.parametrize(("field", "message"), [(12, "says that it has"), (20, "says that it has")])
-def test_a_table_that_is_larger_than_the_file_is_refused(field: int, message: str) -> None:
-    content = bytearray(WITH_CODE)
-    struct.pack_into("<I", content, 32 + 72 + 160 + field, 0x7FFFFFFF)
-    with pytest.raises(ValueError, match=message):
-        read_one(bytes(content))
-
-
-def test_a_table_that_is_cut_is_refused() -> None:
-    with pytest.raises(ValueError, match="ends after the file"):
-        read_one(WITH_CODE[:-60])
+SECTION, TABLES = 32 + 72, 32 + 72 + 160
+"""Where the section with the code is described, and the tables of symbols."""
+SYMBOLS, COUNT = struct.unpack_from("<II", WITH_CODE, TABLES + 8)
 
 
 def changed(place: int, layout: str, number: int) -> bytes:
@@ -196,14 +140,33 @@ def changed(place: int, layout: str, number: int) -> bytes:
     return bytes(content)
 
 
-SEGMENT, SECTION = 32, 32 + 72
-"""Where the load command of __TEXT is, and in it the section with the code."""
-(SYMBOLS,) = struct.unpack_from("<I", WITH_CODE, SECTION + 160 + 8)
+def test_private_symbols_and_those_of_debuggers_are_no_exports() -> None:
+    assert COUNT == 3
+    content = bytearray(WITH_CODE)
+    content[SYMBOLS + 4] |= 0x10
+    content[SYMBOLS + 16 + 4] |= 0x20
+    assert read_one(bytes(content)).symbols.exports == 0
 
 
-def test_a_symbol_whose_name_is_outside_its_table_is_refused() -> None:
-    with pytest.raises(ValueError, match="outside its table of names"):
-        read_one(changed(SYMBOLS, "<I", 0x7FFFFFFF))
+def test_a_library_for_arm_has_no_level_of_the_cpu() -> None:
+    found = read_one(changed(4, "<I", ARM64))
+    assert (found.machine, found.cpu) == ("arm64", None)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (changed(TABLES + 12, "<I", 0x7FFFFFFF), "says that it has"),
+        (changed(TABLES + 20, "<I", 0x7FFFFFFF), "says that it has"),
+        (WITH_CODE[:-60], "ends after the file"),
+        (changed(SYMBOLS, "<I", 0x7FFFFFFF), "outside its table of names"),
+        (changed(SECTION + 40, "<Q", 2**40), "the file ends before them"),
+    ],
+    ids=["a table", "the names", "a cut file", "a name", "the code"],
+)
+def test_what_leads_out_of_the_file_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_one(content)
 
 
 def test_names_that_are_the_same_bytes_many_times_over_are_given_up(
@@ -212,11 +175,6 @@ def test_names_that_are_the_same_bytes_many_times_over_are_given_up(
     monkeypatch.setattr(elf_image, "OVERLAP", -(2**20))
     with pytest.raises(ValueError, match="the same bytes many times over"):
         read_one(WITH_CODE)
-
-
-def test_code_that_is_said_to_end_after_the_file_is_refused() -> None:
-    with pytest.raises(ValueError, match="the file ends before them"):
-        read_one(changed(SECTION + 40, "<Q", 2**40))
 
 
 def test_a_library_without_code_has_no_level_of_the_cpu() -> None:

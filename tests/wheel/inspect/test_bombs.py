@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.libraries import X86_64, macho, universal
 from tests.making import Read
 
 from tfwright.errors import WheelError
@@ -28,7 +29,6 @@ USUAL = {
     f"{INFO}/WHEEL": b"Wheel-Version: 1.0\nTag: cp36-cp36m-manylinux2010_x86_64\n",
     f"{INFO}/RECORD": b"",
 }
-X86_64 = 0x01000007
 
 
 def wheel(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -47,24 +47,19 @@ def faults(path: Path) -> str:
 
 
 def slices_over_the_same_commands() -> bytes:
-    commands = struct.pack("<2I", 0x26, 8) * 100_000
-    thin = b"\xcf\xfa\xed\xfe" + struct.pack("<6I4x", X86_64, 0, 6, 100_000, len(commands), 0)
-    table = struct.pack(">5I", X86_64, 3, 4096, len(thin) + len(commands), 12) * 64
-    head = b"\xca\xfe\xba\xbe" + struct.pack(">I", 64) + table
-    return head.ljust(4096, b"\0") + thin + commands
+    part = load_commands(100_000)
+    return universal(*[(X86_64, 4096, len(part))] * 64).ljust(4096, b"\0") + part
 
 
-def a_million_load_commands() -> bytes:
-    commands = struct.pack("<2I", 0x26, 8) * 1_000_000
-    head = struct.pack("<6I4x", X86_64, 0, 6, 1_000_000, len(commands), 0)
-    return b"\xcf\xfa\xed\xfe" + head + commands
+def load_commands(count: int) -> bytes:
+    return macho(X86_64, *[struct.pack("<2I", 0x26, 8)] * count)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.dylib", slices_over_the_same_commands, "share the bytes at"),
-        ("a.dylib", a_million_load_commands, "1,000,000 load commands"),
+        ("a.dylib", lambda: load_commands(1_000_000), "1,000,000 load commands"),
         (f"{INFO}/RECORD", lambda: b"a\n" * 30_000_000, "bytes, more than the"),
         (f"{INFO}/RECORD", lambda: b'"' + b"a" * 200_000, "RECORD"),
         (f"{INFO}/RECORD", lambda: b"a\rb,sha256=x\n", "RECORD cannot be read"),
