@@ -8,7 +8,7 @@ from tfwright.documents.recipe import CompileTable
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.pipeline.stage import Artefact
-from tfwright.progress import Progress, Silence
+from tfwright.progress import Listener, Progress
 
 COMMIT = "0" * 40
 
@@ -46,7 +46,7 @@ def configured_of(bazelrc: Path | Artefact, **others: object) -> Configured:
 
 
 @dataclass
-class Notebook(Silence):
+class Notebook(Listener):
     """A listener that keeps what it is told."""
 
     notes: list[str] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ Report = Callable[[Progress], None]
 """Takes how far a piece of work has come."""
 
 
-class Listener(Protocol):
-    """Receives what happens in a build, in order; never decides anything."""
+class Listener:
+    """Receives what happens in a build, in order, and decides nothing; this one ignores it."""
 
     def started(self, stage: str, why: str) -> None:
         """Learn that `stage` runs, and why it has to."""
@@ -60,26 +60,7 @@ class Listener(Protocol):
         """Learn how far the running stage has come; may be called many times a second."""
 
 
-class Silence:
-    """A listener that shows nothing."""
-
-    def started(self, stage: str, why: str) -> None:
-        """Ignore it."""
-
-    def kept(self, stage: str) -> None:
-        """Ignore it."""
-
-    def finished(self, stage: str, seconds: float) -> None:
-        """Ignore it."""
-
-    def note(self, text: str) -> None:
-        """Ignore it."""
-
-    def progress(self, progress: Progress) -> None:
-        """Ignore it."""
-
-
-SILENCE = Silence()
+SILENCE = Listener()
 
 
 Stage = Literal[

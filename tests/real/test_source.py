@@ -12,7 +12,7 @@ from tfwright.documents.recipe import FetchTable
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs
 from tfwright.pipeline.stages import source
-from tfwright.progress import Silence
+from tfwright.progress import Listener
 from tfwright.tools.git import mirror
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.real
 URL = "https://github.com/tensorflow/tensorflow.git"
 
 
-class Printer(Silence):
+class Printer(Listener):
     """Shows notes to whoever runs the test with -s."""
 
     def note(self, text: str) -> None:

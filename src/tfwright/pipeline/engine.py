@@ -23,7 +23,7 @@ from tfwright.pipeline.stages import PIPELINE, check, fetch
 from tfwright.pipeline.stages import source as sources
 from tfwright.pipeline.stamps import Took
 from tfwright.printable import guess
-from tfwright.progress import Silence
+from tfwright.progress import SILENCE
 from tfwright.tools import disk, files
 from tfwright.tools.git.repository import GitRepository
 from tfwright.tools.git.work_tree import repository_of
@@ -113,7 +113,7 @@ def without_archives(job: RecipeJob) -> tuple[HostFacts, Inputs, Tree]:
     recipe, source = job.recipe, job.recipe.source
     repository = external.repository(job.job, source)
     # What it notes is for a build.
-    host = check.run(replace(job.job, listener=Silence()), recipe)
+    host = check.run(replace(job.job, listener=SILENCE), recipe)
     inputs = Inputs(
         mirror=repository,
         commit=source.commit,

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from tfwright.errors import Evidence, TfwrightError
-from tfwright.progress import Progress
+from tfwright.progress import Listener, Progress
 from tfwright.terminal import text
 from tfwright.terminal.foot import Foot, Waiting, measures
 from tfwright.terminal.text import tell
@@ -24,7 +24,7 @@ LINE_SECONDS = 30.0
 """How often progress is reported without a terminal to draw on."""
 
 
-class Terminal:
+class Terminal(Listener):
     """A listener that shows one line for each stage, and live progress for long ones, on stderr."""
 
     def __init__(self) -> None:
