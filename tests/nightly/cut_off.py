@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.nightly.fake import builder_of, host_with
+from tests.nightly.fake import host_with
 
 from tfwright.errors import TfwrightError
 from tfwright.nightly import night
@@ -64,7 +64,7 @@ def host(folder: Path, number: int) -> BuildHost:
     limits = {"count": 1, "hidden_days": 0}
     names = ("a", "b")
     found = host_with(folder, *names, url="https://wheels.example/", retention=limits)
-    builder = builder_of(found)
+    builder = found.fake
     # The older revisions pass their reproduction, so that pointers and pages change, too.
     builder.parts = {name: {"recipe": str(number)} for name in names}
     builder.clock.pass_seconds(86400 * number)

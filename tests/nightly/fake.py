@@ -2,10 +2,11 @@
 
 import datetime as dt
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tests.nightly.wheels import write_wheel
 
@@ -13,7 +14,7 @@ from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, SupplyError
 from tfwright.nightly import night
 from tfwright.nightly.builds import Breakage, BuildOrder, CommitLine, NightlyBuild, SmokeLine
-from tfwright.nightly.night import BuildHost, FreeSpace, LostArchives
+from tfwright.nightly.night import BuildHost, FreeSpace, LostArchives, NightOutcome
 
 if TYPE_CHECKING:
     from tfwright.nightly.builder import PipelineBuilder
@@ -152,30 +153,54 @@ def a_build(**values: object) -> NightlyBuild:
     return NightlyBuild.model_validate(known | values)
 
 
-def as_builder(fake: FakeBuilder) -> "PipelineBuilder":
-    """Return a fake builder as a host takes it."""
-    return cast("PipelineBuilder", fake)
+@dataclass(frozen=True)
+class PlayedHost(BuildHost):
+    """A build host with the fake builder and a simulated clock."""
+
+    @property
+    def fake(self) -> FakeBuilder:
+        """The builder, as a test sets it."""
+        builder: object = self.builder
+        assert isinstance(builder, FakeBuilder)
+        return builder
+
+    def pass_night(self, a: object = None, **options: Any) -> NightOutcome:  # noqa: ANN401 as `night.run`
+        """Run a night and let the day pass; with `a`, the recipe a has changed to that."""
+        if a is not None:
+            self.change(a)
+        outcome = night.run(self, **options)
+        self.fake.clock.next_night()
+        return outcome
+
+    def change(self, recipe: object, commit: str = "a" * 40) -> None:
+        """Change the recipe and the commit of target a."""
+        self.fake.parts["a"] = {"recipe": str(recipe), "the commit": commit}
+
+    def page(self, path: str = "index.html") -> str:
+        """Return a file of the site."""
+        return (self.site / path).read_text("utf-8")
+
+    def latest(self) -> dict[str, dict[str, Any]]:
+        """Return what `latest.json` says of each target."""
+        return {
+            target["name"]: target for target in json.loads(self.page("latest.json"))["targets"]
+        }
+
+    def listed(self, project: str) -> list[str]:
+        """Return the wheels that the index lists of a project."""
+        page = json.loads(self.page(f"simple/{project}/index.json"))
+        return [str(file["filename"]) for file in page["files"]]
+
+    def changed_after_a_night(self, commit: str = "b" * 40) -> FakeBuilder:
+        """Let a night pass, then change the recipe and the commit of target a; return the builder."""
+        self.pass_night()
+        self.change(2, commit)
+        return self.fake
 
 
-def builder_of(host: BuildHost) -> FakeBuilder:
-    """Return the fake builder of a host."""
-    builder: object = host.builder
-    assert isinstance(builder, FakeBuilder)
-    return builder
-
-
-def changed_after_a_night(host: BuildHost, commit: str = "b" * 40) -> FakeBuilder:
-    """Let a night pass, then change the recipe and the commit of target a; return the builder."""
-    night.run(host)
-    builder = builder_of(host)
-    builder.clock.next_night()
-    builder.parts["a"] = {"recipe": "2", "the commit": commit}
-    return builder
-
-
-def host_with(folder: Path, *names: str, **keys: object) -> BuildHost:
+def host_with(folder: Path, *names: str, **keys: object) -> PlayedHost:
     """Return a build host with these recipes, a simulated clock and the fake builder."""
     clock = SimulatedClock()
     recipes = [{"name": name} for name in names]
     nightly = NightlyFile.model_validate({"directory": str(folder), "recipe": recipes, **keys})
-    return BuildHost(nightly, as_builder(FakeBuilder(clock)), clock)
+    return PlayedHost(nightly, cast("PipelineBuilder", FakeBuilder(clock)), clock)

@@ -4,20 +4,19 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from tests.nightly.fake import builder_of, changed_after_a_night, host_with
+from tests.nightly.fake import PlayedHost, host_with
 
 from tfwright.errors import HostError
 from tfwright.nightly import night
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
-from tfwright.nightly.night import BuildHost
 from tfwright.nightly.notices import Channel, Notice
 from tfwright.nightly.state import Culprit
 
 
 def failing_host(
     tmp_path: Path, answers: list[Culprit | None], sent: list[Notice] | None = None
-) -> tuple[BuildHost, list[str]]:
+) -> tuple[PlayedHost, list[str]]:
     """Return a host whose recipe a broke after a good night; each bisection gives an answer."""
     asked: list[str] = []
 
@@ -27,7 +26,7 @@ def failing_host(
         return answers.pop(0)
 
     host = host_with(tmp_path, "a", "b", url="https://wheels.example/")
-    changed_after_a_night(host).broken["a"] = Breakage(stage="compile", line="error: broken")
+    host.changed_after_a_night().broken["a"] = Breakage(stage="compile", line="error: broken")
     return replace(host, bisect=bisect, channels=(inbox(sent if sent is not None else []),)), asked
 
 
@@ -43,14 +42,14 @@ def test_a_new_failure_is_bisected_once_and_its_notice_and_feed_name_the_change(
     host, asked = failing_host(tmp_path, [culprit], sent)
     outcome = night.run(host)
     assert outcome.culprits == {"a": "Broken by commit c0ffee"}
-    builder_of(host).clock.next_night()
+    host.fake.clock.next_night()
     assert night.run(host).culprits == {}
     assert asked == ["a"]
     (notice,) = sent
     assert "Broken by commit c0ffee." in notice.text
     assert "/builds/" in notice.url
-    assert "Broken by commit c0ffee" in (host.site / "feed.xml").read_text()
-    entry = json.loads((host.site / "latest.json").read_text())["targets"][0]
+    assert "Broken by commit c0ffee" in host.page("feed.xml")
+    entry = json.loads(host.page("latest.json"))["targets"][0]
     assert entry["culprit"] == {"said": "Broken by commit c0ffee", "commit": "c0ffee"}
 
 
@@ -58,9 +57,8 @@ def test_another_reason_is_bisected_again(tmp_path: Path) -> None:
     answers: list[Culprit | None] = [Culprit("", "Broken by one"), Culprit("", "Broken by two")]
     host, asked = failing_host(tmp_path, answers)
     night.run(host)
-    builder = builder_of(host)
-    builder.clock.next_night()
-    builder.broken["a"] = Breakage(stage="package", line="error: another")
+    host.fake.clock.next_night()
+    host.fake.broken["a"] = Breakage(stage="package", line="error: another")
     assert night.run(host).culprits == {"a": "Broken by two"}
     assert asked == ["a", "a"]
 
@@ -70,8 +68,7 @@ def test_a_bisection_beyond_the_budget_goes_on_in_the_next_night_and_is_told_the
 ) -> None:
     sent: list[Notice] = []
     host, asked = failing_host(tmp_path, [None, Culprit("", "Broken by the lock file")], sent)
-    night.run(host)
-    builder_of(host).clock.next_night()
+    host.pass_night()
     night.run(host)
     assert asked == ["a", "a"]
     first, second = sent
@@ -102,12 +99,11 @@ def test_new_wheels_are_told_where_that_is_asked_for(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/", notices={"wheels": True})
     host = replace(host, channels=(inbox(sent),))
     for _ in range(2):
-        night.run(host)
-        builder_of(host).clock.next_night()
+        host.pass_night()
     (notice,) = sent
     assert notice.subject.startswith("a: new wheel 1.0+g")
     assert "pip install --extra-index-url https://wheels.example/r/a/ tf-a==1.0+g" in notice.text
     assert notice.url.startswith("https://wheels.example/builds/")
-    feed = (host.site / "feed.xml").read_text()
+    feed = host.page("feed.xml")
     assert feed.count("<entry>") == 1
     assert notice.url in feed

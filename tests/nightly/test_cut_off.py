@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.nightly.fake import SimulatedClock, builder_of, host_with
-from tests.nightly.test_night import assert_site_is_whole, latest, listed, pass_night
+from tests.nightly.fake import SimulatedClock, host_with
+from tests.nightly.test_night import assert_site_is_whole
 
 from tfwright.documents.recipe import ROOT
 from tfwright.index import wheels
@@ -194,55 +194,55 @@ def ahead(clock: SimulatedClock, days: int) -> None:
 
 def test_a_clock_that_was_years_ahead_for_a_night_decides_nothing_after_it(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", reproduce=True)
-    clock = builder_of(host).clock
-    pass_night(host)
+    clock = host.fake.clock
+    host.pass_night()
     ahead(clock, 3650)
-    pass_night(host, a="2")
+    host.pass_night(a="2")
     ahead(clock, -3650)
-    assert pass_night(host, a="3").verdicts == {"a": "good", "b": "unchanged"}
+    assert host.pass_night(a="3").verdicts == {"a": "good", "b": "unchanged"}
     # The build of the wrong year is not the newest one.
-    assert pass_night(host).verdicts == {"a": "unchanged", "b": "unchanged"}
-    pointer = json.loads((host.site / "pointers/a/nightly.json").read_text())
+    assert host.pass_night().verdicts == {"a": "unchanged", "b": "unchanged"}
+    pointer = json.loads(host.page("pointers/a/nightly.json"))
     assert pointer["started"].startswith("2026-01-03")
-    assert latest(host)["a"]["wheel"]["build"] == pointer["build"]
+    assert host.latest()["a"]["wheel"]["build"] == pointer["build"]
 
 
 def test_a_reproduction_noted_years_ahead_does_not_lose_its_turn(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    pass_night(host)
-    ahead(builder_of(host).clock, 3650)
-    assert pass_night(host).reproduced == "a"
-    ahead(builder_of(host).clock, -3650)
-    assert {pass_night(host).reproduced for _ in range(2)} == {"a", "b"}
+    host.pass_night()
+    ahead(host.fake.clock, 3650)
+    assert host.pass_night().reproduced == "a"
+    ahead(host.fake.clock, -3650)
+    assert {host.pass_night().reproduced for _ in range(2)} == {"a", "b"}
 
 
 def test_what_was_hidden_years_ahead_is_deleted_in_time(tmp_path: Path) -> None:
     limits = {"count": 1, "hidden_days": 3}
     host = host_with(tmp_path, "a", retention=limits, reproduce=False)
-    pass_night(host)
-    ahead(builder_of(host).clock, 3650)
-    pass_night(host, a="2")
-    ahead(builder_of(host).clock, -3650)
+    host.pass_night()
+    ahead(host.fake.clock, 3650)
+    host.pass_night(a="2")
+    ahead(host.fake.clock, -3650)
     for _ in range(5):
-        pass_night(host)
-    assert len(list(host.builds.iterdir())) == len(listed(host, "tf-a")) == 1
+        host.pass_night()
+    assert len(list(host.builds.iterdir())) == len(host.listed("tf-a")) == 1
 
 
 def test_a_night_killed_before_the_clock_was_set_back_is_over(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    clock = builder_of(host).clock
+    clock = host.fake.clock
     ahead(clock, 3650)
     with states.opened(tmp_path) as state:
         state.judge(state.begin_night(clock()), "good", "a")
     ahead(clock, -3650)
     # In the resumed night the recipe would be done already.
-    assert pass_night(host).verdicts == {"a": "good"}
-    assert builder_of(host).built == ["a"]
+    assert host.pass_night().verdicts == {"a": "good"}
+    assert host.fake.built == ["a"]
 
 
 def test_silence_is_noticed_although_the_last_night_lies_ahead(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    now = builder_of(host).clock()
+    now = host.fake.clock()
     nights = [NightVerdict(1, now + dt.timedelta(days=3650), "good", "", "")]
     assert status_of(nights, now, stale_nights=3).word == "stale"
 
@@ -250,13 +250,13 @@ def test_silence_is_noticed_although_the_last_night_lies_ahead(tmp_path: Path) -
 def test_a_state_that_is_read_again_orders_builds_of_one_day_by_their_time(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     for number in range(6):
-        builder_of(host).parts["a"] = {"recipe": str(number)}
+        host.fake.parts["a"] = {"recipe": str(number)}
         night.run(host)
-        builder_of(host).clock.pass_seconds(60)
+        host.fake.clock.pass_seconds(60)
     with states.opened(tmp_path) as state:
         before = [build.id for build in state.builds()]
     (tmp_path / states.FILE).unlink()
-    pass_night(host)
+    host.pass_night()
     with states.opened(tmp_path) as state:
         assert [build.id for build in state.builds()] == before
 
@@ -300,22 +300,22 @@ def test_hosts_that_start_at_once_in_one_directory_build_everything_once(
 
 def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
-    (name,) = listed(host, "tf-a")
+    host.pass_night()
+    (name,) = host.listed("tf-a")
     with file_lock.held(tmp_path / states.LOCK, "a night of eight hours"):
         site.yank(tmp_path, name, "wrong cuDNN")
         with states.opened(tmp_path) as state:
             site.publish(host.nightly, state, host.clock())
-    page = json.loads((host.site / "simple/tf-a/index.json").read_text())
+    page = json.loads(host.page("simple/tf-a/index.json"))
     assert page["files"][0]["yanked"] == "wrong cuDNN"
-    assert json.loads((host.site / "match.json").read_text())["wheels"] == []
+    assert json.loads(host.page("match.json"))["wheels"] == []
 
 
 def test_two_that_publish_at_once_leave_the_newest_state(tmp_path: Path) -> None:
     """One process holds the site; the other waits, and then reads what the first one wrote."""
     host = host_with(tmp_path, "a")
-    pass_night(host)
-    (name,) = listed(host, "tf-a")
+    host.pass_night()
+    (name,) = host.listed("tf-a")
     with ThreadPoolExecutor(1) as other:
         with file_lock.held(tmp_path / site.LOCK, "publishing"):
             done = other.submit(published_elsewhere, host)
@@ -325,7 +325,7 @@ def test_two_that_publish_at_once_leave_the_newest_state(tmp_path: Path) -> None
             reasons = json.dumps({name: "wrong cuDNN"})
             (tmp_path / site.YANKED).write_text(reasons)
         done.result(timeout=60)
-    page = json.loads((host.site / "simple/tf-a/index.json").read_text())
+    page = json.loads(host.page("simple/tf-a/index.json"))
     assert page["files"][0]["yanked"] == "wrong cuDNN"
 
 

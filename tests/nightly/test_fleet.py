@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
-from tests.nightly.fake import FakeBuilder, a_build, builder_of, host_with
+from tests.nightly.fake import FakeBuilder, PlayedHost, a_build, host_with
 from tests.workers.conftest import Programs
 from tests.workers.test_remote import LOCAL_SSH, a_host
 
@@ -26,7 +26,7 @@ from tfwright.nightly import fleets, night, targets
 from tfwright.nightly import state as states
 from tfwright.nightly.builder import PipelineBuilder
 from tfwright.nightly.builds import Breakage, BuildOrder, NightlyBuild
-from tfwright.nightly.night import BuildHost, Settle
+from tfwright.nightly.night import Settle
 from tfwright.nightly.pages import views
 from tfwright.pipeline.job import RecipeJob
 from tfwright.progress import SILENCE
@@ -73,9 +73,9 @@ class FakeFleet:
         return self.builder.reproduce(order.target, Path(order.last_wheel))
 
 
-def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
+def fleet_host(tmp_path: Path, *names: str, **keys: object) -> PlayedHost:
     host = host_with(tmp_path, *names, **{"on": "workers", **keys})
-    return replace(host, fleet=cast("fleets.NightFleet", FakeFleet(builder_of(host))))
+    return replace(host, fleet=cast("fleets.NightFleet", FakeFleet(host.fake)))
 
 
 @pytest.mark.medium
@@ -83,7 +83,7 @@ def test_what_workers_build_is_published_with_the_worker_named(tmp_path: Path) -
     host = fleet_host(tmp_path, "a", "b")
     outcome = night.run(host)
     assert outcome.verdicts == {"a": "good", "b": "good"}
-    page = (host.site / "index.html").read_text("utf-8")
+    page = host.page()
     assert "on one" in page
     with states.opened(host.directory) as state:
         rows = views.views(host.nightly, state, {}, host.clock())
@@ -93,8 +93,7 @@ def test_what_workers_build_is_published_with_the_worker_named(tmp_path: Path) -
 @pytest.mark.medium
 def test_two_workers_fit_twice_as_much_into_a_night(tmp_path: Path) -> None:
     first = fleet_host(tmp_path, "a", "b", "c")
-    night.run(first)
-    builder_of(first).clock.next_night()
+    first.pass_night()
     # Each build took 10 minutes: alone only one of them would fit into 12 minutes.
     host = replace(first, nightly=first.nightly.model_copy(update={"hours": 0.2}))
     again = night.run(host, now=True)
@@ -311,14 +310,12 @@ def test_a_wheel_is_built_again_where_wheels_are_built(tmp_path: Path) -> None:
     host = fleet_host(tmp_path, "a", reproduce=True)
     fleet: object = host.fleet
     assert isinstance(fleet, FakeFleet)
-    builder = builder_of(host)
-    night.run(host)
-    builder.clock.next_night()
+    host.pass_night()
     outcome = night.run(host)
     assert (outcome.reproduced, outcome.difference) == ("a", "")
     assert fleet.asked == ["a", "a again"]
-    builder.rotten.add("a")
-    builder.clock.next_night()
+    host.fake.rotten.add("a")
+    host.fake.clock.next_night()
     assert night.run(host).difference == "1 file differs"
 
 

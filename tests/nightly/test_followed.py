@@ -127,7 +127,7 @@ def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
     # The Python is in the wheel's tag.
     assert labelled == {"1.0+cu118.sm70", "1.0+cu118.sm86.sm90"}
     night.run(night.BuildHost(nightly, host.builder, host.clock))
-    text = (host.site / "index.html").read_text()
+    text = host.page()
     for target in found:
         assert f'<a href="recipes/{target.name}.html">' in text
         assert (host.site / "r" / target.name / "index.html").is_file()

@@ -3,15 +3,15 @@
 import json
 from pathlib import Path
 
-from tests.nightly.fake import builder_of, host_with
+from tests.nightly.fake import PlayedHost, host_with
 
 from tfwright.nightly import night
 from tfwright.nightly import state as states
-from tfwright.nightly.night import BuildHost, LostArchives
+from tfwright.nightly.night import LostArchives
 from tfwright.vault.links import ANSWERS, GONE, SILENT, Link, LinkRow
 
 
-def told(host: BuildHost) -> list[str]:
+def told(host: PlayedHost) -> list[str]:
     """Return the subject of each notice that a night raised about archives."""
     with states.opened(host.directory) as state:
         query = "select thread, body, max(number) from notice group by thread order by thread"
@@ -21,8 +21,8 @@ def told(host: BuildHost) -> list[str]:
     ]
 
 
-def archives(host: BuildHost) -> dict[str, str]:
-    latest = json.loads((host.site / "latest.json").read_text("utf-8"))
+def archives(host: PlayedHost) -> dict[str, str]:
+    latest = json.loads(host.page("latest.json"))
     found = latest["targets"][0]["archives"]
     assert isinstance(found, dict)
     return found
@@ -41,7 +41,7 @@ def test_an_archive_is_lost_only_if_each_server_says_so() -> None:
 
 def test_a_lost_archive_has_a_date_a_place_on_the_pages_and_one_notice(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", url="https://w.example/")
-    builder = builder_of(host)
+    builder = host.fake
     night.run(host)
     assert archives(host) == {"lost-since": None, "detail": ""}
     builder.archives["a"] = LostArchives("No server has eigen")
@@ -52,8 +52,7 @@ def test_a_lost_archive_has_a_date_a_place_on_the_pages_and_one_notice(tmp_path:
         builder.clock.next_night()
     assert archives(host) == {"lost-since": first.isoformat(), "detail": "No server has eigen"}
     for page in ("index.html", "recipes/a.html"):
-        text = (host.site / page).read_text("utf-8")
-        assert f"Archives lost since {first:%Y-%m-%d}" in text
+        assert f"Archives lost since {first:%Y-%m-%d}" in host.page(page)
     assert told(host) == ["a links open"]
     del builder.archives["a"]
     builder.clock.next_night()
@@ -63,8 +62,7 @@ def test_a_lost_archive_has_a_date_a_place_on_the_pages_and_one_notice(tmp_path:
 
 def test_a_server_that_does_not_answer_is_lost_from_the_second_night_on(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    builder = builder_of(host)
-    builder.archives["a"] = LostArchives(silent="No server answers for eigen")
+    host.fake.archives["a"] = LostArchives(silent="No server answers for eigen")
     assert night.run(host).lost == {}
-    builder.clock.next_night()
+    host.fake.clock.next_night()
     assert night.run(host).lost == {"a": "No server answers for eigen"}

@@ -13,14 +13,14 @@ from urllib.parse import unquote
 
 import pytest
 from tests.nightly import fake
-from tests.nightly.fake import FakeBuilder, as_builder, builder_of, host_with
+from tests.nightly.fake import FakeBuilder, PlayedHost, host_with
 from tests.nightly.wheels import write_wheel
 
 from tfwright.errors import HostError
 from tfwright.nightly import builds, night, notices, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
-from tfwright.nightly.night import BuildHost, FreeSpace, NightOutcome
+from tfwright.nightly.night import FreeSpace
 from tfwright.nightly.notices import Channel, Notice
 from tfwright.tools.process import file_lock
 
@@ -36,40 +36,20 @@ BROKEN = Breakage(
 )
 
 
-def pass_night(host: BuildHost, a: object = None, **options: object) -> NightOutcome:
-    """Run a night and let the day pass; with `a`, the recipe a has changed to that."""
-    clock = builder_of(host).clock
-    if a is not None:
-        builder_of(host).parts["a"] = {"recipe": str(a), "the commit": "a" * 40}
-    outcome = night.run(host, **options)  # type: ignore[arg-type]  # a test's own words
-    clock.next_night()
-    return outcome
-
-
-def latest(host: BuildHost) -> dict[str, dict[str, Any]]:
-    page = json.loads((host.site / "latest.json").read_text())
-    return {target["name"]: target for target in page["targets"]}
-
-
-def listed(host: BuildHost, project: str) -> list[str]:
-    page = json.loads((host.site / f"simple/{project}/index.json").read_text())
-    return [str(file["filename"]) for file in page["files"]]
-
-
 def test_the_first_night_builds_and_the_second_does_nothing(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    assert set(pass_night(host).verdicts.values()) == {"good"}
-    assert set(pass_night(host).verdicts.values()) == {"unchanged"}
-    assert sorted(builder_of(host).built) == ["a", "b"]
-    assert latest(host)["a"]["state"] == "good-unchanged"
+    assert set(host.pass_night().verdicts.values()) == {"good"}
+    assert set(host.pass_night().verdicts.values()) == {"unchanged"}
+    assert sorted(host.fake.built) == ["a", "b"]
+    assert host.latest()["a"]["state"] == "good-unchanged"
     # Only what changed is built again.
-    assert pass_night(host, a="2").verdicts == {"a": "good", "b": "unchanged"}
+    assert host.pass_night(a="2").verdicts == {"a": "good", "b": "unchanged"}
 
 
 def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
-    builder_of(host).parts["a"] = {"recipe": "2", "the commit": "a" * 40}
+    host.pass_night()
+    host.change(2)
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     (due,) = night.plan(host)
     assert (due.why, due.changed) == ("changed", ("recipe",))
@@ -78,32 +58,32 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    pass_night(host)
-    builder_of(host).parts["b"] = {"recipe": "2", "the commit": "b" * 40}
-    builder_of(host).broken["a"] = BROKEN
-    assert pass_night(host, a="2").verdicts == {"a": "failed", "b": "good"}
-    assert latest(host)["a"]["state"] == "newly failing"
-    assert latest(host)["a"]["wheel"]["tested"] == "passed"
-    assert len(listed(host, "tf-a")) == 1
-    assert len(listed(host, "tf-b")) == 2
+    host.pass_night()
+    host.fake.parts["b"] = {"recipe": "2", "the commit": "b" * 40}
+    host.fake.broken["a"] = BROKEN
+    assert host.pass_night(a="2").verdicts == {"a": "failed", "b": "good"}
+    assert host.latest()["a"]["state"] == "newly failing"
+    assert host.latest()["a"]["wheel"]["tested"] == "passed"
+    assert len(host.listed("tf-a")) == 1
+    assert len(host.listed("tf-b")) == 2
 
 
 def test_failing_is_new_once_then_still_and_then_fixed(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
+    host.pass_night()
     seen = []
     for broken in ({"a": BROKEN}, {"a": BROKEN}, {}, {}):
-        builder_of(host).broken = broken
-        pass_night(host, a="2")
-        seen.append(latest(host)["a"]["state"])
+        host.fake.broken = broken
+        host.pass_night(a="2")
+        seen.append(host.latest()["a"]["state"])
     assert seen == ["newly failing", "still failing", "newly fixed", "good-unchanged"]
 
 
 def test_a_wheel_that_fails_its_smoke_is_published_and_marked(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    builder_of(host).smoke_fails.add("a")
-    assert pass_night(host).verdicts == {"a": "smoke failed"}
-    assert len(listed(host, "tf-a")) == 1
+    host.fake.smoke_fails.add("a")
+    assert host.pass_night().verdicts == {"a": "smoke failed"}
+    assert len(host.listed("tf-a")) == 1
     pointers = host.site / "pointers/a"
     assert (pointers / "nightly.json").exists()
     assert not (pointers / "last-good.json").exists()
@@ -112,78 +92,78 @@ def test_a_wheel_that_fails_its_smoke_is_published_and_marked(tmp_path: Path) ->
 
 def test_stable_waits_for_smoke_and_reproduction(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
+    host.pass_night()
     stable = host.site / "pointers/a/stable.json"
     assert not stable.exists()
-    assert pass_night(host).reproduced == "a"
+    assert host.pass_night().reproduced == "a"
     named = json.loads(stable.read_text())
     assert (stable.parent / named["url"] / named["wheel"]).resolve().is_file()
 
 
 def test_each_night_another_recipe_is_reproduced(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", "c")
-    pass_night(host)
-    assert [pass_night(host).reproduced for _ in range(4)] == ["a", "b", "c", "a"]
+    host.pass_night()
+    assert [host.pass_night().reproduced for _ in range(4)] == ["a", "b", "c", "a"]
 
 
 def test_a_night_whose_time_is_used_up_reproduces_nothing(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", hours=1.5)
-    builder_of(host).seconds = 3000
+    host.fake.seconds = 3000
     # The first night builds a, the second one b, and the third one has time for both.
-    assert [pass_night(host).reproduced for _ in range(3)] == ["", "", "a"]
+    assert [host.pass_night().reproduced for _ in range(3)] == ["", "", "a"]
 
 
 def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
-    builder_of(host).rotten.add("a")
-    pass_night(host)
-    assert "not reproduced on 2026-01-02: 1 file differs" in (host.site / "index.html").read_text()
+    host.pass_night()
+    host.fake.rotten.add("a")
+    host.pass_night()
+    assert "not reproduced on 2026-01-02: 1 file differs" in host.page()
 
 
 def test_a_server_that_does_not_answer_blocks_one_recipe(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder_of(host).unreachable.add("a")
-    outcome = pass_night(host)
+    host.fake.unreachable.add("a")
+    outcome = host.pass_night()
     assert outcome.verdicts == {"a": "blocked", "b": "good"}
     assert outcome.details == {"a": "the server does not answer"}
 
 
 def test_what_blocks_a_recipe_now_is_shown_and_not_what_broke_it_before(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
-    builder_of(host).broken["a"] = BROKEN
-    pass_night(host, a="2")
-    builder_of(host).unreachable.add("a")
-    pass_night(host)
-    page = (host.site / "index.html").read_text()
+    host.pass_night()
+    host.fake.broken["a"] = BROKEN
+    host.pass_night(a="2")
+    host.fake.unreachable.add("a")
+    host.pass_night()
+    page = host.page()
     assert "the server does not answer" in page
     assert BROKEN.remedy not in page
 
 
 def test_a_failing_recipe_out_of_budget_says_what_broke_and_opens_no_thread(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", "b", hours=2))
-    builder = builder_of(host)
-    pass_night(host)
+    builder = host.fake
+    host.pass_night()
     builder.seconds, builder.broken["a"] = 7000, BROKEN
-    pass_night(host, a="2")
+    host.pass_night(a="2")
     # Both do not fit into a night any more.
     builder.parts["b"] = {"recipe": "2"}
-    assert pass_night(host).verdicts == {"a": "skipped", "b": "good"}
-    assert latest(host)["a"]["detail"] == f"compile: {BROKEN.line}"
+    assert host.pass_night().verdicts == {"a": "skipped", "b": "good"}
+    assert host.latest()["a"]["detail"] == f"compile: {BROKEN.line}"
     assert heard.kinds == ["failing"]
 
 
 def test_a_site_that_somebody_removed_is_built_again(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
+    host.pass_night()
     kept = shutil.copytree(host.builds, tmp_path / "kept")
     shutil.rmtree(host.site)
-    assert pass_night(host).verdicts == {"a": "good"}
-    assert listed(host, "tf-a")
+    assert host.pass_night().verdicts == {"a": "good"}
+    assert host.listed("tf-a")
     # What comes back belongs to its night again.
     shutil.copytree(kept, host.builds, dirs_exist_ok=True)
-    assert pass_night(host).verdicts == {"a": "unchanged"}
+    assert host.pass_night().verdicts == {"a": "unchanged"}
     with states.opened(tmp_path) as state:
         assert len(state.builds("a")) == 2
 
@@ -197,27 +177,27 @@ def test_a_wheel_that_the_index_refuses_is_not_good(
 
     monkeypatch.setattr(fake, "write_wheel", of_another_version)
     host = host_with(tmp_path, "a")
-    assert pass_night(host).verdicts == {"a": "failed"}
-    assert "wheel" not in latest(host)["a"]
+    assert host.pass_night().verdicts == {"a": "failed"}
+    assert "wheel" not in host.latest()["a"]
     assert not [*host.site.glob("pointers/*/*")]
 
 
 def test_what_changes_each_night_shares_a_budget_that_is_too_small(tmp_path: Path) -> None:
     names = [f"r{number}" for number in range(6)]
     host = host_with(tmp_path, *names, hours=1.5)
-    builder = builder_of(host)
+    builder = host.fake
     builder.seconds = 1800
     for count in range(14):
         builder.parts = {name: {"recipe": str(count)} for name in names}
-        pass_night(host)
+        host.pass_night()
     counts = Counter(builder.built)
     assert min(counts[name] for name in names) >= 5
 
 
 def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", "c", hours=1.0)
-    builder_of(host).unreachable.add("a")
-    builder_of(host).lacking["b"] = "no CUDA"
+    host.fake.unreachable.add("a")
+    host.fake.lacking["b"] = "no CUDA"
     found = night.plan(host)
     assert [item.target.name for item in found if item.due] == ["c"]
     blocked = {item.target.name: item.detail for item in found if item.why == "blocked"}
@@ -226,9 +206,9 @@ def test_a_plan_names_what_cannot_be_built(tmp_path: Path) -> None:
 
 def test_a_target_that_is_blocked_at_once_leaves_its_time_to_others(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b", "c", "d", hours=2.0)
-    builder_of(host).seconds = 3000
-    builder_of(host).lacking |= {"a": "no CUDA", "b": "no Mac"}
-    assert pass_night(host).verdicts == {"a": "blocked", "b": "blocked", "c": "good", "d": "good"}
+    host.fake.seconds = 3000
+    host.fake.lacking |= {"a": "no CUDA", "b": "no Mac"}
+    assert host.pass_night().verdicts == {"a": "blocked", "b": "blocked", "c": "good", "d": "good"}
 
 
 @pytest.mark.parametrize(("hours", "seconds"), [(1.5, 3600), (2.0, 5000)])
@@ -236,19 +216,19 @@ def test_a_budget_that_is_used_up_leaves_the_rest_for_the_next_night(
     tmp_path: Path, hours: float, seconds: float
 ) -> None:
     host = host_with(tmp_path, "a", "b", "c", hours=hours)
-    builder_of(host).seconds = seconds
-    first = pass_night(host)
+    host.fake.seconds = seconds
+    first = host.pass_night()
     assert first.verdicts == {"a": "good", "b": "skipped", "c": "skipped"}
     assert first.details["b"] == "a first build counts as 1.0 h"
-    pass_night(host)
-    assert set(pass_night(host).verdicts.values()) == {"good", "unchanged"}
+    host.pass_night()
+    assert set(host.pass_night().verdicts.values()) == {"good", "unchanged"}
 
 
 def test_a_full_disk_blocks_builds_and_still_makes_the_page(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    builder_of(host).free = 10**9
-    assert pass_night(host).verdicts == {"a": "blocked"}
-    assert "only 1.0 GB are free" in (host.site / "index.html").read_text()
+    host.fake.free = 10**9
+    assert host.pass_night().verdicts == {"a": "blocked"}
+    assert "only 1.0 GB are free" in host.page()
 
 
 @pytest.mark.parametrize(
@@ -263,9 +243,9 @@ def test_what_ends_a_build_in_the_middle_reaches_no_other_and_leaves_nothing_hal
     fault: Exception, verdict: str, shown: str, tmp_path: Path
 ) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder_of(host).raises["a"] = fault
-    assert pass_night(host).verdicts == {"a": verdict, "b": "good"}
-    page = (host.site / "index.html").read_text()
+    host.fake.raises["a"] = fault
+    assert host.pass_night().verdicts == {"a": verdict, "b": "good"}
+    page = host.page()
     assert shown in page
     assert ("a flaw in tfwright" in page) == (verdict == "failed")
     # Its page went with its files.
@@ -275,7 +255,7 @@ def test_what_ends_a_build_in_the_middle_reaches_no_other_and_leaves_nothing_hal
 
 def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
+    host.pass_night()
     (wheel,) = (host.site / "packages").glob("*.whl")
     build = next(builds.all_below(host.builds, ()))
     # The same version from another toolchain: the fake names a wheel by its fingerprint.
@@ -289,13 +269,13 @@ def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Pat
 def test_retention_hides_first_and_deletes_later(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 3})
     for number in range(4):
-        pass_night(host, a=number)
-    assert len(listed(host, "tf-a")) == 2
+        host.pass_night(a=number)
+    assert len(host.listed("tf-a")) == 2
     assert len(list((host.site / "packages").glob("*.whl"))) == 4
-    page = (host.site / "recipes/a.html").read_text()
+    page = host.page("recipes/a.html")
     assert "hidden since 2026-01-03, deleted on 2026-01-06" in page
     for _ in range(5):
-        pass_night(host)
+        host.pass_night()
     assert len(list((host.site / "packages").glob("*.whl"))) == 2
     assert len(list(host.builds.glob("*"))) == 2
 
@@ -306,27 +286,27 @@ def test_nights_that_fail_hide_no_wheel(
 ) -> None:
     host = host_with(tmp_path, "a", retention={"hidden_days": 0, **limits})
     for number in range(3):
-        pass_night(host, a=number)
-    wheels = listed(host, "tf-a")
+        host.pass_night(a=number)
+    wheels = host.listed("tf-a")
     assert len(wheels) == limits["count"]
-    builder_of(host).broken["a"] = BROKEN
+    host.fake.broken["a"] = BROKEN
     for number in range(5):
-        pass_night(host, a=f"x{number}")
-    assert listed(host, "tf-a") == wheels
-    assert latest(host)["a"]["state"] == "still failing"
+        host.pass_night(a=f"x{number}")
+    assert host.listed("tf-a") == wheels
+    assert host.latest()["a"]["state"] == "still failing"
     # The failed builds have a count of their own.
     assert len(list(host.builds.iterdir())) == limits["count"] + failed
 
 
 def test_retention_respects_a_keep_file(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
-    pass_night(host)
+    host.pass_night()
     (first,) = host.builds.glob("*")
     (first / builds.KEEP).touch()
     for number in range(3):
-        pass_night(host, a=number)
+        host.pass_night(a=number)
     assert first.exists()
-    assert "kept by hand" in (host.site / "recipes/a.html").read_text()
+    assert "kept by hand" in host.page("recipes/a.html")
 
 
 class SmallDisk(FakeBuilder):
@@ -341,11 +321,11 @@ class SmallDisk(FakeBuilder):
         return FreeSpace(max(0, free), 10**15)
 
 
-def on_a_small_disk(host: BuildHost, room: int) -> BuildHost:
+def on_a_small_disk(host: PlayedHost, room: int) -> PlayedHost:
     """Return the host on a disk with room for so many builds, of which each needs a part."""
-    small = SmallDisk(builder_of(host).clock)
+    small: Any = SmallDisk(host.fake.clock)
     small.room, small.home = room, host.builds
-    return replace(host, builder=as_builder(small))
+    return replace(host, builder=small)
 
 
 def dead_links(folder: Path) -> list[str]:
@@ -364,12 +344,12 @@ def test_hidden_builds_make_room_before_their_day(tmp_path: Path) -> None:
     host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 5)
     kept = []
     for number in range(8):
-        outcome = pass_night(host, a=number)
+        outcome = host.pass_night(a=number)
         assert outcome.verdicts == {"a": "good"}
         kept.append(len(list(host.builds.iterdir())))
         assert dead_links(host.site) == []
     assert kept == [1, 2, 3, 4, 5, 5, 5, 5]
-    assert len(listed(host, "tf-a")) == 2
+    assert len(host.listed("tf-a")) == 2
     with states.opened(tmp_path) as state:
         # The longest hidden ones went.
         numbers = [build.fingerprint["recipe"] for build in all_builds(state)]
@@ -385,17 +365,17 @@ def test_no_build_that_the_index_lists_makes_room(tmp_path: Path) -> None:
     limits = {"count": 9, "hidden_days": 30, "free": 100}
     host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 3)
     for number in range(3):
-        pass_night(host, a=number)
-    outcome = pass_night(host, a="4")
+        host.pass_night(a=number)
+    outcome = host.pass_night(a="4")
     assert outcome.verdicts == {"a": "blocked"}
     assert "in the host's directory" in outcome.details["a"]
-    assert len(listed(host, "tf-a")) == 3
+    assert len(host.listed("tf-a")) == 3
 
 
 def test_pages_link_no_build_that_was_deleted(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
     for number in range(3):
-        pass_night(host, a=number)
+        host.pass_night(a=number)
         assert dead_links(host.site) == []
         assert_site_is_whole(host.site)
     assert len(list(host.builds.iterdir())) == 1
@@ -403,12 +383,12 @@ def test_pages_link_no_build_that_was_deleted(tmp_path: Path) -> None:
 
 def test_a_deletion_that_was_cut_off_leaves_no_wheel(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
-    pass_night(host)
-    (first,) = listed(host, "tf-a")
+    host.pass_night()
+    (first,) = host.listed("tf-a")
     with without_sweep():
-        pass_night(host, a="2")
+        host.pass_night(a="2")
     assert (host.site / "packages" / first).exists()
-    pass_night(host)
+    host.pass_night()
     assert not list((host.site / "packages").glob(f"{first}*"))
 
 
@@ -420,7 +400,7 @@ def without_sweep() -> Iterator[None]:
         yield
 
 
-def cut_off(host: BuildHost) -> None:
+def cut_off(host: PlayedHost) -> None:
     """Begin a night that judges all of its targets and never ends."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("tfwright.nightly.retention.hide", interrupted)
@@ -432,31 +412,31 @@ def interrupted(*_: object) -> int:
     raise KeyboardInterrupt
 
 
-def cut_off_after_a_failure(tmp_path: Path, *names: str) -> BuildHost:
+def cut_off_after_a_failure(tmp_path: Path, *names: str) -> PlayedHost:
     """Return a host whose last night found recipe a broken, and never ended; a has changed since."""
     host = host_with(tmp_path, *names)
-    builder_of(host).broken["a"] = BROKEN
+    host.fake.broken["a"] = BROKEN
     cut_off(host)
-    builder_of(host).parts["a"] = {"recipe": "2", "the commit": "a" * 40}
+    host.change(2)
     return host
 
 
 def test_a_recipe_that_was_corrected_after_a_cut_off_night_is_built(tmp_path: Path) -> None:
     host = cut_off_after_a_failure(tmp_path, "a", "b")
-    builder_of(host).broken.clear()
+    host.fake.broken.clear()
     assert night.run(host).verdicts == {"a": "good", "b": "good"}
-    assert sorted(builder_of(host).built) == ["a", "a", "b"]
+    assert sorted(host.fake.built) == ["a", "a", "b"]
 
 
 def test_what_blocked_a_recipe_in_a_cut_off_night_is_looked_at_again(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder_of(host).unreachable.add("a")
+    host.fake.unreachable.add("a")
     cut_off(host)
-    builder_of(host).unreachable.clear()
+    host.fake.unreachable.clear()
     # The server of the other recipe is away now, and its wheel is as good as before.
-    builder_of(host).unreachable.add("b")
+    host.fake.unreachable.add("b")
     assert night.run(host).verdicts == {"a": "good", "b": "good"}
-    assert sorted(builder_of(host).built) == ["a", "b"]
+    assert sorted(host.fake.built) == ["a", "b"]
 
 
 @pytest.mark.parametrize(("free", "second"), [(10**15, "failed"), (0, "blocked")])
@@ -464,37 +444,37 @@ def test_a_failure_of_a_cut_off_night_stays_in_it_tried_again_or_not(
     tmp_path: Path, free: int, second: str
 ) -> None:
     host = cut_off_after_a_failure(tmp_path, "a", "b")
-    builder_of(host).free = free
+    host.fake.free = free
     # The resumed night keeps the second verdict.
-    assert pass_night(host).verdicts == {"a": second, "b": "good"}
-    builder_of(host).unreachable.add("a")
-    assert pass_night(host).verdicts == {"a": "blocked", "b": "unchanged"}
+    assert host.pass_night().verdicts == {"a": second, "b": "good"}
+    host.fake.unreachable.add("a")
+    assert host.pass_night().verdicts == {"a": "blocked", "b": "unchanged"}
 
 
 def test_a_night_that_is_cut_off_twice_keeps_its_newest_verdict(tmp_path: Path) -> None:
     host = cut_off_after_a_failure(tmp_path, "a")
-    builder_of(host).broken.clear()
+    host.fake.broken.clear()
     cut_off(host)
-    assert pass_night(host).verdicts == {"a": "good"}
+    assert host.pass_night().verdicts == {"a": "good"}
 
 
 def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    pass_night(host)
-    builder_of(host).broken["a"] = BROKEN
-    pass_night(host, a="2")
+    host.pass_night()
+    host.fake.broken["a"] = BROKEN
+    host.pass_night(a="2")
     (tmp_path / states.FILE).unlink()
     # It is found to have failed, and then tried again every night.
-    verdicts = [pass_night(host).verdicts["a"] for _ in range(3)]
+    verdicts = [host.pass_night().verdicts["a"] for _ in range(3)]
     assert verdicts == ["failed"] * 3
-    assert builder_of(host).built == ["a"] * 5
+    assert host.fake.built == ["a"] * 5
 
 
 def test_a_recipe_that_is_asked_for_is_built_although_a_cut_off_night_did(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     cut_off(host)
     night.run(host, only="a", now=True)
-    assert sorted(builder_of(host).built) == ["a", "a", "b"]
+    assert sorted(host.fake.built) == ["a", "a", "b"]
 
 
 class Heard:
@@ -514,37 +494,35 @@ class Heard:
         return [notice.kind for notice in self.notices]
 
 
-def with_channel(host: BuildHost) -> tuple[BuildHost, Heard]:
+def with_channel(host: PlayedHost) -> tuple[PlayedHost, Heard]:
     heard = Heard()
-    return BuildHost(
-        host.nightly, host.builder, host.clock, channels=(Channel("test", heard.send),)
-    ), heard
+    return replace(host, channels=(Channel("test", heard.send),)), heard
 
 
 def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
-    pass_night(host)
-    builder_of(host).broken["a"] = BROKEN
+    host.pass_night()
+    host.fake.broken["a"] = BROKEN
     for _ in range(3):
-        pass_night(host, a="2")
+        host.pass_night(a="2")
     assert heard.kinds == ["failing"]
-    builder_of(host).broken.clear()
-    pass_night(host)
+    host.fake.broken.clear()
+    host.pass_night()
     assert heard.kinds == ["failing", "fixed"]
     assert heard.notices[0].thread == heard.notices[1].thread
 
 
 def test_a_recipe_that_is_blocked_for_some_nights_stays_blocked_and_is_told(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 2}))
-    builder_of(host).unreachable.add("a")
+    host.fake.unreachable.add("a")
     for _ in range(3):
-        pass_night(host)
-    assert latest(host)["a"]["state"] == "blocked"
-    assert "for 3 nights" in (host.site / "index.html").read_text("utf-8")
+        host.pass_night()
+    assert host.latest()["a"]["state"] == "blocked"
+    assert "for 3 nights" in host.page()
     assert heard.kinds == ["blocked"]
 
 
-def watched(host: BuildHost) -> int:
+def watched(host: PlayedHost) -> int:
     """Do what `invoke nightly --watch` does."""
     return night.watch(host.nightly, host.clock(), host.channels, host.note)
 
@@ -557,7 +535,7 @@ def test_many_notices_reach_people_as_one_and_programs_one_by_one(tmp_path: Path
     reader = Channel("mail", people.append, gathers=True)
     host = replace(host, channels=(*host.channels, reader))
     error = Breakage(stage="configure", line="error: gcc 14 " + "x" * 5000, remedy="Install gcc 8.")
-    builder_of(host).broken = dict.fromkeys(names, error)
+    host.fake.broken = dict.fromkeys(names, error)
     night.run(host)
     assert len(heard.notices) == 30
     assert {len(notice.text) for notice in heard.notices} == {notices.LONGEST}
@@ -566,21 +544,21 @@ def test_many_notices_reach_people_as_one_and_programs_one_by_one(tmp_path: Path
     assert one.url == "https://wheels.example/"
     assert one.text.endswith("and 5 more\n")
     assert len(one.text) <= notices.LONGEST + 100
-    builder_of(host).broken.clear()
-    builder_of(host).clock.next_night()
+    host.fake.broken.clear()
+    host.fake.clock.next_night()
     night.run(host)
     assert heard.notices[-1].text.startswith("It was configure: error: gcc 14")
 
 
 def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 3}))
-    pass_night(host)
+    host.pass_night()
     for _ in range(5):
         watched(host)
-        builder_of(host).clock.next_night()
+        host.fake.clock.next_night()
     assert heard.kinds == ["stale"]
     assert heard.notices[0].text.startswith("No night has come to it since 2026-01-01. Run")
-    pass_night(host)
+    host.pass_night()
     assert heard.kinds == ["stale", "fixed"]
 
 
@@ -591,8 +569,8 @@ def test_the_watch_names_a_channel_that_takes_no_notice(tmp_path: Path) -> None:
         raise HostError("no server", remedy="Start it.")
 
     host = replace(host_with(tmp_path, "a"), channels=(Channel("mail", refuse),), note=said.append)
-    pass_night(host)
-    builder_of(host).clock.pass_seconds(9 * 86400)
+    host.pass_night()
+    host.fake.clock.pass_seconds(9 * 86400)
     said.clear()
     assert watched(host) == 0
     assert said == ["mail: no server"]
@@ -603,15 +581,15 @@ def test_a_night_that_is_cut_off_is_noticed_until_one_ends(tmp_path: Path) -> No
     cut_off(host)
     with file_lock.held(tmp_path / states.LOCK, "the night goes on"):
         assert watched(host) == 0
-        assert "under way" in (host.site / "index.html").read_text()
+        assert "under way" in host.page()
     assert [watched(host) for _ in range(2)] == [1, 0]
     assert heard.kinds == ["cut off"]
-    page = (host.site / "index.html").read_text()
+    page = host.page()
     assert "The last night was cut off" in page
     assert "under way" not in page
-    assert json.loads((host.site / "health.json").read_text())["status"] == "fail"
+    assert json.loads(host.page("health.json"))["status"] == "fail"
     assert "the build host: a night did not come to its end" in (
-        (host.site / "feed.xml").read_text() if pass_night(host) else ""
+        host.page("feed.xml") if host.pass_night() else ""
     )
     assert heard.kinds == ["cut off", "fixed"]
     assert heard.notices[0].thread == heard.notices[1].thread
@@ -630,8 +608,8 @@ def test_a_channel_or_a_notice_that_fails_holds_up_no_other(tmp_path: Path) -> N
     channels = (*host.channels, Channel("picky", picky), Channel("alive", alive.send))
     said: list[str] = []
     several = replace(host, channels=channels, note=said.append)
-    builder_of(host).broken |= {"a": BROKEN, "b": BROKEN}
-    pass_night(several)
+    host.fake.broken |= {"a": BROKEN, "b": BROKEN}
+    several.pass_night()
     # Once for each channel: its owner learns of a revoked address from nothing else.
     assert [line.partition(":")[0] for line in said[-2:]] == ["test", "picky"]
     assert (dead.kinds, heard, alive.kinds) == ([], ["b"], ["failing"] * 2)
@@ -643,16 +621,16 @@ def test_a_channel_or_a_notice_that_fails_holds_up_no_other(tmp_path: Path) -> N
 
 def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(tmp_path: Path) -> None:
     before = host_with(tmp_path, "a", "b", "never-built")
-    builder_of(before).unreachable.add("never-built")
-    pass_night(before)
+    before.fake.unreachable.add("never-built")
+    before.pass_night()
     host = replace(before, nightly=host_with(tmp_path, "b").nightly)
     for _ in range(6):
-        pass_night(host)
-    assert "stale since 2026-01-01" in (host.site / "badges/a.svg").read_text()
-    page = (host.site / "recipes/a.html").read_text()
+        host.pass_night()
+    assert "stale since 2026-01-01" in host.page("badges/a.svg")
+    page = host.page("recipes/a.html")
     assert "does not list this recipe any more" in page
-    assert set(latest(host)) == {"b"}
-    assert len(listed(host, "tf-a")) == 1
+    assert set(host.latest()) == {"b"}
+    assert len(host.listed("tf-a")) == 1
     # Without a build, there is nothing left to show.
     assert not list(host.site.glob("*/never-built.*"))
 
@@ -661,7 +639,7 @@ def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None
     host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 3}))
     for _ in range(6):
         watched(host)
-        builder_of(host).clock.next_night()
+        host.fake.clock.next_night()
     assert heard.kinds == ["stale"]
     assert "No night has come to it since 2026-01-01" in heard.notices[0].text
 
@@ -669,11 +647,11 @@ def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None
 def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
     for line in ("error: one", "error: one", "ld: cannot find -lcudart"):
-        builder_of(host).broken["a"] = BROKEN.model_copy(update={"line": line})
-        pass_night(host)
+        host.fake.broken["a"] = BROKEN.model_copy(update={"line": line})
+        host.pass_night()
     assert heard.kinds == ["failing", "failing"]
-    builder_of(host).broken.clear()
-    pass_night(host)
+    host.fake.broken.clear()
+    host.pass_night()
     assert heard.kinds == ["failing", "failing", "fixed", "fixed"]
     opened = {notice.thread for notice in heard.notices[:2]}
     assert {notice.thread for notice in heard.notices[2:]} == opened
@@ -683,12 +661,12 @@ def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(tmp_p
 def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) -> None:
     limits = {"size": 30_000, "hidden_days": 2}
     host = host_with(tmp_path, "a", "b", retention=limits)
-    pass_night(host)
+    host.pass_night()
     # Reproduced, so that `stable` of both is their first build.
     for _ in range(2):
-        pass_night(host)
+        host.pass_night()
     for number in range(4):
-        pass_night(host, a=number)
+        host.pass_night(a=number)
     with states.opened(tmp_path) as state:
         kept = state.builds("a")
         # The wheels alone would fit; with their pages and logs the builds do not.
@@ -713,14 +691,14 @@ def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
     monkeypatch.setattr("tfwright.nightly.site.unless_refused", taken)
     attempts = []
     for number in range(20):
-        before = len(builder_of(host).built)
+        before = len(host.fake.built)
         # The page has to go on showing the failure, whether or not there was an attempt.
-        assert pass_night(host).verdicts == {"a": "failed"}
-        attempts += [number] * (len(builder_of(host).built) - before)
+        assert host.pass_night().verdicts == {"a": "failed"}
+        attempts += [number] * (len(host.fake.built) - before)
     assert attempts == [0, 1, 3, 7, 15]
     monkeypatch.undo()
-    builder_of(host).parts["a"] = {"recipe": "1", "the local version": "cpu.1"}
-    assert pass_night(host).verdicts == {"a": "good"}
+    host.fake.parts["a"] = {"recipe": "1", "the local version": "cpu.1"}
+    assert host.pass_night().verdicts == {"a": "good"}
 
 
 def assert_site_is_whole(folder: Path) -> None:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import a_build, builder_of, changed_after_a_night, host_with
+from tests.nightly.fake import PlayedHost, a_build, host_with
 
 from tfwright.documents import filesystem
 from tfwright.errors import HostError
@@ -16,7 +16,6 @@ from tfwright.nightly import night, site
 from tfwright.nightly import pages as words
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage
-from tfwright.nightly.night import BuildHost
 from tfwright.nightly.pages import build as pages
 from tfwright.nightly.pages import log
 from tfwright.nightly.pages import site as site_pages
@@ -62,9 +61,9 @@ class Checked(HTMLParser):
             assert self.open.pop() == tag
 
 
-def failing_host(tmp_path: Path, line: str) -> BuildHost:
+def failing_host(tmp_path: Path, line: str) -> PlayedHost:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
-    builder = changed_after_a_night(host)
+    builder = host.changed_after_a_night()
     builder.broken["a"] = Breakage(
         stage="compile", line=line, cause=line, remedy=line, log="compile.log", number=2
     )
@@ -93,7 +92,7 @@ def test_hostile_log_lines_reach_no_page_as_markup_and_every_link_leads_somewher
 
 def test_the_pages_say_what_broke_and_what_helps(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "error: no member named foo")
-    text = (host.site / "index.html").read_text()
+    text = host.page()
     assert "0 of 1 recipes have a current wheel: 1 newly failing." in text
     assert "error: no member named foo" in text
     assert "What helps:" in text
@@ -111,12 +110,12 @@ def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
-    builder = changed_after_a_night(host)
+    builder = host.changed_after_a_night()
     builder.smoke_fails.add("a")
     night.run(host)
     with states.opened(tmp_path) as state:
         good, failed = state.builds()
-    text = (host.site / "index.html").read_text()
+    text = host.page()
     Checked(text)
     assert f"tf-a=={good.version}</code>" in text
     assert f"tf-a=={failed.version}</code>" not in text
@@ -136,11 +135,11 @@ def test_a_target_without_a_good_build_is_compared_with_none(
 ) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
     if smoke:
-        builder_of(host).smoke_fails.add("a")
+        host.fake.smoke_fails.add("a")
     else:
-        builder_of(host).raises["a"] = HostError("no gcc", remedy="Install it.")
+        host.fake.raises["a"] = HostError("no gcc", remedy="Install it.")
     night.run(host)
-    text = (host.site / "index.html").read_text()
+    text = host.page()
     assert "Changed since" not in text
     said = "none yet" if smoke else "none; it was never built"
     assert f"Last good build:</span> {said}<" in text
@@ -156,23 +155,22 @@ def test_a_build_that_ended_before_its_stages_is_compared_with_the_last_good_one
     tmp_path: Path, fault: Exception
 ) -> None:
     host = host_with(tmp_path, "a")
-    builder = changed_after_a_night(host, "a" * 40)
+    builder = host.changed_after_a_night("a" * 40)
     builder.raises["a"] = fault
     night.run(host)
-    text = (host.site / "index.html").read_text()
-    assert "Changed since the last good build:</span> recipe<" in text
+    assert "Changed since the last good build:</span> recipe<" in host.page()
 
 
 def test_a_yanked_wheel_is_not_offered_and_the_page_says_why(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", url="https://wheels.example/")
-    changed_after_a_night(host)
+    host.changed_after_a_night()
     night.run(host)
     with states.opened(tmp_path) as state:
         older, newer = state.builds()
         for wheel, reason in ((newer.wheel, "<wrong> numbers"), (older.wheel, "")):
             site.yank(tmp_path, wheel, reason)
             site.publish(host.nightly, state, host.clock())
-            pages_said = (host.site / "index.html").read_text()
+            pages_said = host.page()
             Checked(pages_said)
             reason_shown = "withdrawn:</span> &lt;wrong&gt; numbers"
             assert reason_shown in pages_said
@@ -180,20 +178,19 @@ def test_a_yanked_wheel_is_not_offered_and_the_page_says_why(tmp_path: Path) -> 
             offered = f"a=={older.version}</code>" in pages_said
             assert offered == (wheel == newer.wheel)
             if offered:
-                pointer = json.loads((host.site / "pointers/a/last-good.json").read_text())
+                pointer = json.loads(host.page("pointers/a/last-good.json"))
                 assert pointer["version"] == older.version
     assert "0 of 1 recipes have a current wheel: 1 withdrawn." in pages_said
     assert "no wheel is offered" in pages_said
-    own = (host.site / "recipes/a.html").read_text()
-    assert "withdrawn: &lt;wrong&gt; numbers" in own
+    assert "withdrawn: &lt;wrong&gt; numbers" in host.page("recipes/a.html")
     assert not list(host.site.glob("pointers/*/*.json"))
 
 
 def test_a_page_without_a_wheel_links_no_index(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    builder_of(host).unreachable.add("a")
+    host.fake.unreachable.add("a")
     night.run(host)
-    own = (host.site / "recipes/a.html").read_text()
+    own = host.page("recipes/a.html")
     assert "../r/a/" not in Checked(own).links
     assert "1 night: 1 blocked" in own
 
@@ -203,7 +200,7 @@ def test_a_page_without_a_wheel_links_no_index(tmp_path: Path) -> None:
 def test_pages_are_made_for_any_number_of_recipes(tmp_path: Path, count: int) -> None:
     host = host_with(tmp_path, *[f"recipe{number}" for number in range(count)])
     night.run(host)
-    checked = Checked((host.site / "index.html").read_text())
+    checked = Checked(host.page())
     assert checked.states == ["good"] * count
 
 
@@ -232,7 +229,7 @@ def test_the_feed_is_sound_xml_whatever_a_build_said(tmp_path: Path) -> None:
 def test_a_badge_says_since_when(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     night.run(host)
-    text = (host.site / "badges/a.svg").read_text()
+    text = host.page("badges/a.svg")
     ET.fromstring(text)  # noqa: S314 our own file
     assert "good since 0 days" in text
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import FakeBuilder, a_build, builder_of, changed_after_a_night, host_with
+from tests.nightly.fake import FakeBuilder, a_build, host_with
 
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
@@ -73,7 +73,7 @@ def test_a_secret_of_any_source_is_published_nowhere(
     heard: list[Notice] = []
     host = host_with(tmp_path, "a", "b", url="https://w.example/", title=f"Wheels {TOKEN}")
     host = replace(host, channels=(Channel("heard", heard.append),))
-    builder = changed_after_a_night(host)
+    builder = host.changed_after_a_night()
     secret = f"{ROOT}/x: token={TOKEN}"
     match way:
         case "fails":
@@ -88,8 +88,7 @@ def test_a_secret_of_any_source_is_published_nowhere(
     monkeypatch.setattr(builder, "build", leaking(builder))
     host = replace(host, bisect=lambda *_: Culprit("", f"Broken by token={TOKEN}"))
     for _ in range(5):
-        night.run(host)
-        builder.clock.next_night()
+        host.pass_night()
     with states.opened(host.directory) as state:
         newest = [state.build(kept.id) for kept in state.builds("a")][-1]
         wheel = state.builds("b")[0].wheel
@@ -115,9 +114,8 @@ def refuses(what: str) -> Callable[[object], None]:
 
 def test_inputs_with_a_secret_are_kept_whole_outside_of_the_site(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    builder = builder_of(host)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(builder, "build", leaking(builder))
+        patched.setattr(host.fake, "build", leaking(host.fake))
         night.run(host)
     (place,) = host.builds.iterdir()
     assert not (place / builds.INPUTS).exists()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.making import Read
-from tests.nightly.fake import changed_after_a_night, host_with
+from tests.nightly.fake import host_with
 from tests.remedies.following import CommandLine
 
 from tfwright.nightly import builds, night
@@ -44,7 +44,7 @@ def test_a_report_is_the_builds_page_where_html_is_asked_for(
     shell: CommandLine, of_demo: Path, out: Read
 ) -> None:
     host = host_with(of_demo, "a")
-    changed_after_a_night(host)
+    host.changed_after_a_night()
     night.run(host)
     out()
     shell.succeeds("invoke report --build a --html")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.nightly.fake import builder_of, changed_after_a_night, host_with
+from tests.nightly.fake import host_with
 from tests.nightly.test_pages import Checked
 
 from tfwright.nightly import night
@@ -24,14 +24,13 @@ def test_the_first_page_says_in_a_night_what_runs_what_waits_and_when_it_ends(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder = builder_of(host)
     seen: list[str] = []
 
     def look() -> None:
-        seen.append((host.site / "index.html").read_text())
-        seen.append((host.site / "latest.json").read_text())
+        seen.append(host.page())
+        seen.append(host.page("latest.json"))
 
-    builder.meanwhile = look
+    host.fake.meanwhile = look
     night.run(host)
     page, latest = seen
     Checked(page)
@@ -44,8 +43,8 @@ def test_the_first_page_says_in_a_night_what_runs_what_waits_and_when_it_ends(
         "running": ["a"],
         "waiting": ["b"],
     }
-    assert "under way" not in (host.site / "index.html").read_text()
-    assert "night" not in json.loads((host.site / "latest.json").read_text())
+    assert "under way" not in host.page()
+    assert "night" not in json.loads(host.page("latest.json"))
 
 
 def test_builds_side_by_side_end_as_the_machines_become_free() -> None:
@@ -68,33 +67,31 @@ def test_builds_side_by_side_end_as_the_machines_become_free() -> None:
 def test_each_night_has_a_page_and_says_what_changed_in_it(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
     night.run(host)
-    builder = builder_of(host)
+    builder = host.fake
     builder.clock.next_night()
     builder.parts["a"] = {"recipe": "2"}
     builder.broken["a"] = Breakage(stage="compile", line="error: broken")
     night.run(host)
-    text = (host.site / "nights/2.html").read_text()
+    text = host.page("nights/2.html")
     Checked(text)
     assert "before: good" in text
     assert "1 unchanged" in text
     assert "error: broken" in text
-    assert "2.html" in Checked((host.site / "nights/index.html").read_text()).links
+    assert "2.html" in Checked(host.page("nights/index.html")).links
 
 
 def test_nights_in_a_row_without_a_change_are_one_line(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     for _ in range(4):
-        night.run(host)
-        builder_of(host).clock.next_night()
-    text = (host.site / "recipes/a.html").read_text()
-    assert "3 nights, 2026-01-02 to 2026-01-04" in text
+        host.pass_night()
+    assert "3 nights, 2026-01-02 to 2026-01-04" in host.page("recipes/a.html")
 
 
 def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_changes(
     tmp_path: Path,
 ) -> None:
     host = host_with(tmp_path, "a")
-    builder = builder_of(host)
+    builder = host.fake
     builder.broken["a"] = Breakage(stage="compile", line="error: broken")
     night.run(host)
     found = Culprit(failure("compile: error: broken"), "Broken by commit c0ffee <b>")
@@ -105,12 +102,9 @@ def test_a_change_that_a_bisection_found_is_on_the_pages_until_the_failure_chang
         builder.clock.next_night()
         night.run(host)
         for page in ("index.html", "recipes/a.html"):
-            said = (
-                "<strong>Broken by commit c0ffee &lt;b&gt;</strong>"
-                in (host.site / page).read_text()
-            )
+            said = "<strong>Broken by commit c0ffee &lt;b&gt;</strong>" in host.page(page)
             assert said is shown
-        entry = json.loads((host.site / "latest.json").read_text())["targets"][0]
+        entry = json.loads(host.page("latest.json"))["targets"][0]
         assert ("culprit" in entry) is shown
 
 
@@ -125,14 +119,14 @@ def test_many_recipes_are_grouped_by_release_and_found_in_the_matrix(
     }
     monkeypatch.setattr(views, "facts_of", lambda target: facts[target.name])
     host = host_with(tmp_path, *names)
-    builder_of(host).broken["r0"] = Breakage(stage="compile", line="x")
+    host.fake.broken["r0"] = Breakage(stage="compile", line="x")
     night.run(host)
-    text = (host.site / "index.html").read_text()
+    text = host.page()
     Checked(text)
     headings = ("Without a current wheel", "TensorFlow 2.10", "TensorFlow 2.9")
     places = [text.index(f"<h2>{heading} <") for heading in headings]
     assert places == sorted(places)
-    matrix = (host.site / "matrix.html").read_text()
+    matrix = host.page("matrix.html")
     Checked(matrix)
     pythons = [matrix.index(f"Python 3.{minor}<") for minor in (9, 10, 11)]
     assert pythons == sorted(pythons)
@@ -146,9 +140,9 @@ def test_a_recipe_of_no_release_is_found_by_its_gpu_and_a_long_remedy_is_cut(
     monkeypatch.setattr(views, "facts_of", lambda _: facts)
     host = host_with(tmp_path, "a")
     long = "take another compiler " * 100
-    builder_of(host).broken["a"] = Breakage(stage="compile", line="x", cause="y", remedy=long)
+    host.fake.broken["a"] = Breakage(stage="compile", line="x", cause="y", remedy=long)
     night.run(host)
-    text = (host.site / "index.html").read_text()
+    text = host.page()
     assert "Python 3.9, sm_90" in text
     assert 500 < text.count("take another compiler") * 22 < 700
 
@@ -173,9 +167,9 @@ def test_a_plot_ends_at_a_round_number_and_a_target_without_a_build_has_none() -
 
 def test_the_page_of_a_recipe_draws_what_its_builds_took_on_an_axis(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    changed_after_a_night(host).seconds = 360
+    host.changed_after_a_night().seconds = 360
     night.run(host)
-    page = (host.site / "recipes/a.html").read_text()
+    page = host.page("recipes/a.html")
     Checked(page)
     assert 'aria-label="Time of each build, 2026-01-01 to 2026-01-02"' in page
     assert re.findall(r"<span>(\d+ min)</span>", page) == ["10 min", "5 min", "0 min"]
@@ -184,16 +178,16 @@ def test_the_page_of_a_recipe_draws_what_its_builds_took_on_an_axis(tmp_path: Pa
 
 def test_what_prometheus_reads_has_a_line_for_each_recipe(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    builder_of(host).broken["b"] = Breakage(stage="compile", line="x")
+    host.fake.broken["b"] = Breakage(stage="compile", line="x")
     night.run(host)
-    lines = (host.site / "metrics.txt").read_text().splitlines()
+    lines = host.page("metrics.txt").splitlines()
     assert 'tfwright_recipe_fine{recipe="a"} 1' in lines
     assert 'tfwright_recipe_fine{recipe="b"} 0' in lines
     assert 'tfwright_build_duration_seconds{recipe="a"} 600.0' in lines
     assert f"tfwright_night_started_timestamp_seconds {NOW.timestamp()}" in lines
     assert "# TYPE tfwright_builds_waiting gauge" in lines
     assert not [line for line in lines if "last_good" in line and '"b"' in line]
-    health = json.loads((host.site / "health.json").read_text())
+    health = json.loads(host.page("health.json"))
     assert health["status"] == "fail"
     assert health["output"].startswith("1 of 2 recipes")
 
@@ -210,21 +204,19 @@ def test_the_site_is_copied_after_each_change_and_a_copy_that_fails_costs_no_nig
     notes: list[str] = []
     nightly = host.nightly.model_copy(update={"publish": ("false",)})
     host = replace(host, nightly=nightly, note=notes.append)
-    builder_of(host).clock.next_night()
+    host.fake.clock.next_night()
     assert night.run(host).verdicts == {"a": "unchanged"}
     assert "the site was not copied: 'false' of publish in nightly.toml failed" in notes
 
 
 def test_a_host_that_lacks_the_same_each_night_has_one_page_for_it(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    builder = builder_of(host)
-    builder.blocks["a"] = "no rsync"
+    host.fake.blocks["a"] = "no rsync"
     for lacking in ("no rsync", "no rsync", "no gcc"):
-        builder.blocks["a"] = lacking
-        night.run(host)
-        builder.clock.next_night()
+        host.fake.blocks["a"] = lacking
+        host.pass_night()
     assert len(list(host.builds.iterdir())) == 2
-    assert "no gcc" in (host.site / "recipes/a.html").read_text()
+    assert "no gcc" in host.page("recipes/a.html")
 
 
 def test_a_plan_leaves_an_empty_directory_empty(tmp_path: Path) -> None:

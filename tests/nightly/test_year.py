@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.nightly.fake import FakeBuilder, builder_of, host_with
+from tests.nightly.fake import FakeBuilder, PlayedHost, host_with
 
 from tfwright.errors import HostError
 from tfwright.nightly import night
 from tfwright.nightly.builds import Breakage
-from tfwright.nightly.night import BuildHost
 
 pytestmark = pytest.mark.medium
 
@@ -55,7 +54,7 @@ class Expected:
 class Year:
     """The dice, and what they did."""
 
-    host: BuildHost
+    host: PlayedHost
     dice: random.Random
     revisions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 0))
     expected: dict[str, Expected] = field(default_factory=dict)
@@ -69,7 +68,7 @@ class Year:
 
     @property
     def builder(self) -> FakeBuilder:
-        return builder_of(self.host)
+        return self.host.fake
 
     def throw(self) -> None:
         """Let commits arrive, servers vanish and compilers change."""
@@ -135,7 +134,7 @@ class Year:
 
     def compare(self) -> None:
         """Read the page's states, and hold them against the rules."""
-        page = json.loads((self.host.site / "latest.json").read_text())
+        page = json.loads(self.host.page("latest.json"))
         seen = {target["name"]: target["state"] for target in page["targets"]}
         self.expect()
         wanted = {name: self.expected[name].word for name in NAMES}

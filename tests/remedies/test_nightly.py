@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.making import Serve, change_text, find_text, make_file
-from tests.nightly.fake import builder_of, host_with
+from tests.nightly.fake import host_with
 from tests.nightly.wheels import write_wheel
 from tests.remedies.following import CommandLine, add, commands, failing
 from tests.upstream import commit, run_git
@@ -131,7 +131,7 @@ def test_a_flaw_of_ours_is_reported_by_the_command_that_is_named(
 ) -> None:
     host = host_with(of_demo, "demo")
     night.run(host)
-    builder = builder_of(host)
+    builder = host.fake
     builder.clock.next_night()
     builder.parts["demo"] = {"recipe": "2", "commit": "b" * 40}
     builder.raises["demo"] = LookupError("a flaw")
@@ -247,7 +247,7 @@ def test_a_state_that_cannot_be_used_is_moved_away(
     shell.remedy("invoke index", file)
     file.rename(of_demo / "old")
     host = host_with(of_demo, "demo")
-    builder_of(host).clock.next_night()
+    host.fake.clock.next_night()
     night.run(host)
     assert published.split("-")[1] in (of_demo / "site/index.html").read_text()
 
