@@ -33,22 +33,6 @@ TIME = re.compile(
 """A date or a time as programs write it, or seconds since 1970."""
 
 
-_THE_PLACE = (
-    "Built again in the same place it is the same: not chance, but the directory, "
-    "the umask, the day or another change of this host since"
-)
-_ADDRESSES = (
-    "It varies with address-space randomisation: at fixed addresses two builds are "
-    "the same. Something is sorted, or hashed, by address"
-)
-_CHANCE = (
-    "Every build differs, also at fixed addresses: a clock, random numbers, "
-    "or the order of parallel work"
-)
-_NO_CONTROL = "No control build was made, so chance and the place cannot be distinguished"
-"""What the control builds show."""
-
-
 @dataclass(frozen=True)
 class Reproduction:
     """The result of building a wheel a second time."""
@@ -79,10 +63,8 @@ def reproduce(job: RecipeJob, original: Path, *, cached: bool, control: bool) ->
     # Weakest evidence first: what may explain it, what the bytes show, what a build proved.
     causes = [f"Perhaps because of this host: {change}" for change in changes]
     causes += _seen(found, job, elsewhere)
-    if control:
-        causes += _controlled(elsewhere, rebuilt)
-    else:
-        causes.append(_NO_CONTROL)
+    without = "No control build was made, so chance and the place cannot be distinguished"
+    causes.append(_controlled(elsewhere, rebuilt) if control else without)
     return Reproduction(original, rebuilt, found, tuple(causes))
 
 
@@ -252,26 +234,35 @@ def _build(job: RecipeJob, name: str, *, fixed: bool) -> Path:
     return Path(shutil.copyfile(made.wheel.path, folder / made.wheel.path.name))
 
 
-def _controlled(job: RecipeJob, rebuilt: Path) -> list[str]:
+def _controlled(job: RecipeJob, rebuilt: Path) -> str:
     """Build again in the same place at fixed addresses, and once more if that differs.
 
-    Return what the builds show, in sentences.
+    Return what the builds show.
     """
     if why := isolation.address_obstacle():
-        return [f"Address-space randomisation stays on, since {why}: no control build was made"]
+        return f"Address-space randomisation stays on, since {why}: no control build was made"
     digest = files.sha256(rebuilt)
     # The control repeats everything but the addresses. If it gives the same wheel, what differs
     # from the original is what the two places differ in.
     first = _build(job, "control", fixed=True)
     if files.sha256(first) == digest:
-        return [_THE_PLACE]
+        return (
+            "Built again in the same place it is the same: not chance, but the directory, the "
+            "umask, the day or another change of this host since"
+        )
     # Only two builds at fixed addresses can show that the addresses were the cause.
     second = _build(job, "control-again", fixed=True)
     if files.sha256(second) == files.sha256(first):
-        return [_ADDRESSES]
+        return (
+            "It varies with address-space randomisation: at fixed addresses two builds are the "
+            "same. Something is sorted, or hashed, by address"
+        )
     differences = comparison.compare(first, second).differences
     again = {difference.member or difference.group for difference in differences}
-    return [f"{_CHANCE}. Again in: {', '.join(sorted(again))}"]
+    return (
+        "Every build differs, also at fixed addresses: a clock, random numbers, or the order of "
+        f"parallel work. Again in: {', '.join(sorted(again))}"
+    )
 
 
 def _seen(found: Comparison, job: RecipeJob, elsewhere: RecipeJob) -> Iterator[str]:
