@@ -99,13 +99,8 @@ def shell_word(text: str) -> str:
 
 def first_few(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Return the first lines, and a last one that says how many more there are."""
-    return with_rest(lines[:most], len(lines))
-
-
-def with_rest(some: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return some of `count` lines, and one that says how many more there are."""
-    more = count - len(some)
-    return (*some, f"and {more:,} more") if more else tuple(some)
+    more = len(lines) - most
+    return (*lines[:most], f"and {more:,} more") if more > 0 else tuple(lines)
 
 
 def listed(names: Sequence[str], most: int) -> str:

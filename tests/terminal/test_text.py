@@ -85,7 +85,7 @@ def test_a_dropped_column_without_a_head_is_not_missed_by_name(wide: Wide) -> No
 def test_a_head_is_never_cut(wide: Wide) -> None:
     columns = (Column("name"), Column("std::string", 1, "end", least=4))
     row = ("a" * 20, "cxx11 " * 9)
-    assert text.ELLIPSIS not in shown(wide(30), row, columns=columns)[0]
+    assert "…" not in shown(wide(30), row, columns=columns)[0]
 
 
 def test_small_columns_take_the_room_that_a_wide_one_leaves(wide: Wide) -> None:

@@ -15,7 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO
 
-from tfwright.printable import printable_lines
+from tfwright.printable import CUT, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,6 @@ BAD: Style = "red"
 DETAIL: Style = "dim"
 HEADING: Style = "bold"
 
-ELLIPSIS = "…"
 GAP = "  "
 """Between the columns of a table."""
 LABEL = 10
@@ -309,10 +308,10 @@ def shortened(text: str, available: int, cut: Cut = "end") -> str:
     if len(text) <= available or cut == "never":
         return text
     if cut == "end":
-        return text[: available - 1] + ELLIPSIS
+        return text[: available - 1] + CUT
     # The end of a path says more than its beginning.
     tail = (available - 1) * 2 // 3
-    return text[: available - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
+    return text[: available - 1 - tail] + CUT + text[len(text) - tail :]
 
 
 def width(stream: TextIO) -> int | None:
