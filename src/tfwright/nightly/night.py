@@ -166,12 +166,8 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         # A night without a build has time for any reproduction, however long.
         spent = (host.clock() - begun).total_seconds()
         left = host.nightly.hours * 3600 - spent if due else math.inf
-        reproduced, difference = "", ""
-        if host.nightly.reproduce:
-            reproduced, difference = night.reproduce(planned, left)
-        lost = {}
-        if host.nightly.links:
-            lost = night.check_links([item.target for item in planned])
+        reproduced, difference = night.reproduce(planned, left)
+        lost = night.check_links([item.target for item in planned])
         return night.close(
             NightOutcome(reproduced=reproduced, difference=difference, culprits=culprits, lost=lost)
         )
@@ -498,14 +494,13 @@ class Night:
 
         Returns its name, and how its wheel differs; nothing where none had its turn.
         """
-        candidates: dict[Target, PlannedTarget] = {}
-        for item in found:
-            # A target that is due would be built from other inputs than its last wheel.
-            same = item.why == "unchanged" and not item.target.follow
-            if same and item.last_good and item.seconds <= left:
-                candidates[item.target] = item
+        if not self.host.nightly.reproduce:
+            return "", ""
+        # A target that is due would be built from other inputs than its last wheel.
+        same = (item for item in found if item.why == "unchanged" and not item.target.follow)
+        candidates = {item.target: item for item in same if item.last_good and item.seconds <= left}
         checks, moment = self.state.checks("reproduced"), self.host.clock()
-        target = plans.in_turn(list(candidates), checks, moment)
+        target = plans.in_turn(candidates, checks, moment)
         order = self._order(candidates[target]) if target else None
         if order is None or order.last_good is None:
             return "", ""
@@ -528,6 +523,8 @@ class Night:
 
     def check_links(self, asked: Sequence[Target]) -> dict[str, str]:
         """Ask the servers of all archives; keep what is lost, and since when; return it."""
+        if not self.host.nightly.links:
+            return {}
         self.host.note("the servers of all archives are asked")
         try:
             found = self.host.builder.links(asked)

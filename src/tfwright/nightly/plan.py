@@ -1,7 +1,7 @@
 """What is worth building tonight, in which order, within the budget."""
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -161,7 +161,7 @@ def fitting(found: Sequence[PlannedTarget], hours: float) -> list[PlannedTarget]
 
 
 def in_turn(
-    candidates: Sequence[Target], checks: Mapping[str, CheckedOn], now: dt.datetime
+    candidates: Iterable[Target], checks: Mapping[str, CheckedOn], now: dt.datetime
 ) -> Target | None:
     """Return the candidate that was checked longest ago; one never checked comes first."""
     never = dt.datetime.min.replace(tzinfo=dt.UTC)
