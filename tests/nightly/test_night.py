@@ -257,7 +257,7 @@ def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Pat
     host = host_with(tmp_path, "a")
     host.pass_night()
     (wheel,) = (host.site / "packages").glob("*.whl")
-    build = next(builds.all_below(host.builds, ()))
+    build = builds.all_below(host.builds, ())[0]
     # The same version from another toolchain: the fake names a wheel by its fingerprint.
     write_wheel(tmp_path / "work", "tf_a", build.version, body="other = 1\n")
     marked = site.unless_refused(host.site, build, tmp_path / "work")

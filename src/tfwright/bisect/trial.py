@@ -41,7 +41,7 @@ class Symptom:
         """Return how a failed build failed."""
         if build.broken:
             return cls(build.broken.stage, line=build.broken.line)
-        failed = [line for line in build.smoke if line.status == "failed"]
+        failed = build.smoke_failures
         names = tuple(line.program for line in failed)
         return cls("smoke", names, failed[0].detail if failed else "")
 

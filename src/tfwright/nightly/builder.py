@@ -287,9 +287,7 @@ class PipelineBuilder:
 
 def _disk(path: Path) -> tuple[int, int]:
     """Return size and free bytes of the disk that holds a path, which need not be there yet."""
-    while not path.exists():
-        path = path.parent
-    usage = shutil.disk_usage(path)
+    usage = shutil.disk_usage(next(each for each in (path, *path.parents) if each.exists()))
     return usage.total, usage.free
 
 

@@ -8,10 +8,9 @@ needs both ends exactly as they were, and a build that failed has no wheel whose
 
 import datetime as dt
 import hashlib
-import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -90,6 +89,11 @@ class Breakage(_Frozen):
     number: int = 0
     """The line's number in that log; 0 where it is not known."""
 
+    @property
+    def why(self) -> str:
+        """The cause, where that is more than the line."""
+        return self.cause if self.cause != self.line else ""
+
 
 def failure(detail: str) -> str:
     """Return what stays the same from night to night while a target fails for one reason."""
@@ -167,12 +171,16 @@ class NightlyBuild(_Frozen):
         return self.model_validate({**self.model_dump(), **shown})
 
     @property
+    def smoke_failures(self) -> list[SmokeLine]:
+        """The smoke programs that failed."""
+        return [line for line in self.smoke if line.status == "failed"]
+
+    @property
     def tested(self) -> Literal["passed", "smoke failed", "untested"]:
         """What the tests of the wheel gave, as the index shows it."""
-        ran = [line for line in self.smoke if line.status != "skipped"]
-        if any(line.status == "failed" for line in ran):
+        if self.smoke_failures:
             return "smoke failed"
-        return "passed" if ran else "untested"
+        return "passed" if any(line.status != "skipped" for line in self.smoke) else "untested"
 
     @property
     def good(self) -> bool:
@@ -197,8 +205,7 @@ class NightlyBuild(_Frozen):
             return self.unpublished
         if self.broken:
             return f"{self.broken.stage}: {self.broken.line}"
-        failed = [line.program for line in self.smoke if line.status == "failed"]
-        return f"smoke: {failed[0]}" if failed else ""
+        return f"smoke: {self.smoke_failures[0].program}" if self.smoke_failures else ""
 
 
 @dataclass(frozen=True)
@@ -314,11 +321,7 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> None:
     files.write(work / DOCUMENT, build.model_dump_json(indent=1))
     work.rename(home / build.id)
     # Without this, a power cut may undo the rename after the state has recorded the build.
-    handle = os.open(home, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    files.sync(home)
 
 
 def read(folder: Path) -> NightlyBuild | None:
@@ -326,17 +329,14 @@ def read(folder: Path) -> NightlyBuild | None:
     return json_text.kept(folder / DOCUMENT, NightlyBuild)
 
 
-def all_below(home: Path, known: Collection[str]) -> Iterator[NightlyBuild]:
-    """Yield every complete build below a folder, oldest first, without the known ones."""
+def all_below(home: Path, known: Collection[str]) -> list[NightlyBuild]:
+    """Return every complete build below a folder, oldest first, without the known ones."""
     here = {folder.name for folder in home.iterdir()} if home.is_dir() else set()
-    found = []
-    for name in here.difference(known):
-        build = read(home / name)
-        # A copy under another name would count a build twice.
-        if build and build.id == name:
-            found.append(build)
+    documents = {name: read(home / name) for name in here.difference(known)}
+    # A copy under another name would count a build twice.
+    found = [build for name, build in documents.items() if build and build.id == name]
     # Not by name: two builds of one day differ in a digest only.
-    yield from sorted(found, key=lambda build: (build.started, build.id))
+    return sorted(found, key=lambda build: (build.started, build.id))
 
 
 def keep_inputs(inputs: KeptInputs, build: Path) -> None:

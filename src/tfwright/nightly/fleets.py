@@ -237,9 +237,9 @@ class NightFleet:
     @property
     def width(self) -> int:
         """How many targets are built at once; by Slurm without a limit, very many."""
-        table = self.settings.slurm
-        most = table.most if table and table.most else 10_000
-        return most if self._slurm else len(self.hosts)
+        if self._slurm:
+            return hand_out.slurm_of(self.settings).most or 10_000
+        return len(self.hosts)
 
     def folder(self, order: BuildOrder) -> Path:
         """Return the folder of an order."""

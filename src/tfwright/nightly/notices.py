@@ -302,10 +302,9 @@ def _page(nightly: NightlyFile, path: str) -> str:
 def _explained(failed: NightlyBuild) -> str:
     """Return lines that say why a build failed, and what helps."""
     if broken := failed.broken:
-        cause = f"Cause: {broken.cause}\n" if broken.cause not in {"", broken.line} else ""
+        cause = f"Cause: {broken.why}\n" if broken.why else ""
         return cause + (f"What helps: {broken.remedy}\n" if broken.remedy else "")
-    ran = [line for line in failed.smoke if line.status == "failed"]
-    return "".join(f"{line.program}: {line.detail}\n" for line in ran)
+    return "".join(f"{line.program}: {line.detail}\n" for line in failed.smoke_failures)
 
 
 def _of_links(target: Target, found: CheckedOn, known: Collection[str], page: str) -> list[Notice]:

@@ -152,12 +152,11 @@ def fingerprint(job: RecipeJob, followed: FollowedCommit | None = None) -> dict[
         # The commit is a part of its own below, so that a page can name it as what changed.
         content["source"].pop("commit", None)
         content["source"].pop("branch", None)
-    parts = {}
-    for name, table in content.items():
-        parts[f"the recipe's [{name}]"] = json_text.digest(table)[:16]
     source = job.recipe.source
-    for path in source.named_files:
-        parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
+    parts = {f"the recipe's [{name}]": json_text.digest(content[name])[:16] for name in content}
+    parts |= {
+        f"patches/{path}": files.sha256(source.file(path))[:16] for path in source.named_files
+    }
     if job.locked:
         parts["the lock"] = files.sha256(job.locked)[:16]
     parts["the commit"] = source.commit

@@ -1,6 +1,5 @@
 """Many files at once: all are on the disk before the first one gets its name."""
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -34,14 +33,9 @@ class FileBatch:
 
     def place(self) -> int:
         """Give every staged file its name; return how many there were."""
-
-        def sync(path: Path) -> None:
-            with path.open("rb") as stream:
-                os.fsync(stream.fileno())
-
         # Not os.sync(): it would wait for everything that a build next door writes.
         with ThreadPoolExecutor(AT_ONCE) as workers:
-            list(workers.map(sync, [temporary for temporary, _ in self._staged]))
+            list(workers.map(files.sync, [temporary for temporary, _ in self._staged]))
         # Before the first file gets its name: a full disk may refuse a folder, but no rename.
         for folder in dict.fromkeys(path.parent for _, path in self._staged):
             folder.mkdir(parents=True, exist_ok=True)

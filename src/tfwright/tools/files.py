@@ -71,6 +71,15 @@ def tail(path: Path, most: int = TAIL) -> str:
     return whole if cut and whole else text
 
 
+def sync(path: Path) -> None:
+    """Return once a file, or the names in a directory, have reached the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
     """Give a temporary path next to `path`, which it replaces only if the block ends well.
@@ -86,8 +95,7 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(mode)
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
+        sync(temporary)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -128,8 +136,7 @@ def move(source: Path, to: Path, mode: int = 0o444) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     source.chmod(mode)
     try:
-        with source.open("rb") as stream:
-            os.fsync(stream.fileno())
+        sync(source)
         source.replace(to)
     except OSError as fault:
         # A part of build_out may be a link to another disk.
