@@ -57,12 +57,12 @@ def test_the_shell_of_a_stage_without_bazel_has_no_such_function(tmp_path: Path)
 
 
 @pytest.fixture
-def entered(job: RecipeJob, recipe_file: Path, tmp_path: Path) -> Callable[[str], list[str]]:
-    """Return what types a line into the shell of a recipe's stage package."""
+def entered(job: RecipeJob, recipe_file: Path, tmp_path: Path) -> Callable[..., list[str]]:
+    """Return what types a line into the shell of a recipe's stage, package if none is named."""
     host_file = make_file(tmp_path / "host.toml", f'build_out = "{job.places.build_out}"\n')
-    command = ("shell", "--recipe", str(recipe_file), "--stage", "package")
 
-    def typed(line: str) -> list[str]:
+    def typed(line: str, stage: str = "package") -> list[str]:
+        command = ("shell", "--recipe", str(recipe_file), "--stage", stage)
         done = subprocess.run(
             [sys.executable, "-m", "invoke", *command],
             cwd=ROOT,
@@ -79,7 +79,7 @@ def entered(job: RecipeJob, recipe_file: Path, tmp_path: Path) -> Callable[[str]
 
 @pytest.mark.medium
 def test_the_shell_of_a_stage_is_in_its_tree_with_the_environment_of_its_program(
-    entered: Callable[[str], list[str]], job: RecipeJob
+    entered: Callable[..., list[str]], job: RecipeJob
 ) -> None:
     job.places.tree.mkdir(parents=True)
     shown = entered('pwd; echo "$TMPDIR"; echo "${OWN-unset}"\n')
@@ -87,8 +87,17 @@ def test_the_shell_of_a_stage_is_in_its_tree_with_the_environment_of_its_program
 
 
 @pytest.mark.medium
+def test_the_shell_of_a_compile_that_never_ran_has_the_file_that_bazel_reads_first(
+    entered: Callable[..., list[str]], job: RecipeJob
+) -> None:
+    job.places.tree.mkdir(parents=True)
+    rc = job.places.tree.with_name("bazelrc")
+    assert f"import {job.places.tree}/.tf_configure.bazelrc" in entered(f"cat '{rc}'\n", "compile")
+
+
+@pytest.mark.medium
 def test_without_a_tree_there_is_no_shell_and_the_error_says_how_to_get_one(
-    entered: Callable[[str], list[str]], job: RecipeJob, recipe_file: Path
+    entered: Callable[..., list[str]], job: RecipeJob, recipe_file: Path
 ) -> None:
     shown = "\n".join(entered("pwd\n"))
     assert f"{job.places.tree} is not there yet" in shown

@@ -18,7 +18,7 @@ from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import containers, edits, stamps
 from tfwright.pipeline.job import Job, RecipeJob
 from tfwright.pipeline.results import HostFacts, Inputs, Tree
-from tfwright.pipeline.stage import Known, Result, Results, Stage, Step
+from tfwright.pipeline.stage import Known, Result, Results, Stage, Step, Writes
 from tfwright.pipeline.stages import PIPELINE, check, fetch
 from tfwright.pipeline.stages import source as sources
 from tfwright.pipeline.stamps import Took
@@ -374,6 +374,10 @@ def enter(job: RecipeJob, name: str) -> NoReturn:
             f"{command.cwd} is not there yet",
             remedy=f"Run 'invoke build --recipe {job.argument} --until source' first.",
         )
+    # Bazel does not start without its rc file, which the stage itself writes when it runs.
+    for step in steps[: steps.index(command)]:
+        if isinstance(step, Writes) and not step.path.exists():
+            files.write(step.path, step.content)
     terminal = {
         "TERM": os.environ.get("TERM", "dumb"),
         "PS1": f"({job.name} {name}) \\w $ ",
