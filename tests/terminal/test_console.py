@@ -114,9 +114,11 @@ def test_the_bar_counts_in_the_unit_of_what_a_stage_counts_by_now(on_terminal: R
     listener = console.Terminal()
     listener.started("fetch", "")
     listener.progress(Progress(1000, 2000, "B", "bazel"))
-    assert "1.0 kB of 2.0 kB (50%), bazel" in on_terminal()
+    assert "B/s" in on_terminal()
     listener.progress(Progress(21, 67, "archives", "zlib"))
-    assert "21 of 67 archives (31%), zlib" in on_terminal()
+    shown = on_terminal()
+    assert "21/67" in shown
+    assert "archives/s" in shown
     listener.note("Done")
 
 
@@ -156,7 +158,8 @@ def test_a_bar_that_is_full_goes_away(on_terminal: Read) -> None:
     listener = console.Terminal()
     listener.progress(Progress(1, 2, "files"))
     listener.progress(Progress(2, 2, "files"))
-    assert on_terminal().endswith("\x1b[2K")
+    last = on_terminal().rstrip("\r").rpartition("\r")[2]
+    assert last.strip() == ""
 
 
 def test_a_stage_that_says_nothing_of_its_progress_has_a_line_that_moves(on_terminal: Read) -> None:

@@ -7,12 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from tfwright.errors import Evidence, TfwrightError
 from tfwright.progress import Listener, Progress
 from tfwright.terminal import text
-from tfwright.terminal.foot import Bar, Foot, Waiting, measures
+from tfwright.terminal.foot import Foot, Waiting, measures
 from tfwright.terminal.text import tell
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 WHY = 27
 """Characters in front of the reason why a stage ran."""
@@ -26,7 +30,7 @@ class Terminal(Listener):
     def __init__(self) -> None:
         """Start with nothing shown."""
         self._stage = self._why = ""
-        self._shown: Foot | Bar | Waiting | None = None
+        self._shown: Foot | Waiting | tqdm[Any] | None = None
         # Of each unit: how far its work was, and when a line said so, or it began.
         self._heard = dict[str, tuple[int, float]]()
 
@@ -65,6 +69,8 @@ class Terminal(Listener):
 
     def progress(self, progress: Progress) -> None:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
+        if isinstance(self._shown, Waiting):
+            self._close()
         # In a CI log a redrawn line would be thousands of lines.
         if not sys.stderr.isatty():
             now = time.monotonic()
@@ -80,16 +86,38 @@ class Terminal(Listener):
                 lead = f"  {self._stage:<10} " if self._stage else "    "
                 tell(f"{lead}{known}{doing}")
             self._heard[progress.unit] = progress.done, said
-            return
+        elif progress.unit == "actions":
+            if not isinstance(self._shown, Foot):
+                self._close()
+                self._shown = Foot(self._stage)
+            self._shown.draw(progress)
+        else:
+            self._draw_bar(progress)
+
+    def _draw_bar(self, progress: Progress) -> None:
+        """Move the bar of a download or of a count."""
+        from tqdm import tqdm
+
+        bar = self._shown
         # One stage counts bytes of a download first, and archives afterwards.
-        shown = self._shown
-        if not isinstance(shown, Foot | Bar) or shown.unit != progress.unit:
+        if not isinstance(bar, tqdm) or bar.unit != progress.unit:
             self._close()
-            # Bazel's actions have the foot; downloads and counts have a bar.
-            is_build = progress.unit == Foot.unit
-            shown = Foot(self._stage) if is_build else Bar(self._stage, progress.unit)
-            self._shown = shown
-        shown.draw(progress)
+            # Bazel's actions have the foot; downloads and counts a bar, with rate and time left.
+            self._shown = bar = tqdm(
+                desc=f"  {self._stage}",
+                leave=False,
+                dynamic_ncols=True,
+                unit=progress.unit,
+                unit_scale=progress.unit == "B",
+            )
+            text.before_next_line(self._close)
+        bar.total = progress.total
+        bar.n = progress.done
+        known = (*measures(progress)[1:], text.shortened(progress.doing, 60, "middle"))
+        bar.set_postfix_str(", ".join(filter(None, known)), refresh=True)
+        # Outside of a stage nothing else says that it is over.
+        if progress.total is not None and progress.done >= progress.total:
+            self._close()
 
     def _close(self) -> None:
         """Take the foot, the bar or the moving line away."""

@@ -1,8 +1,7 @@
-"""What is redrawn at the bottom of the terminal: Bazel's actions, a bar, or a line that moves."""
+"""The foot of a running build: what Bazel does now, redrawn at the bottom of the terminal."""
 
 import sys
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfwright.progress import Progress
@@ -10,14 +9,11 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Part
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.live import Live
 
 GIB = 1024**3
 MOST = 4
 """Running actions that are shown; a terminal of 24 lines keeps most of its history."""
-BAR, BEFORE = 20, 45
-"""Characters of a bar, and of all that stands in front of its text."""
 REDRAW_SECONDS = 0.2
 """Bazel prints hundreds of times a second; people do not read faster than this."""
 
@@ -26,7 +22,6 @@ class _Drawn:
     """What is below everything else, until it is taken away."""
 
     _live: "Live | None" = None
-    _drawn = 0.0
 
     def _shown(self, **refresh: Any) -> "Live":  # noqa: ANN401 rich's
         """Begin to draw it; return what takes its content."""
@@ -44,15 +39,6 @@ class _Drawn:
         text.before_next_line(self.close)
         return self._live
 
-    def _redraw(self, content: "Callable[[], RenderableType]") -> None:
-        """Draw what `content` returns, unless that was done a moment ago."""
-        now = time.monotonic()
-        if now - self._drawn >= REDRAW_SECONDS:
-            self._drawn = now
-            # Refreshed by hand: a thread of its own would draw while another program writes.
-            live = self._live or self._shown(auto_refresh=False)
-            live.update(content(), refresh=True)
-
     def close(self) -> None:
         """Take it away, so that the next line takes its place."""
         if self._live is not None:
@@ -63,55 +49,24 @@ class _Drawn:
 class Foot(_Drawn):
     """A few lines that stay below everything else while a stage runs."""
 
-    unit = "actions"
-
     def __init__(self, stage: str) -> None:
         """Start with nothing drawn."""
         self._stage = stage
+        self._drawn = 0.0
 
     def draw(self, progress: Progress) -> None:
-        """Show how far the stage has come."""
+        """Show how far the stage has come, unless that was done a moment ago."""
+        now = time.monotonic()
+        if now - self._drawn < REDRAW_SECONDS:
+            return
+        self._drawn = now
         from rich.text import Text
 
-        def rows() -> Text:
-            available = text.width(sys.stderr) or 80
-            parts = rows_of(self._stage, progress, available)
-            return Text("\n").join(Text.assemble(*row) for row in parts)
-
-        self._redraw(rows)
-
-
-class Bar(_Drawn):
-    """How far a download or a count has come, and the time that is left."""
-
-    def __init__(self, stage: str, unit: str) -> None:
-        """Start with nothing drawn."""
-        from rich import progress
-
-        self.unit = unit
-        self._bar = progress.Progress(
-            progress.TextColumn(f"  {stage:<10}"),
-            progress.BarColumn(BAR),
-            progress.TimeRemainingColumn(),
-            # The names of files hold no markup.
-            progress.TextColumn("{task.description}", markup=False),
-        )
-        self._task = self._bar.add_task("")
-
-    def draw(self, progress: Progress) -> None:
-        """Move the bar."""
-        said = ", ".join(filter(None, (*measures(progress), progress.doing)))
-        room = max(text.MARGIN, (text.width(sys.stderr) or 80) - BEFORE)
-        self._bar.update(
-            self._task,
-            total=progress.total,
-            completed=progress.done,
-            description=text.shortened(said, room),
-        )
-        self._redraw(lambda: self._bar)
-        # Outside of a stage nothing else says that it is over.
-        if progress.total is not None and progress.done >= progress.total:
-            self.close()
+        available = text.width(sys.stderr) or 80
+        rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, available)]
+        # Refreshed by hand: a thread of its own would draw while another program writes.
+        live = self._live or self._shown(auto_refresh=False)
+        live.update(Text("\n").join(rows), refresh=True)
 
 
 class Waiting(_Drawn):
@@ -153,11 +108,9 @@ def rows_of(stage: str, progress: Progress, available: int) -> list[tuple[Part, 
 def measures(progress: Progress) -> list[str]:
     """Return what is known of a piece of work in numbers, the most important first."""
     done, total, unit = progress.done, progress.total, progress.unit
-    written = text.as_size if unit == "B" else "{:,}".format
-    of = f" of {written(total)}" if total is not None else ""
     share = f" ({done / total:.0%})" if total else ""
-    counted = "" if unit == "B" else f" {unit}"
-    known = [f"{written(done)}{of}{counted}{share}"]
+    of = f" of {total:,}" if total is not None else ""
+    known = [f"{done:,}{of} {unit}{share}"]
     if progress.failures:
         known.append(f"{progress.failures} failed")
     if progress.remaining is not None:
