@@ -1,54 +1,51 @@
 import json
 import re
-import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_folder
-from tests.upstream import run_git
+from tests.making import change_text, make_file
+from tests.upstream import commit, run_git
 
 from tfwright.configure.catalogue import Prompt
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.lint import recipes as lint
 from tfwright.lock import packages
 from tfwright.match.wish import Wish
 from tfwright.recipes import writing
-from tfwright.recipes.writing import wanted_of
+from tfwright.recipes.writing import Ask, NewRecipe, wanted_of
 from tfwright.rules import tree_files
 
 
 @pytest.fixture
-def host_file(tmp_path: Path) -> HostFile:
-    """Return a host file whose mirror of TensorFlow has two branches and no files of it."""
-    upstream = make_folder(tmp_path / "upstream")
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for command in (
-        ["init", "-q", "-b", "r1.8"],
-        ["commit", "-q", "--allow-empty", "-m", "Begin"],
-        ["branch", "r2.6"],
-        ["branch", "r1.4"],
-        ["branch", "r2.15"],
-        ["branch", "r2.20"],
-        ["branch", "r2.21"],
-        ["branch", "r2.99"],
-        ["tag", "v1.12.0-rc0"],
-    ):
-        subprocess.run(["git", *identity, *command], cwd=upstream, check=True)
-    return HostFile(build_out=tmp_path / "build_out", mirrors={writing.URL: f"file://{upstream}"})
+def upstream(tmp_path: Path) -> Path:
+    """Return a repository like TensorFlow's, with some of its branches and no files of it."""
+    folder = tmp_path / "upstream"
+    commit(folder)
+    for branch in ("r1.4", "r1.8", "r2.6", "r2.15", "r2.20", "r2.21", "r2.99"):
+        run_git("branch", branch, cwd=folder)
+    run_git("tag", "v1.12.0-rc0", cwd=folder)
+    return folder
 
 
-def pinned(path: Path) -> str:
+@pytest.fixture
+def host_file(upstream: Path, tmp_path: Path) -> HostFile:
+    """Return a host file that names it for upstream's own repository."""
+    return HostFile(build_out=tmp_path / "build_out", mirrors={writing.URL: upstream.as_uri()})
+
+
+def pinned(made: NewRecipe) -> str:
     """Give the packages a version each, as `invoke pin` does; return the path."""
-    text = path.read_text("utf-8")
+    text = made.path.read_text("utf-8")
     lists = re.compile(r"requirements = \[[^\]]*\]")
-    path.write_text(
-        lists.sub(lambda one: re.sub(r'"([\w-]+)[^"]*"', r'"\1==1"', one[0]), text), "utf-8"
-    )
-    return str(path)
+    text = lists.sub(lambda one: re.sub(r'"([\w-]+)[^"]*"', r'"\1==1"', one[0]), text)
+    return str(make_file(made.path, text))
 
 
 def alone(_: object, default: str) -> str:
@@ -56,66 +53,74 @@ def alone(_: object, default: str) -> str:
     return default
 
 
-def test_a_new_recipe_answers_every_question_and_gives_every_reason(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Linux", python="3.6")
-    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+def read(made: NewRecipe) -> Recipe:
+    """Return a new recipe, without the packages that it does not pin yet."""
+    return recipes.read(str(made.path), packages.without_open)
+
+
+New = Callable[..., NewRecipe]
+"""What the fixture `new` is: writes a recipe for a release, and a wish for Linux if not another."""
+
+
+@pytest.fixture
+def new(host_file: HostFile, tmp_path: Path) -> New:
+    def written(release: str, ask: Ask = alone, **wish: str) -> NewRecipe:
+        wanted = Wish(**{"system": "Linux"} | wish)
+        return writing.new(wanted, wanted_of(release), host_file, tmp_path, ask)
+
+    return written
+
+
+def test_a_new_recipe_answers_every_question_and_gives_every_reason(new: New) -> None:
+    made = new("1.8", python="3.6")
     assert made.path.name == "linux-r1.8-cpu.toml"
-    assert lint.lint(pinned(made.path)) == []
-    recipe = recipes.read(str(made.path), packages.without_open)
+    assert lint.lint(pinned(made)) == []
+    recipe = read(made)
     assert recipe.verified is None
     assert recipe.configure.answers["TF_NEED_CUDA"] is False
     assert made.unpinned == ("numpy", "wheel", "numpy")
 
 
-def test_a_gpu_decides_cuda_capabilities_and_answers(host_file: HostFile, tmp_path: Path) -> None:
-    wish = Wish(system="Linux", gpu="8.6", python="3.8")
-    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
-    recipe = recipes.read(str(made.path), packages.without_open)
+def test_a_gpu_decides_cuda_capabilities_and_answers(new: New) -> None:
+    made = new("2.6", gpu="8.6", python="3.8")
+    recipe = read(made)
     assert recipe.host.cuda == "11.2"
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "8.6"
     # An empty version lets configure build NCCL from its source: nothing is left to decide.
     assert recipe.configure.answers["TF_NCCL_VERSION"] == ""
     assert [line for line in made.open if "not empty" in line] == []
-    assert [str(finding) for finding in lint.lint(pinned(made.path))] == []
+    assert [str(finding) for finding in lint.lint(pinned(made))] == []
 
 
-def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> None:
+def test_a_person_is_asked_and_believed(new: New) -> None:
     asked = []
 
     def ask(prompt: Prompt, default: str) -> str:
         asked.append(prompt.variable)
         return "true" if prompt.variable == "TF_NEED_S3" else default
 
-    wish = Wish(system="Linux", python="3.6")
-    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
+    made = new("1.8", ask, python="3.6")
     assert "TF_NEED_S3" in asked
-    assert (
-        recipes.read(str(made.path), packages.without_open).configure.answers["TF_NEED_S3"] is True
-    )
+    assert read(made).configure.answers["TF_NEED_S3"] is True
 
 
-def test_nothing_is_overwritten(host_file: HostFile, tmp_path: Path) -> None:
+def test_nothing_is_overwritten(tmp_path: Path, new: New) -> None:
     (tmp_path / "linux-r1.8-cpu.toml").write_text("mine\n", "utf-8")
-    wish = Wish(system="Linux", python="3.6")
     with fails(RecipeError, ".toml"):
-        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+        new("1.8", python="3.6")
     assert (tmp_path / "linux-r1.8-cpu.toml").read_text("utf-8") == "mine\n"
 
 
 @pytest.mark.medium
-def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_path: Path) -> None:
+def test_a_branch_that_the_repository_lacks_is_named(new: New) -> None:
     with fails(SupplyError, "r1.9"):
-        writing.new(
-            Wish(system="Linux", python="3.6"), wanted_of("1.9"), host_file, tmp_path, alone
-        )
+        new("1.9", python="3.6")
 
 
 def test_a_copy_is_not_verified(tmp_path: Path) -> None:
     original = make_file(tmp_path / "demo.toml", recipes.find("demo").read_text("utf-8"))
     made = writing.copy(original, "mine")
-    assert recipes.read(str(made.path), packages.without_open).verified is None
+    assert read(made).verified is None
     with fails(RecipeError, ".toml"):
         writing.copy(original, "mine")
 
@@ -125,59 +130,46 @@ def test_a_copy_is_not_verified(tmp_path: Path) -> None:
     [("", "", "--python"), ("12.0", "", "a CUDA with --cuda"), ("12.0", "12.8", "--python")],
 )
 def test_an_unknown_release_asks_for_what_no_table_has_and_leaves_no_half_recipe_behind(
-    gpu: str, cuda: str, asked: str, host_file: HostFile, tmp_path: Path
+    gpu: str, cuda: str, asked: str, tmp_path: Path, new: New
 ) -> None:
-    folder = tmp_path / "recipes"
-    wish = Wish(system="Linux", gpu=gpu, cuda=cuda)
     with fails(RecipeError, asked):
-        writing.new(wish, wanted_of("2.99"), host_file, folder, alone)
-    assert not list(folder.glob("*"))
+        new("2.99", gpu=gpu, cuda=cuda)
+    assert not list(tmp_path.glob("*.toml"))
 
 
-def test_a_release_candidate_is_its_tag(host_file: HostFile, tmp_path: Path) -> None:
-    version = wanted_of("1.12-rc0")
-    made = writing.new(Wish(system="Linux"), version, host_file, tmp_path, alone)
+def test_a_release_candidate_is_its_tag(new: New) -> None:
+    made = new("1.12-rc0")
     assert made.path.name == "linux-r1.12-rc0-cpu.toml"
-    recipe = recipes.read(str(made.path), packages.without_open)
+    recipe = read(made)
     assert str(recipe.source.exact) == "1.12.0-rc0"
     assert recipe.source.release == Release(1, 12)
-    assert lint.lint(pinned(made.path)) == []
+    assert lint.lint(pinned(made)) == []
 
 
 def test_the_first_version_of_a_line_is_its_tag_and_not_the_newest_commit_of_the_branch(
-    host_file: HostFile, tmp_path: Path
+    new: New, upstream: Path
 ) -> None:
-    upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
     run_git("tag", "v1.8.0", cwd=upstream)
     tagged = run_git("rev-parse", "HEAD", cwd=upstream)
-    run_git("commit", "-q", "--allow-empty", "-m", "Mend", cwd=upstream)
+    commit(upstream)
     for text in ("1.8.0", "v1.8.0"):
-        folder = tmp_path / text
-        wish = Wish(system="Linux", python="3.6")
-        made = writing.new(wish, wanted_of(text), host_file, folder, alone)
-        recipe = recipes.read(str(made.path), packages.without_open)
+        made = new(text, python="3.6")
+        recipe = read(made)
+        made.path.unlink()
         assert recipe.source.commit == tagged
         assert str(recipe.source.exact) == "1.8.0"
         assert recipe.summary == "TensorFlow 1.8.0 for Linux"
 
 
-def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
-    make_file(
-        upstream / "tensorflow/tools/pip_package/setup.py",
+def test_a_commit_can_be_named_where_the_mirror_has_no_tags(new: New, upstream: Path) -> None:
+    setup = (
         "_VERSION = '2.4.0'\nREQUIRED_PACKAGES = [\n"
         "    'numpy ~= 1.19.2', 'keras_preprocessing ~= 1.1.2', 'gast == 0.3.3',\n"
-        "    'protobuf >= 3.9.2']\n",
+        "    'protobuf >= 3.9.2']\n"
     )
-    run_git("add", ".", cwd=upstream)
-    run_git("commit", "-q", "-m", "2.4.0", cwd=upstream)
-    commit = run_git("rev-parse", "HEAD", cwd=upstream)
-    wish = Wish(system="Linux", python="3.8")
-    named = wanted_of(f"v2.4.0@{commit}")
-    made = writing.new(wish, named, host_file, tmp_path, alone)
-    assert recipes.read(str(made.path), packages.without_open).source.commit == commit
+    named = commit(upstream, {tree_files.SETUPS[0]: setup})
+    made = new(f"v2.4.0@{named}", python="3.8")
+    assert read(made).source.commit == named
     assert not [line for line in made.open if "source.commit" in line]
     # What setup.py leaves without a bound gets the one of its time.
     protobuf = "protobuf<3.21,>=3.9.2"
@@ -185,10 +177,9 @@ def test_a_commit_can_be_named_where_the_mirror_has_no_tags(
     building = ("numpy~=1.19.2", "wheel", "keras-preprocessing~=1.1.2")
     assert made.unpinned == building + required
     with fails(RecipeError, "2.4", "2.3"):
-        writing.new(wish, wanted_of(f"2.3@{commit}"), host_file, tmp_path, alone)
+        new(f"2.3@{named}", python="3.8")
     # Whether a server has a commit is known once it is fetched.
-    elsewhere = wanted_of(f"2.3.0@{'0' * 40}")
-    made = writing.new(wish, elsewhere, host_file, tmp_path, alone)
+    made = new(f"2.3.0@{'0' * 40}", python="3.8")
     assert "source.commit" in made.open[0]
     with fails(RecipeError, "40"):
         wanted_of("v2.4.0@185fc30")
@@ -201,34 +192,27 @@ def test_what_is_no_release_is_refused() -> None:
 
 
 @pytest.mark.medium
-def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Linux", cuda="8.0")
-    made = writing.new(wish, wanted_of("1.4"), host_file, tmp_path, alone)
-    recipe = recipes.read(str(made.path), packages.without_open)
+def test_cudnn_and_cuda_are_what_the_release_was_tested_with(new: New) -> None:
+    made = new("1.4", cuda="8.0")
+    recipe = read(made)
     assert recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
     # TensorFlow does not take the 2.0 that this CUDA compiles for.
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "3.0,6.2"
-    other = Wish(system="Linux", cuda="9.2")
-    made = writing.new(other, wanted_of("1.8"), host_file, tmp_path, alone)
+    made = new("1.8", cuda="9.2")
     assert "this release was tested with 9.0" in made.path.read_text("utf-8")
 
 
-def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Linux", gpu="12.0")
-    made = writing.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
-    recipe = recipes.read(str(made.path), packages.without_open)
+def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(new: New) -> None:
+    made = new("2.20", gpu="12.0")
+    recipe = read(made)
     assert (recipe.host.cuda, recipe.host.cudnn) == ("12.8", "9.7")
     assert recipe.compile.target == recipes.WHEEL_TARGET
     # Bazel would download another Python.
     named = f"--repo_env=HERMETIC_PYTHON_VERSION={recipe.host.python}"
     assert named in recipe.compile.flags
-    assert lint.lint(pinned(made.path)) == []
+    assert lint.lint(pinned(made)) == []
     with fails(RecipeError, "--cuda"):
-        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
+        new("1.8", gpu="12.0")
 
 
 def test_an_older_cuda_than_the_release_takes_is_refused_before_the_network_is_asked(
@@ -240,30 +224,24 @@ def test_an_older_cuda_than_the_release_takes_is_refused_before_the_network_is_a
         writing.new(wish, wanted_of("2.4"), HostFile(), tmp_path, alone)
 
 
-def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) -> None:
-    wish = Wish(system="Darwin", cuda="9.2")
-    made = writing.new(wish, wanted_of("1.8"), host_file, tmp_path, alone)
-    host = recipes.read(str(made.path), packages.without_open).host
+def test_a_mac_gets_no_driver_and_no_gcc(new: New) -> None:
+    made = new("1.8", system="Darwin", cuda="9.2")
+    host = read(made).host
     assert (host.gcc, host.driver) == (None, None)
     assert host.xcode
     with fails(RecipeError, "11.2"):
-        writing.new(
-            Wish(system="Darwin", cuda="11.2"), wanted_of("2.6"), host_file, tmp_path, alone
-        )
+        new("2.6", system="Darwin", cuda="11.2")
 
 
 @pytest.mark.medium
-def test_an_interrupted_interview_keeps_what_was_answered(
-    host_file: HostFile, tmp_path: Path
-) -> None:
+def test_an_interrupted_interview_keeps_what_was_answered(tmp_path: Path, new: New) -> None:
     def ask(prompt: Prompt, default: str) -> str:
         if prompt.variable == "TF_NEED_S3":
             raise KeyboardInterrupt
         return "true" if prompt.variable == "TF_NEED_JEMALLOC" else default
 
-    wish = Wish(system="Linux", python="3.6")
     with pytest.raises(KeyboardInterrupt):
-        writing.new(wish, wanted_of("1.8"), host_file, tmp_path, ask)
+        new("1.8", ask, python="3.6")
     kept = recipes.read(str(tmp_path / "linux-r1.8-cpu.toml"), packages.without_open)
     assert kept.configure.answers["TF_NEED_JEMALLOC"] is True
 
@@ -291,7 +269,7 @@ def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
     assert made.path == tmp_path / "own/mine.toml"
     first, *_ = made.path.read_text("utf-8").splitlines()
     assert (made.path.parent / first.removeprefix("#:schema ")).is_file()
-    assert recipes.read(str(made.path), packages.without_open).name == "mine"
+    assert read(made).name == "mine"
 
 
 def test_a_copy_of_a_recipe_that_came_with_tfwright_is_put_among_ones_own(
@@ -315,172 +293,129 @@ def test_a_recipe_that_does_not_load_is_not_copied_and_named_itself(
     assert list(tmp_path.iterdir()) == [original]
 
 
-def test_a_jetson_is_another_machine_whose_driver_and_cuda_are_its_own(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Linux", machine="aarch64", gpu="8.7", python="3.8")
-    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
-    recipe = recipes.read(str(made.path), packages.without_open)
+def test_a_jetson_is_another_machine_whose_driver_and_cuda_are_its_own(new: New) -> None:
+    made = new("2.6", machine="aarch64", gpu="8.7", python="3.8")
+    recipe = read(made)
     assert recipe.host.machine == "aarch64"
     assert recipe.host.driver is None
     assert "x86" not in str(recipe.configure.answers["CC_OPT_FLAGS"])
     assert any("JetPack" in line for line in made.open)
 
 
-def test_what_was_asked_for_is_what_the_wheel_is_held_to(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Linux", gpu="8.6", python="3.8", cpu="avx")
-    made = writing.new(wish, wanted_of("2.6"), host_file, tmp_path, alone)
-    verify = recipes.read(str(made.path), packages.without_open).verify
+def test_what_was_asked_for_is_what_the_wheel_is_held_to(new: New) -> None:
+    made = new("2.6", gpu="8.6", python="3.8", cpu="avx")
+    verify = read(made).verify
     assert (verify.architectures, verify.cpu) == (("sm_86",), "avx")
-
-
-def written(host_file: HostFile, folder: Path, wish: Wish, release: str, **answers: str) -> Path:
-    """Write a recipe whose questions a person answers so; return its file, without packages."""
-    made = writing.new(
-        wish,
-        wanted_of(release),
-        host_file,
-        folder,
-        lambda prompt, default: answers.get(prompt.variable, default),
-    )
-    pinned(made.path)
-    return made.path
 
 
 @pytest.mark.parametrize(
     ("release", "variable"), [("2.15", "TF_PYTHON_VERSION"), ("2.20", "HERMETIC_PYTHON_VERSION")]
 )
 def test_the_python_of_bazel_is_named_as_the_release_reads_it(
-    host_file: HostFile, tmp_path: Path, release: str, variable: str
+    release: str, variable: str, new: New
 ) -> None:
-    wish = Wish(system="Linux", python="3.11")
-    path = written(host_file, tmp_path, wish, release)
-    assert [flag for flag in recipes.read(str(path)).compile.flags if "PYTHON" in flag] == [
-        f"--repo_env={variable}=3.11"
-    ]
+    flags = read(new(release, python="3.11")).compile.flags
+    assert [flag for flag in flags if "PYTHON" in flag] == [f"--repo_env={variable}=3.11"]
 
 
-def test_kernels_by_clang_keep_the_gpus_that_were_asked_for(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Linux", python="3.12", cuda="12.5", gpu="8.9")
+def test_kernels_by_clang_keep_the_gpus_that_were_asked_for(new: New) -> None:
     clang = '"/usr/lib/llvm-18/bin/clang"'
-    path = written(
-        host_file, tmp_path, wish, "2.20", TF_CUDA_CLANG="true", CLANG_CUDA_COMPILER_PATH=clang
-    )
-    assert [str(finding) for finding in lint.lint(str(path))] == []
-    assert "--config=cuda_nvcc" not in recipes.read(str(path)).compile.flags
+    answers = {"TF_CUDA_CLANG": "true", "CLANG_CUDA_COMPILER_PATH": clang}
+
+    def ask(prompt: Prompt, default: str) -> str:
+        return answers.get(prompt.variable, default)
+
+    made = new("2.20", ask, python="3.12", cuda="12.5", gpu="8.9")
+    assert [str(finding) for finding in lint.lint(pinned(made))] == []
+    assert "--config=cuda_nvcc" not in read(made).compile.flags
 
 
-def test_a_cuda_that_the_tree_does_not_list_is_left_to_decide_and_found(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Linux", python="3.12", cuda="13.0", gpu="12.0")
-    made = writing.new(wish, wanted_of("2.20"), host_file, tmp_path, alone)
+def test_a_cuda_that_the_tree_does_not_list_is_left_to_decide_and_found(new: New) -> None:
+    made = new("2.20", python="3.12", cuda="13.0", gpu="12.0")
     lists = "lists no CUDA 13.0 (it ends with 12.8.1) and no cuDNN 9.12 (it ends with 9.8.0)"
     assert any(lists in line for line in made.open)
-    found = lint.lint(pinned(made.path))
+    found = lint.lint(pinned(made))
     assert {finding.rule for finding in found} == {"cuda"}
 
 
-def committed(repository: Path, path: str, text: str) -> str:
-    make_file(repository / path, text)
-    run_git("add", ".", cwd=repository)
-    run_git("commit", "-q", "-m", path, cwd=repository)
-    return run_git("rev-parse", "HEAD", cwd=repository)
-
-
 def test_a_commit_takes_the_cuda_that_its_own_rules_list(
-    host_file: HostFile, tmp_path: Path
+    host_file: HostFile, tmp_path: Path, upstream: Path
 ) -> None:
-    toolchain = make_folder(tmp_path / "toolchain")
-    run_git("init", "-q", cwd=toolchain)
+    toolchain = tmp_path / "toolchain"
     pair = ["https://a.example/b.json", "0" * 64]
     lists = f"CUDA_REDIST_JSON_DICT = {json.dumps({'12.8.0': pair, '13.0.0': pair})}\n"
     lists += f"NVSHMEM_REDIST_JSON_DICT = {json.dumps({'3.3.9': pair})}\n"
     lists += f"CUDNN_REDIST_JSON_DICT = {json.dumps({'9.8.0': pair})}\n"
-    listing = committed(toolchain, tree_files.CUDA_LISTS[0], lists)
+    listing = commit(toolchain, {tree_files.CUDA_LISTS[0]: lists})
     url = "https://github.com/google-ml-infra/rules_ml_toolchain"
-    upstream = Path(host_file.mirrors[writing.URL].removeprefix("file://"))
     text = f'urls = ["{url}/archive/{listing}.tar.gz"]\n'
-    commit = committed(upstream, tree_files.TOOLCHAINS[0], text)
+    named = commit(upstream, {tree_files.TOOLCHAINS[0]: text})
     mirrors = {**host_file.mirrors, f"{url}.git": f"file://{toolchain}"}
     mine = host_file.changed(mirrors=mirrors)
-    wanted = wanted_of(f"2.21@{commit}")
-    made = writing.new(
-        Wish(system="Linux", python="3.12", cuda="12.8"), wanted, mine, tmp_path, alone
-    )
-    answers = recipes.read(str(made.path), packages.without_open).configure.answers
+    wanted = wanted_of(f"2.21@{named}")
+    wish = Wish(system="Linux", python="3.12", cuda="12.8")
+    made = writing.new(wish, wanted, mine, tmp_path, alone)
+    answers = read(made).configure.answers
     assert answers["HERMETIC_CUDA_VERSION"] == "12.8.0"
     for cuda, lacks, says in (
         ("12.9", "no CUDA 12.9 (it ends with 13.0.0)", "lists CUDA to 13.0.0"),
         ("13.0", "no NVSHMEM 3.3.20 (it ends with 3.3.9)", "lists NVSHMEM to 3.3.9"),
     ):
-        made = writing.new(
-            Wish(system="Linux", python="3.12", cuda=cuda), wanted, mine, tmp_path, alone
-        )
+        made = writing.new(replace(wish, cuda=cuda), wanted, mine, tmp_path, alone)
         assert any(lacks in line for line in made.open)
-        remedies = [finding.remedy for finding in lint.lint(pinned(made.path), mine)]
+        remedies = [finding.remedy for finding in lint.lint(pinned(made), mine)]
         assert any(says in remedy for remedy in remedies)
 
 
-def test_a_cuda_13_that_the_tree_lists_is_written(host_file: HostFile, tmp_path: Path) -> None:
-    wish = Wish(system="Linux", python="3.12", cuda="13.0", gpu="12.0")
-    path = written(host_file, tmp_path, wish, "2.21")
-    answers = recipes.read(str(path)).configure.answers
+def test_a_cuda_13_that_the_tree_lists_is_written(new: New) -> None:
+    made = new("2.21", python="3.12", cuda="13.0", gpu="12.0")
+    answers = read(made).configure.answers
     assert answers["HERMETIC_CUDA_VERSION"] == "13.0.2"
     assert answers["HERMETIC_CUDNN_VERSION"] == "9.12.0"
-    assert lint.lint(str(path)) == []
+    assert lint.lint(pinned(made)) == []
 
 
 @pytest.mark.parametrize(("cuda", "path"), [("", False), ("12.8", True)])
 @pytest.mark.parametrize("release", ["2.20", "2.21"])
 def test_another_machine_takes_its_own_compiler_where_bazel_downloads_one_for_x86(
-    host_file: HostFile, tmp_path: Path, release: str, cuda: str, *, path: bool
+    release: str, cuda: str, new: New, *, path: bool
 ) -> None:
-    wish = Wish(system="Linux", machine="aarch64", python="3.12", cuda=cuda)
-    made = written(host_file, tmp_path, wish, release)
+    made = new(release, machine="aarch64", python="3.12", cuda=cuda)
     flag = "--config=clang_local"
-    flags = recipes.read(str(made)).compile.flags
+    flags = read(made).compile.flags
     assert (flag in flags) is (release == "2.21")
     assert any("CLANG_CUDA_COMPILER_PATH=" in flag for flag in flags) is path
-    assert lint.lint(str(made)) == []
-    made.write_text(made.read_text("utf-8").replace(flag, "--config=opt"), "utf-8")
-    assert [found.rule for found in lint.lint(str(made))] == ["compiler"][release == "2.20" :]
+    file = pinned(made)
+    assert lint.lint(file) == []
+    made.path.write_text(made.path.read_text("utf-8").replace(flag, "--config=opt"), "utf-8")
+    assert [found.rule for found in lint.lint(file)] == ["compiler"][release == "2.20" :]
 
 
 @pytest.mark.parametrize(("release", "machine"), [("2.20", "x86_64"), ("2.21", "aarch64")])
 def test_where_bazel_brings_no_compiler_the_clang_of_upstream_is_the_default(
-    host_file: HostFile, tmp_path: Path, release: str, machine: str
+    release: str, machine: str, new: New
 ) -> None:
-    wish = Wish(system="Linux", machine=machine, python="3.12")
-    answers = recipes.read(str(written(host_file, tmp_path, wish, release))).configure.answers
+    answers = read(new(release, machine=machine, python="3.12")).configure.answers
     assert answers["TF_NEED_CLANG"] is True
     assert answers["CLANG_COMPILER_PATH"] == "/usr/lib/llvm-18/bin/clang"
 
 
-def test_a_glibc_older_than_that_of_bazels_compiler_stays_open_and_lint_finds_it(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Linux", machine="x86_64", python="3.12", glibc="2.17")
-    made = writing.new(wish, wanted_of("2.21"), host_file, tmp_path, alone)
+def test_a_glibc_older_than_that_of_bazels_compiler_stays_open_and_lint_finds_it(new: New) -> None:
+    made = new("2.21", machine="x86_64", python="3.12", glibc="2.17")
     says = "Bazel's own compiler links against glibc 2.27, and the wheel is to load on 2.17"
     assert any(says in line for line in made.open)
-    path = Path(pinned(made.path))
-    assert [found.what for found in lint.lint(str(path))] == [says]
+    file = pinned(made)
+    assert [found.what for found in lint.lint(file)] == [says]
     flag = '"--config=opt",'
-    path.write_text(path.read_text("utf-8").replace(flag, f'{flag} "--config=clang_local",'))
-    assert lint.lint(str(path)) == []
+    change_text(made.path, flag, f'{flag} "--config=clang_local",')
+    assert lint.lint(file) == []
 
 
 @pytest.mark.parametrize(("release", "building"), [("2.6", True), ("2.15", False)])
 def test_a_build_with_bazels_own_python_needs_no_packages_of_the_host(
-    host_file: HostFile, tmp_path: Path, release: str, *, building: bool
+    release: str, new: New, *, building: bool
 ) -> None:
-    wish = Wish(system="Linux", python="3.9")
-    made = writing.new(wish, wanted_of(release), host_file, tmp_path, alone)
+    made = new(release, python="3.9")
     text = made.path.read_text("utf-8")
     assert ("What TensorFlow's own build imports" in text) is building
     assert ("wheel" in made.unpinned) is building
@@ -496,15 +431,11 @@ def test_a_build_with_bazels_own_python_needs_no_packages_of_the_host(
     ],
 )
 def test_on_linux_programs_of_the_build_take_the_objects_of_the_wheel(
-    host_file: HostFile, tmp_path: Path, release: str, system: str, *, once: bool
+    release: str, system: str, new: New, *, once: bool
 ) -> None:
-    wish = Wish(system=system)
-    made = written(host_file, tmp_path, wish, release)
-    assert ("--force_pic" in recipes.read(str(made)).compile.flags) is once
+    assert ("--force_pic" in read(new(release, system=system)).compile.flags) is once
 
 
-def test_a_mac_with_arm_is_written_without_an_open_question(
-    host_file: HostFile, tmp_path: Path
-) -> None:
-    wish = Wish(system="Darwin", machine="arm64", python="3.11")
-    assert lint.lint(str(written(host_file, tmp_path, wish, "2.15"))) == []
+def test_a_mac_with_arm_is_written_without_an_open_question(new: New) -> None:
+    made = new("2.15", system="Darwin", machine="arm64", python="3.11")
+    assert lint.lint(pinned(made)) == []
