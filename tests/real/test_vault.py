@@ -43,10 +43,10 @@ def brought(commit: str, store: Store) -> Reached:
 
     return reach.bring(
         repositories.read(texts(commit)),
-        {},
         None,
-        store,
-        Suppliers(lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone),
+        Suppliers(
+            store, lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone
+        ),
     )
 
 

@@ -6,8 +6,9 @@ What a lock leaves out is not among it.
 import difflib
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -111,13 +112,13 @@ def locked(**needed: bool) -> Lock:
 
 def brought(
     found: Rules,
-    store: Store,
-    *given: Path,
+    giver: Giver,
     lock: Lock | None = None,
-    tables: Mapping[str, SubstituteTable] | None = None,
+    clone: Callable[[Clone], Path] = no_clone,
+    **more: Any,  # noqa: ANN401 fields of the class
 ) -> Reached:
-    """Bring what rules lead to, of which only the files that are `given` are to be had."""
-    return reach.bring(found, tables or {}, lock, store, Suppliers(Giver(store, *given), no_clone))
+    """Bring what rules lead to, of which only the files that are given are to be had."""
+    return reach.bring(found, lock, Suppliers(giver.store, giver, clone, **more))
 
 
 def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
@@ -125,7 +126,7 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
 ) -> None:
     outer = tarred(tmp_path / "outer.tar.gz")
     giver = Giver(store, outer)
-    reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Suppliers(giver, no_clone))
+    reached = brought(tree(files.sha256(outer)), giver)
     assert giver.asked == [["outer", "two"], ["inner"]]
     found = {repository.name for repository in reached.rules.repositories}
     assert found == {"outer", "two", "inner"}
@@ -152,8 +153,7 @@ def test_an_archive_is_read_as_the_patches_of_its_rule_leave_it(
     two = tarred(tmp_path / "two.tar.gz", tree, "two-1")
     more = archive("two", files.sha256(two), ', strip_prefix = "two-1"')
     found = read(archive("outer", files.sha256(outer), patched(label)) + more + CALL)
-    suppliers = Suppliers(Giver(store, outer, two), no_clone, text=lambda path: tree.get(path, ""))
-    reached = reach.bring(found, {}, None, store, suppliers)
+    reached = brought(found, Giver(store, outer, two), text=lambda path: tree.get(path, ""))
     assert [one.sha256 for one in reached.rules.repositories if one.name == "inner"] == [TWO]
 
 
@@ -169,9 +169,10 @@ def test_a_substitute_that_the_patches_of_the_tree_do_not_fit_is_refused_with_th
 
     def unfit(patch: str) -> list[str]:
         readings = Readings(tmp_path / "readings")
-        suppliers = Suppliers(Giver(store, other), no_clone, readings, text=lambda _: patch)
-        reached = reach.bring(found, {"outer": table}, None, store, suppliers)
-        unfit = reach.unfit(reached, {"outer": table}, store, suppliers)
+        giver, tables = Giver(store, other), {"outer": table}
+        suppliers = Suppliers(store, giver, no_clone, tables, readings, text=lambda _: patch)
+        reached = reach.bring(found, None, suppliers)
+        unfit = reach.unfit(reached, tables, suppliers)
         return [*substitutes.insist_on_patches(unfit)]
 
     assert not unfit(patch(DEFINITIONS, DEFINITIONS.replace(INNER, TWO)))
@@ -198,7 +199,7 @@ def test_a_folder_of_the_tree_stands_in_for_an_archive_that_others_declare(
     own = 'local_repository(name = "inner", path = "third_party")\n'
     for declared, missing in (("", ["inner"]), (own, [])):
         rule = archive("outer", files.sha256(outer), ', strip_prefix = "outer-1"')
-        reached = brought(read(rule + declared + CALL, inner="x = 1\n"), store, outer)
+        reached = brought(read(rule + declared + CALL, inner="x = 1\n"), Giver(store, outer))
         assert names(reached.needed_and_missing(None)) == missing
 
 
@@ -210,12 +211,12 @@ def test_an_archive_of_which_several_rules_want_files_is_unpacked_once(
     found = tree(files.sha256(outer))
     # The file is loaded, and a function of it is called.
     assert len(found.ways) > 1
-    brought(found, store, outer)
+    brought(found, Giver(store, outer))
     contents.assert_called_once()
 
 
 def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
-    reached = brought(tree(), store)
+    reached = brought(tree(), Giver(store))
     assert [nested.archive for nested in reached.rules.nested] == ["outer"]
 
 
@@ -224,7 +225,7 @@ def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_o
 ) -> None:
     other = tarred(tmp_path / "other.tar.gz", folder="other-2")
     table = substitute(files.sha256(other)).changed(strip_prefix="other-2")
-    reached = brought(tree(), store, other, tables={"outer": table})
+    reached = brought(tree(), Giver(store, other), substitutes={"outer": table})
     assert table.sha256 in reached.supply.ways
     assert "inner" in {repository.name for repository in reached.rules.repositories}
 
@@ -233,7 +234,7 @@ def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_m
     store: Store,
 ) -> None:
     giver = Giver(store)
-    reach.bring(tree(), {}, locked(outer=False, two=False), store, Suppliers(giver, no_clone))
+    brought(tree(), giver, locked(outer=False, two=False))
     assert giver.asked == [["outer"]]
 
 
@@ -262,11 +263,11 @@ def test_what_a_cloned_repository_declares_is_obtained_too(
     store: Store, tmp_path: Path, definitions: Clone
 ) -> None:
     giver = Giver(store)
-    suppliers = Suppliers(
-        giver,
-        lambda clone: clones.bring(clone, tmp_path / "git", Origin.of(clone.remote), offline=False),
-    )
-    reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
+
+    def clone(wanted: Clone) -> Path:
+        return clones.bring(wanted, tmp_path / "git", Origin.of(wanted.remote), offline=False)
+
+    reached = brought(cloning(definitions), giver, clone=clone)
     assert giver.asked == [[], ["inner"]]
     assert reached.clones == {definitions: clones.place(tmp_path / "git", definitions.remote)}
     assert list(reached.notes())[2:] == [
@@ -277,11 +278,10 @@ def test_what_a_cloned_repository_declares_is_obtained_too(
 def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it(
     store: Store, tmp_path: Path, definitions: Clone
 ) -> None:
-    suppliers = Suppliers(
-        Giver(store),
-        lambda clone: clones.bring(clone, tmp_path / "git", Origin.of(clone.remote), offline=True),
-    )
-    reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
+    def clone(wanted: Clone) -> Path:
+        return clones.bring(wanted, tmp_path / "git", Origin.of(wanted.remote), offline=True)
+
+    reached = brought(cloning(definitions), Giver(store), clone=clone)
     assert "is not here" in next(reached.notes())
     needed = locked_clone(definitions, needed=True)
     assert list(reached.needed_and_refused(needed)) == [definitions]
@@ -307,7 +307,7 @@ def names(missing: Sequence[Missing]) -> list[str]:
 
 def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
     known = locked(two=True)
-    reached = brought(read(archive("two", TWO)), store, lock=known)
+    reached = brought(read(archive("two", TWO)), Giver(store), known)
     assert names(reached.needed_and_missing(known)) == ["two"]
     assert names(reached.needed_and_missing(None)) == []
 
@@ -367,7 +367,7 @@ def test_what_has_no_checksum_stops_a_build_only_if_it_is_known_to_be_needed() -
 def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lock_says(
     store: Store, lock: Lock | None
 ) -> None:
-    reached = brought(tree(), store, lock=lock)
+    reached = brought(tree(), Giver(store), lock)
     assert names(reached.needed_and_missing(lock)) == ["outer"]
 
 
@@ -375,7 +375,7 @@ def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_th
     store: Store,
 ) -> None:
     found = read(archive("outer", ONE) + archive("also_outer", ONE))
-    reached = brought(found, store, tables={"outer": substitute(INNER)})
+    reached = brought(found, Giver(store), substitutes={"outer": substitute(INNER)})
     used = LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER)
     known = locked(outer=True).changed(substitutes=(used,))
     assert names(reached.needed_and_missing(known)) == ["outer"]
@@ -432,7 +432,7 @@ def test_an_archive_that_a_file_is_loaded_from_must_be_there_however_that_is_use
         )
     for lock in (None, locked(outer=False)):
         giver = Giver(store)
-        reached = reach.bring(found, {}, lock, store, Suppliers(giver, no_clone))
+        reached = brought(found, giver, lock)
         assert "outer" in giver.asked[0]
         assert names(reached.needed_and_missing(lock)) == ["outer"]
 
@@ -474,8 +474,7 @@ def test_a_repository_that_is_a_folder_of_an_archive_is_read_there(
         'load("@outer//:defs.bzl", "outer")\nouter()\n'
         'load("@inner//x:two.bzl", "two")\ntwo()\n'
     )
-    suppliers = Suppliers(Giver(store, packed), lambda _: tmp_path / "git" / ".git")
-    reached = reach.bring(found, {}, None, store, suppliers)
+    reached = brought(found, Giver(store, packed), clone=lambda _: tmp_path / "git" / ".git")
     assert names(reached.supply.missing) == ["two"]
 
 
@@ -495,10 +494,10 @@ def test_an_archive_that_a_loaded_file_loads_must_be_there_however_deep(
         found = cloning(cloned) + read(archive("two", TWO))
     elif way == "substitute":
         found, tables = tree(), {"outer": substitute(files.sha256(outer))}
-    suppliers = Suppliers(Giver(store, outer), lambda _: tmp_path / "git" / ".git")
+    kept = tmp_path / "git" / ".git"
     known = locked(outer=False, two=False)
     for lock in (None, known):
-        reached = reach.bring(found, tables, lock, store, suppliers)
+        reached = brought(found, Giver(store, outer), lock, lambda _: kept, substitutes=tables)
         assert names(reached.needed_and_missing(lock)) == ["two"]
 
 
@@ -539,8 +538,7 @@ def test_a_list_of_files_that_was_brought_names_more_which_are_brought_as_well(
     )
     giver = Giver(store, listing, cublas)
     environment = Environment({"HERMETIC_CUDA_VERSION": "12.8.0"})
-    suppliers = Suppliers(giver, no_clone, environment=environment)
-    reached = reach.bring(rules, {}, None, store, suppliers)
+    reached = brought(rules, giver, environment=environment)
     assert giver.asked == [["cuda_redist_json"], ["cuda_cublas"]]
     assert store.holds(files.sha256(cublas))
     assert reached.rules.unreadable == ()

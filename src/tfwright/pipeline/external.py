@@ -1,7 +1,7 @@
 """The external repositories of a recipe's tree: rules, files, and the lock that fits."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -168,15 +168,13 @@ class ExternalRules:
         obtain = partial(
             origins.obtain, store=store(job), origins=self.origins, report=job.listener.progress
         )
-        cloning = partial(clone, job, offline=job.offline)
-        readings = Readings(job.places.readings)
-        suppliers = Suppliers(obtain, cloning, readings, pins.environment, self.text)
-        reached = reach.bring(found, tables, locked, store(job), suppliers)
+        suppliers = self._suppliers(obtain, offline=job.offline)
+        reached = reach.bring(found, locked, suppliers)
         # What such a file declares is not known: the list of what is missing would not be whole,
         # and the lock would seem to know too much.
         substitutes.insist_on_loads(tables, reached.rules, reached.unread)
         # Bazel applies the tree's patches only when it comes to the archive.
-        unfit = reach.unfit(reached, pins.fetch.other_bytes, store(job), suppliers)
+        unfit = reach.unfit(reached, pins.fetch.other_bytes, suppliers)
         notes = [*substitutes.insist_on_patches(unfit), *reached.notes()]
         if loose := reached.needed_and_unpinned(locked):
             raise substitutes.unpinned_error(job.argument, loose, locked=locked is not None)
@@ -199,17 +197,22 @@ class ExternalRules:
 
     def held(self) -> Reached:
         """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
-        job, kept = self.job, store(self.job)
+        kept = store(self.job)
 
         def supply(wanted: Sequence[WantedArchive]) -> Supply:
             held = [archive.sha256 for archive in wanted if kept.holds(archive.sha256)]
             return Supply(dict.fromkeys(held, origins.VAULT), ())
 
-        cloning = partial(clone, job, offline=True)
-        readings, environment = Readings(job.places.readings), self.pins.environment
-        suppliers = Suppliers(supply, cloning, readings, environment, self.text)
         # Without the lock: what it calls unused may have become needed since it was written.
-        return reach.bring(self.rules(), self.pins.fetch.substitutes, None, kept, suppliers)
+        return reach.bring(self.rules(), None, self._suppliers(supply, offline=True))
+
+    def _suppliers(
+        self, obtain: Callable[[Sequence[WantedArchive]], Supply], *, offline: bool
+    ) -> Suppliers:
+        job, pins = self.job, self.pins
+        cloning = partial(clone, job, offline=offline)
+        readings, tables = Readings(job.places.readings), pins.fetch.substitutes
+        return Suppliers(store(job), obtain, cloning, tables, readings, pins.environment, self.text)
 
     def lock(self, reached: Reached, wanted: Mapping[str, str] | None = None) -> Lock:
         """Return the lock that fits what the inputs are now.

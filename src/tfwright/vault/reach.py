@@ -3,7 +3,7 @@
 An archive may hold rules that declare more: they are read once the archive is there.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
@@ -37,12 +37,15 @@ _PYTHONS = ("python_register_toolchains:", "python_repository:")
 
 @dataclass(frozen=True)
 class Suppliers:
-    """What brings files and commits to this host."""
+    """What brings files and commits to this host, and decides which."""
 
+    store: Store
     obtain: Callable[[Sequence[WantedArchive]], Supply]
     clone: Callable[[Clone], Path]
     """Brings a commit that a rule clones and returns its repository, or raises SupplyError or
     RecipeError."""
+    substitutes: Mapping[str, SubstituteTable] = field(default_factory=dict)
+    """What replaces archives, by the names of those."""
     readings: Readings = field(default_factory=lambda: Readings(None))
     """The rules that earlier runs read."""
     environment: Environment = field(default_factory=Environment)
@@ -174,24 +177,18 @@ def left_to_bazel(rules: Rules, idle: tuple[str, ...] = ()) -> Iterator[str]:
         )
 
 
-def bring(
-    found: Rules,
-    tables: Mapping[str, SubstituteTable],
-    lock: Lock | None,
-    store: Store,
-    suppliers: Suppliers,
-) -> Reached:
+def bring(found: Rules, lock: Lock | None, suppliers: Suppliers) -> Reached:
     """Obtain what the rules of a tree name, then what that declares, until nothing is new.
 
     What the lock knows that Bazel does not want is left out, unless it declares more.
     """
-    environment, content = suppliers.environment, partial(_listing, store)
+    environment, content = suppliers.environment, partial(_listing, suppliers.store)
     reached = Reached(listings.chosen(found, environment, content), Supply({}, ()), {})
     followed = dict[Nested | Load, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
         before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
-        archives = wanted(reached.rules, tables, lock)
+        archives = wanted(reached.rules, suppliers.substitutes, lock)
         reached.supply += suppliers.obtain([one for one in archives if one.sha256 not in before])
         for commit in clones(reached.rules, lock):
             if commit not in reached.asked:
@@ -201,19 +198,14 @@ def bring(
                     reached.asked[commit] = fault
         # Each round has fewer of them to read.
         unread = [way for way in reached.rules.ways if way not in followed]
-        more = {way: _behind(way, reached, tables, store, suppliers) for way in unread}
+        more = {way: _behind(way, reached, suppliers) for way in unread}
         followed |= {way: behind for way, behind in more.items() if behind}
         rules = listings.chosen(repositories.joined(found, followed), environment, content)
         # A list of files that was brought names more as well.
         if not any(more.values()) and {*rules.repositories} <= {*reached.rules.repositories}:
             break
         reached.rules = rules
-    here = set()
-    for repository in reached.rules.repositories:
-        table = tables.get(repository.name)
-        sha256 = table.sha256 if table else repository.sha256
-        if sha256 in reached.supply.ways or repository.clone in reached.clones:
-            here.add(repository.name)
+    here = {one.name for one in reached.rules.repositories if _content(one, reached, suppliers)}
     loads = reached.rules.loads
     reached.unread = [load for load in loads if load not in followed and load.archive in here]
     return reached
@@ -295,13 +287,7 @@ def _loaded(found: Rules) -> list[Repository]:
     ]
 
 
-def _behind(
-    way: Nested | Load,
-    reached: Reached,
-    tables: Mapping[str, SubstituteTable],
-    store: Store,
-    suppliers: Suppliers,
-) -> Rules | None:
+def _behind(way: Nested | Load, reached: Reached, suppliers: Suppliers) -> Rules | None:
     """Return what is behind a nested call or a load, read unless an earlier run read the same.
 
     None if its repository is not here, or has no rules.
@@ -309,7 +295,7 @@ def _behind(
     links = (link for link in reached.rules.linked if link.name == way.archive)
     link = next(links, Linked(way.archive, way.archive, ""))
     contents = (
-        (repository, _content(repository, tables.get(repository.name), reached, store))
+        (repository, _content(repository, reached, suppliers))
         for repository in reached.rules.repositories
         if repository.name == link.archive and repository.reached
     )
@@ -319,12 +305,12 @@ def _behind(
     repository, (where, read) = found
     beginning = f"{link.folder}/" if link.folder else ""
     # The tree's patches may pin other files than the archive does.
-    patches = _patches(repository, reached, tables, store, suppliers)
+    patches = _patches(repository, reached, suppliers)
 
     def follow() -> Rules | None:
         found = {
             path.removeprefix(beginning): text
-            for path, text in patching.patched(read(relevant), patches, relevant)[0].items()
+            for path, text in patching.patched(read(None), patches, relevant)[0].items()
             if path.startswith(beginning)
         }
         if isinstance(way, Load):
@@ -336,50 +322,44 @@ def _behind(
     return suppliers.readings.remembered(what, follow)
 
 
-def _patches(
-    repository: Repository,
-    reached: Reached,
-    tables: Mapping[str, SubstituteTable],
-    store: Store,
-    suppliers: Suppliers,
-) -> dict[str, str]:
+def _patches(repository: Repository, reached: Reached, suppliers: Suppliers) -> dict[str, str]:
     """Return the patches of a rule that are here, by path."""
-    found = {}
-    for path in repository.patches:
-        archive, _, inner = path.removeprefix("@").partition("//")
-        if not path.startswith("@"):
-            found[path] = suppliers.text(path)
-            continue
-        for other in reached.rules.repositories:
-            # One that an archive brings for another.
-            if other.name == archive and other.reached and path not in found:
-                content = _content(other, tables.get(archive), reached, store)
-                if content:
-                    found[path] = "".join(content[1](inner.__eq__).values())
+    found = {
+        path: "" if path.startswith("@") else suppliers.text(path) for path in repository.patches
+    }
+    for other in reached.rules.repositories:
+        beginning = f"@{other.name}//"
+        names = frozenset(
+            path.removeprefix(beginning) for path in found if path.startswith(beginning)
+        )
+        # One that an archive brings for another.
+        if names and other.reached and (content := _content(other, reached, suppliers)):
+            for name, text in content[1](names).items():
+                found[beginning + name] = found[beginning + name] or text
     return {path: text for path, text in found.items() if text}
 
 
 def unfit(
-    reached: Reached, tables: Mapping[str, SubstituteTable], store: Store, suppliers: Suppliers
+    reached: Reached, names: Iterable[str], suppliers: Suppliers
 ) -> Sequence[tuple[str, str, HunkPlace]]:
     """Return the hunks of the tree's patches that do not fit a substitute which is here.
 
-    They come with the name of the substitute and the path of the patch, and are looked for unless
-    an earlier run did.
+    They come with the name of the substitute, one of `names`, and the path of the patch, and are
+    looked for unless an earlier run did.
     """
     judged = []
-    for name, table in tables.items():
+    for name in names:
         repository = substitutes.replaced(name, reached.rules.repositories)
-        patches = _patches(repository, reached, tables, store, suppliers)
-        content = _content(repository, table, reached, store) if patches else None
+        patches = _patches(repository, reached, suppliers)
+        content = _content(repository, reached, suppliers) if patches else None
         if content:
             judged.append((name, patches, *content))
 
     def misfits() -> list[tuple[str, str, HunkPlace]]:
         found = []
         for name, patches, _, read in judged:
-            wanted = patching.named(patches.values()).__contains__
-            for patch, place in patching.patched(read(wanted), patches, wanted)[1]:
+            wanted = frozenset(patching.named(patches.values()))
+            for patch, place in patching.patched(read(wanted), patches, wanted.__contains__)[1]:
                 found.append((name, patch, place))
         return found
 
@@ -389,46 +369,49 @@ def unfit(
 
 
 def _content(
-    repository: Repository, table: SubstituteTable | None, reached: Reached, store: Store
-) -> tuple[list[str], Callable[[Callable[[str], bool]], dict[str, str]]] | None:
-    """Return what decides a repository's files, and a way to read those that are wanted.
+    repository: Repository, reached: Reached, suppliers: Suppliers
+) -> tuple[list[str], Callable[[frozenset[str] | None], dict[str, str]]] | None:
+    """Return what decides a repository's files, and what reads the named ones, or those of rules.
 
     None if it is not here.
     """
     sha256, prefix = repository.sha256, repository.strip_prefix
-    if table:
+    if table := suppliers.substitutes.get(repository.name):
         # It may be laid out otherwise than the archive that the rule expects.
         sha256 = table.sha256
         prefix = prefix if table.strip_prefix is None else table.strip_prefix
-    path, clone = store.path(sha256), repository.clone
+    path, clone = suppliers.store.path(sha256), repository.clone
     if repository.lockable and path.is_file():
         return [sha256, prefix], partial(texts, path, prefix)
     if clone and clone in reached.clones:
-        place = GitRepository(reached.clones[clone])
-        return [clone.commit], partial(place.texts, clone.commit)
+        place, commit = GitRepository(reached.clones[clone]), clone.commit
+        return [commit], lambda names: place.texts(commit, _wanting(names))
     return None
+
+
+def _wanting(names: frozenset[str] | None) -> Callable[[str], bool]:
+    return relevant if names is None else names.__contains__
 
 
 # Each call and each load of an archive reads it, and LLVM's takes a minute to unpack.
 @lru_cache(maxsize=8)
-def texts(
-    archive: Path, strip_prefix: str, wanted: Callable[[str], bool] = relevant
-) -> dict[str, str]:
-    """Return files in an archive, those of rules, by their paths below `strip_prefix`.
+def texts(archive: Path, strip_prefix: str, names: frozenset[str] | None = None) -> dict[str, str]:
+    """Return the named files of an archive, or those of rules, by their paths below `strip_prefix`.
 
     A file that is not an archive has none, nor has one that cannot be read: Bazel says what is
     wrong with it.
     """
     # Bazel strips whole directories: "a" must not match "ab/".
     beginning = f"{strip_prefix}/" if strip_prefix else ""
+    wanted = _wanting(names)
     found: dict[str, str] = {}
     left = MOST_RULES
-    largest = LONGEST_FILE if wanted is relevant else left
+    # A file of rules is small: larger members are not even unpacked.
+    largest = LONGEST_FILE if names is None else MOST_RULES
     with suppress(SupplyError), unpacking.reading(archive.name):
         for member, size, opened in unpacking.contents(archive):
             path = member.removeprefix("./")
             inner = path.removeprefix(beginning)
-            # A file of rules is small: larger members are not even unpacked.
             if size <= largest and path.startswith(beginning) and wanted(inner):
                 with opened() as stream:
                     found[inner] = stream.read().decode("utf-8", "replace")
