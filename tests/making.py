@@ -57,3 +57,10 @@ def find_text(pattern: str, text: str) -> re.Match[str]:
     found = re.search(pattern, text)
     assert found, f"{pattern!r} is not in:\n{text}"
     return found
+
+
+class Typed(io.StringIO):
+    """What a person types on a terminal."""
+
+    def isatty(self) -> bool:
+        return True

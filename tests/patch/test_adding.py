@@ -5,18 +5,18 @@ import difflib
 import gzip
 import quopri
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
-from tests.patch.test_writing import EDITED, job, job_of, path  # noqa: F401 fixtures
+from tests.patch.conftest import EDITED, applied
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
 from tfwright.patch import adding, reading
-from tfwright.pipeline import engine, stamps
+from tfwright.patch.writing import WrittenPatch
+from tfwright.pipeline import stamps
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Configured
 from tfwright.pipeline.stage import Artefact
@@ -55,8 +55,21 @@ def diff(text: str, line: str, before: str = "a/", after: str = "b/") -> str:
 
 
 @pytest.fixture
-def text(job: RecipeJob) -> str:  # noqa: F811 fixture
-    return (job.places.tree / EDITED).read_text("utf-8")
+def text(tree: Path) -> str:
+    return (tree / EDITED).read_text("utf-8")
+
+
+Add = Callable[..., list[WrittenPatch]]
+"""What the fixture `add` is: adds what a file, ``given.patch``, holds to the recipe."""
+
+
+@pytest.fixture
+def add(job: RecipeJob, path: Path) -> Add:
+    def added(content: str | bytes, name: str = "") -> list[WrittenPatch]:
+        file = make_file(path.with_name("given.patch"), content)
+        return adding.add(job, path, file, name, asked)
+
+    return added
 
 
 FORMS: dict[str, Callable[[str], str]] = {
@@ -83,106 +96,74 @@ FORMS: dict[str, Callable[[str], str]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_patch_in_any_form_becomes_one_that_the_recipe_applies(
-    job: RecipeJob,  # noqa: F811 fixture
-    path: Path,  # noqa: F811 fixture
-    tmp_path: Path,
-    text: str,
-    form: str,
+    path: Path, text: str, form: str, add: Add
 ) -> None:
-    file = tmp_path / "given.patch"
-    file.write_bytes(FORMS[form](text).encode())
-    (made,) = adding.add(job, path, file, "", asked)
+    (made,) = add(FORMS[form](text))
     assert made.files == (EDITED,)
     if form == "mail":
         assert made.path.name == "0002-say-that-it-is-edited.patch"
         assert patching.header(made.path).why == "Say that it is edited. It does not say so."
-    again = job_of(path, tmp_path)
-    engine.build(again)
-    assert (again.places.tree / EDITED).read_text("utf-8").startswith("// Edited.\n")
+    assert applied(path).startswith("// Edited.\n")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_each_mail_of_a_series_becomes_a_patch(
-    job: RecipeJob,  # noqa: F811 fixture
-    path: Path,  # noqa: F811 fixture
-    tmp_path: Path,
-    text: str,
-    line_end: str,
+    path: Path, text: str, line_end: str, add: Add
 ) -> None:
     first = MAIL + diff(text, "Edited.")
     second = MAIL.replace("Say", "Repeat") + diff(f"// Edited.\n{text}", "Again.")
-    file = tmp_path / "series.mbox"
-    file.write_bytes((first + second).replace("\n", line_end).encode())
-    made = adding.add(job, path, file, "", asked)
+    made = add((first + second).replace("\n", line_end))
     names = [each.path.name for each in made]
     assert names == ["0002-say-that-it-is-edited.patch", "0003-repeat-that-it-is-edited.patch"]
     assert "Edited" not in made[1].path.read_text("utf-8").partition("+// Again.")[0][-200:]
-    again = job_of(path, tmp_path)
-    engine.build(again)
-    assert (again.places.tree / EDITED).read_text("utf-8").startswith("// Again.\n// Edited.\n")
+    assert applied(path).startswith("// Again.\n// Edited.\n")
 
 
 @pytest.mark.slow
 def test_what_configure_wrote_is_no_edit_until_it_is_edited(
-    job: RecipeJob,  # noqa: F811 fixture
-    path: Path,  # noqa: F811 fixture
-    tmp_path: Path,
-    text: str,
-    monkeypatch: pytest.MonkeyPatch,
+    job: RecipeJob, text: str, monkeypatch: pytest.MonkeyPatch, add: Add
 ) -> None:
     written = make_file(job.places.tree / ".bazelrc", "build -c opt\n")
     bazelrc = Artefact.of(written)
     made = Configured(bazelrc=bazelrc, asked=(), written=(bazelrc,))
     monkeypatch.setattr(stamps, "last", lambda *_: made)
-    file = make_file(tmp_path / "given.patch", diff(text, "Edited."))
-    (added,) = adding.add(job, path, file, "", asked)
+    (added,) = add(diff(text, "Edited."))
     assert added.files == (EDITED,)
     written.write_text("build\n", "utf-8")
     with fails(RecipeError, ".bazelrc"):
-        adding.add(job, path, file, "", asked)
+        add(diff(text, "Edited."))
 
 
 @pytest.mark.slow
-def test_a_rename_becomes_a_removed_and_a_new_file(
-    job: RecipeJob,  # noqa: F811 fixture
-    path: Path,  # noqa: F811 fixture
-    tmp_path: Path,
-) -> None:
+def test_a_rename_becomes_a_removed_and_a_new_file(add: Add) -> None:
     moved = EDITED.replace("matrix", "other")
-    file = tmp_path / "rename.patch"
     names = f"rename from {EDITED}\nrename to {moved}\n"
-    file.write_text(f"diff --git a/{EDITED} b/{moved}\nsimilarity index 100%\n{names}", "utf-8")
-    (made,) = adding.add(job, path, file, "moved", asked)
+    rename = f"diff --git a/{EDITED} b/{moved}\nsimilarity index 100%\n{names}"
+    (made,) = add(rename, "moved")
     assert set(made.files) == {EDITED, moved}
 
 
 @pytest.mark.slow
 def test_a_patch_that_does_not_fit_leaves_tree_and_recipe_as_they_were(
-    job: RecipeJob,  # noqa: F811 fixture
-    path: Path,  # noqa: F811 fixture
-    tmp_path: Path,
-    text: str,
+    job: RecipeJob, path: Path, tmp_path: Path, text: str, add: Add
 ) -> None:
-    file = tmp_path / "other.patch"
-    file.write_text(diff("nothing\nof\nthis\n", "Edited."), "utf-8")
     before = path.read_text("utf-8")
-    with fails(RecipeError, "other.patch", str(job.places.tree)):
-        adding.add(job, path, file, "", asked)
-    # A name that no recipe can have is refused after git has applied it.
-    file.write_text("--- /dev/null\n+++ b/n\u00e4me\u00df x.txt\n@@ -0,0 +1 @@\n+x\n", "utf-8")
-    with fails(RecipeError, "other.patch"):
-        adding.add(job, path, file, "", asked)
-    # Of a series whose second patch does not fit, the first is taken back.
-    file.write_text(MAIL + diff(text, "Edited.") + MAIL + diff("nothing\nof\nthis\n", "x"), "utf-8")
-    with fails(RecipeError, "Patch 2", "other.patch"):
-        adding.add(job, path, file, "", asked)
+    other = diff("nothing\nof\nthis\n", "Edited.")
+    for content, says in (
+        (other, str(job.places.tree)),
+        # A name that no recipe can have is refused after git has applied it.
+        ("--- /dev/null\n+++ b/n\u00e4me\u00df x.txt\n@@ -0,0 +1 @@\n+x\n", ""),
+        # Of a series whose second patch does not fit, the first is taken back.
+        (MAIL + diff(text, "Edited.") + MAIL + other, "Patch 2"),
+    ):
+        with fails(RecipeError, "given.patch", says):
+            add(content)
     assert not list(tmp_path.glob("patches/demo/*.patch"))
     assert path.read_text("utf-8") == before
     assert (job.places.tree / EDITED).read_text("utf-8") == text
     assert not list(job.places.tree.glob("n*x.txt"))
     assert recipes.read(str(path)).source.patches == job.recipe.source.patches
-    assert replace(job)
 
 
 @pytest.mark.parametrize(
@@ -208,8 +189,7 @@ def test_a_patch_that_does_not_fit_leaves_tree_and_recipe_as_they_were(
     ],
 )
 def test_what_is_no_patch_is_named(tmp_path: Path, content: bytes, says: str) -> None:
-    file = tmp_path / "given.patch"
-    file.write_bytes(content)
+    file = make_file(tmp_path / "given.patch", content)
     with fails(RecipeError, str(file), says):
         reading.read(file)
 
@@ -236,17 +216,16 @@ SAID: dict[str, tuple[str, tuple[str, str, str]]] = {
 @pytest.mark.parametrize("kind", SAID)
 def test_what_a_file_says_of_its_patch_is_the_header(tmp_path: Path, kind: str) -> None:
     head, said = SAID[kind]
-    file = tmp_path / "given.patch"
-    file.write_text(f"{head}--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "utf-8")
-    (found,) = reading.read(file)
+    text = f"{head}--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+    (found,) = reading.read(make_file(tmp_path / "given.patch", text))
     assert found.said == PatchHeader(*said)
 
 
 def test_git_log_is_applied_from_its_end(tmp_path: Path) -> None:
     commit = "commit {}\nAuthor: Ada <a@b>\n\n    {}\n\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
-    file = tmp_path / "given.patch"
-    file.write_text(commit.format("8" * 40, "second") + commit.format("9" * 40, "first"), "utf-8")
-    assert [found.subject for found in reading.read(file)] == ["first", "second"]
+    text = commit.format("8" * 40, "second") + commit.format("9" * 40, "first")
+    found = reading.read(make_file(tmp_path / "given.patch", text))
+    assert [patch.subject for patch in found] == ["first", "second"]
 
 
 NEW = "--- /dev/null\n+++ {}\n@@ -0,0 +1 @@\n+x\n"
@@ -279,28 +258,15 @@ def test_a_name_beyond_ascii_is_found_in_the_tree(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["../../x", "/etc/x", "b/.git/hooks/x", "b/-x"])
-def test_a_hostile_name_reaches_no_file(
-    job: RecipeJob,  # noqa: F811 fixture
-    path: Path,  # noqa: F811 fixture
-    tmp_path: Path,
-    name: str,
-) -> None:
-    file = tmp_path / "given.patch"
-    file.write_text(NEW.format(name), "utf-8")
+def test_a_hostile_name_reaches_no_file(tmp_path: Path, name: str, add: Add) -> None:
     before = sorted(tmp_path.rglob("*x"))
     with fails(RecipeError, "given.patch"):
-        adding.add(job, path, file, "", asked)
+        add(NEW.format(name))
     assert sorted(tmp_path.rglob("*x")) == before
 
 
 @pytest.mark.slow
-def test_what_keeps_a_patch_from_fitting_is_named(
-    job: RecipeJob,  # noqa: F811 fixture
-    path: Path,  # noqa: F811 fixture
-    tmp_path: Path,
-    text: str,
-) -> None:
-    file = tmp_path / "given.patch"
+def test_what_keeps_a_patch_from_fitting_is_named(text: str, add: Add) -> None:
     lines = text.splitlines(keepends=True)
     number = next(n for n, line in enumerate(lines) if n > 8 and line.startswith("  "))
     made = "".join([*lines[:number], "  // New.\n", *lines[number:]])
@@ -322,8 +288,6 @@ def test_what_keeps_a_patch_from_fitting_is_named(
         (good.replace(EDITED, "external/com_google_absl/a.h"), "an archive that Bazel unpacks"),
         (NEW.format(f"b/{EDITED}"), "makes a file that the tree"),
     ):
-        file.write_text(content, "utf-8")
-        with fails(RecipeError, str(file), says):
-            adding.add(job, path, file, "", asked)
-    file.write_text(good, "utf-8")
-    assert adding.add(job, path, file, "", asked)
+        with fails(RecipeError, "given.patch", says):
+            add(content)
+    assert add(good)

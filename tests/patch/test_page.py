@@ -1,22 +1,15 @@
 """The pages of patch: what is asked, and what was written."""
 
-import io
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import Typed
 
 from tfwright.errors import RecipeError
 from tfwright.patch import page as patch_page
 from tfwright.patch.writing import WrittenPatch
 from tfwright.tools.git.patching import PatchHeader
-
-
-class Typed(io.StringIO):
-    """What a person types on a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_what_a_header_lacks_is_asked_for_until_it_is_there(

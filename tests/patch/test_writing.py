@@ -1,14 +1,13 @@
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
 from tests.making import make_file
+from tests.patch.conftest import EDITED, HEADER, Make, edit, job_of
 from tests.remedies.following import CommandLine
 
 from tfwright.documents import recipe as recipes
-from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError
 from tfwright.patch import adding
 from tfwright.patch import writing as patches
@@ -16,82 +15,52 @@ from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.tools import toml_editing
 from tfwright.tools.git import patching
-from tfwright.tools.git.patching import PatchHeader
 from tfwright.tools.git.work_tree import WorkTree
 from tfwright.tools.process import file_lock
-
-HEADER = PatchHeader("It fails without it.", "none; a test", "the release is 2.0 or later.")
-EDITED = "tensorflow/core/kernels/matrix.cc"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return a copy of the demo's recipe, outside the checkout."""
-    return Path(shutil.copy(recipes.find("demo"), tmp_path / "mine.toml"))
-
-
-def job_of(path: Path, tmp_path: Path) -> RecipeJob:
-    host_file = HostFile(build_out=tmp_path / "build_out")
-    return RecipeJob(recipe=recipes.read(str(path)), host_file=host_file, until="source")
-
-
-@pytest.fixture
-def job(path: Path, tmp_path: Path) -> RecipeJob:
-    """Return a job whose tree is made."""
-    made = job_of(path, tmp_path)
-    engine.build(made)
-    return made
-
-
-def edit(tree: Path, before: str, after: str) -> None:
-    file = tree / EDITED
-    text = file.read_text("utf-8")
-    assert before in text
-    file.write_text(text.replace(before, after, 1), "utf-8")
 
 
 @pytest.mark.slow
 def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
-    job: RecipeJob, path: Path, tmp_path: Path
+    path: Path, tmp_path: Path, make: Make, tree: Path
 ) -> None:
-    edit(job.places.tree, "#include", "// Edited.\n#include")
-    (job.places.tree / "new.txt").write_text("new\n", "utf-8")
-    made = patches.make(job, path, "Say that it ïs édited!", HEADER)
+    edit(tree)
+    (tree / "new.txt").write_text("new\n", "utf-8")
+    made = make("Say that it ïs édited!")
     assert made.path == tmp_path / "patches/demo/0002-say-that-it-is-edited.patch"
     assert made.files == ("new.txt", EDITED)
     assert patching.header(made.path) == HEADER
     # What git says of its objects is of no use to readers.
     assert "\nindex " not in made.path.read_text("utf-8")
-    again = job_of(path, tmp_path)
+    again = job_of(path)
     assert again.recipe.source.patches[-1] == "demo/0002-say-that-it-is-edited.patch"
     engine.build(again)
     assert "// Edited." in (again.places.tree / EDITED).read_text("utf-8")
 
 
 @pytest.mark.medium
-def test_a_tree_that_no_build_has_made_is_made_for_the_edits(path: Path, tmp_path: Path) -> None:
-    job = job_of(path, tmp_path)
+def test_a_tree_that_no_build_has_made_is_made_for_the_edits(path: Path, make: Make) -> None:
+    job = job_of(path)
     with fails(RecipeError, "Nothing differs", "Edit the files there"):
-        patches.make(job, path, "edited", HEADER)
-    edit(job.places.tree, "#include", "// Edited.\n#include")
-    assert patches.make(job, path, "edited", HEADER).files == (EDITED,)
+        make()
+    edit(job.places.tree)
+    assert make().files == (EDITED,)
 
 
 @pytest.mark.slow
 def test_the_patch_of_another_recipe_in_the_same_folder_is_not_overwritten(
-    job: RecipeJob, path: Path, tmp_path: Path
+    tmp_path: Path, make: Make, tree: Path
 ) -> None:
     other = make_file(tmp_path / "patches/demo/0002-edited.patch", "of another recipe")
-    edit(job.places.tree, "#include", "// Edited.\n#include")
-    assert patches.make(job, path, "edited", HEADER).path.name == ("0003-edited.patch")
+    edit(tree)
+    assert make().path.name == ("0003-edited.patch")
     assert other.read_text("utf-8") == "of another recipe"
 
 
 @pytest.mark.slow
-def test_the_comments_of_the_recipe_stay(job: RecipeJob, path: Path) -> None:
-    edit(job.places.tree, "#include", "// Edited.\n#include")
+def test_the_comments_of_the_recipe_stay(path: Path, make: Make, tree: Path) -> None:
+    edit(tree)
     before = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
-    patches.make(job, path, "edited", HEADER)
+    make()
     after = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
     assert after == before
 
@@ -100,7 +69,7 @@ def test_the_comments_of_the_recipe_stay(job: RecipeJob, path: Path) -> None:
 def test_no_patch_is_made_while_a_build_uses_the_tree(
     shell: CommandLine, job: RecipeJob, path: Path, tmp_path: Path
 ) -> None:
-    edit(job.places.tree, "row < left.rows", "row != left.rows")
+    edit(job.places.tree)
     with file_lock.held(job.places.lock, "a build"):
         said = shell.remedy(
             f"invoke patch why --recipe {path} --why w --upstream none --drop-when d"
@@ -109,29 +78,29 @@ def test_no_patch_is_made_while_a_build_uses_the_tree(
     assert not (tmp_path / "patches").exists()
 
 
-def test_a_tree_without_edits_gives_no_patch(job: RecipeJob, path: Path) -> None:
-    with fails(RecipeError):
-        patches.make(job, path, "nothing", HEADER)
+@pytest.mark.slow
+def test_the_tree_of_a_build_without_edits_gives_no_patch(path: Path, make: Make) -> None:
+    engine.build(job_of(path))
+    with fails(RecipeError, "Nothing differs"):
+        make("nothing")
 
 
-def own_first_patch(path: Path, tmp_path: Path) -> tuple[Path, str]:
+def own_first_patch(path: Path) -> tuple[Path, str]:
     """Return where a recipe's own copy of its first patch belongs, and the text of the bundled one."""
     name = recipes.read(str(path)).source.patches[0]
-    own = tmp_path / "patches" / name
+    own = path.with_name("patches") / name
     own.parent.mkdir(parents=True)
     return own, (recipes.PATCHES / name).read_text("utf-8")
 
 
 @pytest.mark.slow
-def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
-    path: Path, tmp_path: Path
-) -> None:
-    own, text = own_first_patch(path, tmp_path)
+def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(path: Path) -> None:
+    own, text = own_first_patch(path)
     removed = next(
         line for line in text.splitlines() if line.startswith("-") and not line.startswith("---")
     )
     own.write_text(text.replace(removed, removed + " changed"), "utf-8")
-    job = job_of(path, tmp_path)
+    job = job_of(path)
     with fails(RecipeError, "--refresh"):
         engine.build(job)
     # The remedy is followed.
@@ -140,55 +109,55 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
     with fails(RecipeError, "FILE.rej"):
         patches.refresh(job, "1")
     WorkTree(tree).restore()
-    edit(tree, "#include", "// Redone.\n#include")
+    edit(tree, "Redone")
     made = patches.refresh(replace(job, until="source"), "1")
     assert made.path == own
-    engine.build(job_of(path, tmp_path))
+    engine.build(job_of(path))
     assert "// Redone." in (job.places.tree / EDITED).read_text("utf-8")
 
 
 @pytest.mark.slow
 def test_new_files_that_the_tree_ignores_stay_in_a_patch_that_names_them_and_are_named_otherwise(
-    job: RecipeJob, path: Path, tmp_path: Path
+    path: Path, make: Make, tree: Path
 ) -> None:
-    (job.places.tree / ".gitignore").write_text("*.gen\n", "utf-8")
-    (job.places.tree / "a.gen").write_text("made\n", "utf-8")
-    made = patches.make(job, path, "ignored", HEADER)
+    (tree / ".gitignore").write_text("*.gen\n", "utf-8")
+    (tree / "a.gen").write_text("made\n", "utf-8")
+    made = make("ignored")
     assert (made.files, made.left_out) == ((".gitignore",), ("a.gen",))
     # The next patch has its own edits only, although nothing was built since.
-    (job.places.tree / "new.txt").write_text("new\n", "utf-8")
-    second = patches.make(job_of(path, tmp_path), path, "new", HEADER, also=("a.gen",))
+    (tree / "new.txt").write_text("new\n", "utf-8")
+    second = make("new", HEADER, "a.gen")
     assert (second.files, second.left_out) == (("a.gen", "new.txt"), ())
-    patches.prepare(job_of(path, tmp_path), "3")
-    assert patches.refresh(job_of(path, tmp_path), "3").files == ("a.gen", "new.txt")
+    patches.prepare(job_of(path), "3")
+    assert patches.refresh(job_of(path), "3").files == ("a.gen", "new.txt")
 
 
 @pytest.mark.medium
 def test_a_patch_that_the_tree_has_is_to_be_removed(path: Path, tmp_path: Path) -> None:
     name = recipes.read(str(path)).source.patches[0]
-    _, text = own_first_patch(path, tmp_path)
+    _, text = own_first_patch(path)
     make_file(tmp_path / "patches/demo/0002-again.patch", text)
     toml_editing.put(path, ("source", "patches"), [name, "demo/0002-again.patch"])
     with fails(RecipeError, "demo/0002-again.patch", "Remove it from source.patches"):
-        patches.prepare(job_of(path, tmp_path), "2")
+        patches.prepare(job_of(path), "2")
     # What was not made to its end is no tree to write a patch from.
     with fails(RecipeError, "Make it:"):
-        patches.refresh(job_of(path, tmp_path), "2")
+        patches.refresh(job_of(path), "2")
 
 
 @pytest.mark.slow
 def test_edits_that_are_in_no_patch_are_kept_before_the_tree_is_made_again(
-    job: RecipeJob, path: Path, tmp_path: Path
+    job: RecipeJob, path: Path, tmp_path: Path, make: Make
 ) -> None:
     (tmp_path / "moved").symlink_to(job.host_file.build_out)
     moved = job.host_file.model_copy(update={"build_out": tmp_path / "moved"})
-    edit(job.places.tree, "#include", "// Edited.\n#include")
+    edit(job.places.tree)
     engine.build(replace(job, host_file=moved))
     (kept,) = job.places.own.glob("edits-*.patch")
     (added,) = adding.add(job, path, kept, "", lambda _: HEADER)
     assert added.files == (EDITED,)
-    edit(job.places.tree, "#include", "// In a patch.\n#include")
-    patches.make(job, path, "edited", HEADER)
+    edit(job.places.tree, "In a patch")
+    make()
     engine.clean(job.job)
     assert [*job.places.own.glob("edits-*.patch")] == [kept]
 
@@ -197,14 +166,14 @@ def test_edits_that_are_in_no_patch_are_kept_before_the_tree_is_made_again(
 def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
     path: Path, tmp_path: Path
 ) -> None:
-    own, text = own_first_patch(path, tmp_path)
+    own, text = own_first_patch(path)
     own.write_text(text.replace("\n-", "\n-not there "), "utf-8")
     second = make_file(own.with_name("0002-second.patch"), text)
     folder = tmp_path / "patches"
     listed = [str(patch.relative_to(folder)) for patch in (own, second)]
     toml_editing.put(path, ("source", "patches"), listed)
     with fails(RecipeError, "2", f"--recipe {path} --refresh {listed[0]}"):
-        patches.prepare(job_of(path, tmp_path), "2")
+        patches.prepare(job_of(path), "2")
 
 
 @pytest.mark.slow
@@ -219,7 +188,7 @@ def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_p
     )
     listed = [name, "demo/0002-second.patch"]
     toml_editing.put(path, ("source", "patches"), listed)
-    job = job_of(path, tmp_path)
+    job = job_of(path)
     patches.prepare(job, "1")
     # Nothing was edited yet, so that another one may take the place.
     tree = patches.prepare(job, "2")
@@ -248,7 +217,7 @@ def test_a_redone_patch_names_the_later_ones_that_do_not_fit_after_it(
         text = f"{patches.as_text(HEADER)}\ndiff --git a/{file} b/{file}\n{body}"
         make_file(tmp_path / "patches" / name, text)
     toml_editing.put(path, ("source", "patches"), listed)
-    job = job_of(path, tmp_path)
+    job = job_of(path)
     tree = patches.prepare(job, "2")
     assert patches.waiting(tree) == []
     (tree / "new.txt").write_text("newer\n", "utf-8")
@@ -267,14 +236,12 @@ def test_the_patches_of_a_recipe_are_in_the_checkout_if_the_recipe_is_and_else_n
 
 
 @pytest.mark.slow
-def test_a_deletion_and_a_mode_are_part_of_a_patch(
-    job: RecipeJob, path: Path, tmp_path: Path
-) -> None:
-    (job.places.tree / "README.md").unlink()
-    (job.places.tree / "WORKSPACE").chmod(0o755)
-    made = patches.make(job, path, "less", HEADER)
+def test_a_deletion_and_a_mode_are_part_of_a_patch(path: Path, make: Make, tree: Path) -> None:
+    (tree / "README.md").unlink()
+    (tree / "WORKSPACE").chmod(0o755)
+    made = make("less")
     assert made.files == ("README.md", "WORKSPACE")
-    again = job_of(path, tmp_path)
+    again = job_of(path)
     engine.build(again)
     assert not (again.places.tree / "README.md").exists()
     assert (again.places.tree / "WORKSPACE").stat().st_mode & 0o111
@@ -282,22 +249,22 @@ def test_a_deletion_and_a_mode_are_part_of_a_patch(
 
 @pytest.mark.slow
 def test_what_no_build_would_take_is_not_written(
-    job: RecipeJob, path: Path, tmp_path: Path
+    path: Path, tmp_path: Path, make: Make, tree: Path
 ) -> None:
     recipe = path.read_text("utf-8")
-    edit(job.places.tree, "#include", "// Edited.\n#include")
+    edit(tree)
     condition = replace(HEADER, drop_when="release => 1.9")
     with fails(RecipeError, "release => 1.9"):
-        patches.make(job, path, "edited", condition)
-    (job.places.tree / "data.bin").write_bytes(b"\0\1")
+        make(header=condition)
+    (tree / "data.bin").write_bytes(b"\0\1")
     with fails(RecipeError, "data.bin"):
-        patches.make(job, path, "edited", HEADER)
-    (job.places.tree / "data.bin").unlink()
+        make()
+    (tree / "data.bin").unlink()
     # The file is named, and not the line of a patch that is gone.
     for name, says in (("ä.txt", "not: "), ("link", "mode 120000 (link) is a link's")):
-        (job.places.tree / name).symlink_to("README.md")
+        (tree / name).symlink_to("README.md")
         with fails(RecipeError, f"The edits make no patch: {says}" if name == "link" else says):
-            patches.make(job, path, "edited", HEADER)
-        (job.places.tree / name).unlink()
+            make()
+        (tree / name).unlink()
     assert not list((tmp_path / "patches").rglob("*.patch"))
     assert path.read_text("utf-8") == recipe

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+from tests.making import Typed
 
 from tfwright.configure.catalogue import Prompt
 from tfwright.recipes import page
@@ -15,13 +16,6 @@ NEW = Path("new.toml")
 YES_NO = Prompt(variable="TF_NEED_X", support="X")
 TEXT = Prompt(variable="TF_FLAGS", question="Flags", kind="text")
 QUESTION = RecordedQuestion("TF_X", "Use X? [y/N]: ", True, "n", known=False)  # noqa: FBT003
-
-
-class Typed(io.StringIO):
-    """What a person types on a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_new_recipe_names_open_decisions_and_the_commands_in_order(

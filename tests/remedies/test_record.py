@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.making import find_text
-from tests.patch.test_page import Typed
+from tests.making import Typed, find_text
 from tests.pipeline.stages.test_configure import ANSWERS, WHOLE, Bench
 from tests.remedies.following import commands, failing
 
