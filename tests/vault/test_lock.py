@@ -1,96 +1,79 @@
 """The lock file: written the same each time, read with care, compared in sentences."""
 
 import tomllib
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.failing import fails
 from tests.making import make_file
 
-from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.rules.model import Load, Nested, Repository, Rules, Unreadable
 from tfwright.vault import lock
 from tfwright.vault.lock import (
     Cloned,
-    Gathered,
     Lock,
     LockedArchive,
     LockedBazel,
     LockedBinary,
+    LockedFile,
     LockedRequirement,
     LockedSubstitute,
+    Tensorflow,
 )
 
 ONE, TWO, THREE = "1" * 64, "2" * 64, "3" * 64
 URL = "https://example.org/a.zip"
+
+
+def rule(name: str, line: int, *urls: str, kind: str = "http_archive", **pins: str) -> Repository:
+    """Return what a rule of WORKSPACE declares; without a name it is the code of a rule."""
+    file = "WORKSPACE" if name else "third_party/clang.bzl"
+    return Repository(name, kind, file, line, urls, **pins)  # type: ignore[arg-type]
+
+
 RULES = Rules(
     repositories=(
-        Repository("zlib", "http_archive", "WORKSPACE", 3, (URL,), TWO),
-        Repository(
-            "also_zlib", "http_archive", "WORKSPACE", 9, ("https://example.org/b.zip", URL), TWO
-        ),
-        Repository(
-            "", "download", "third_party/clang.bzl", 18, ("https://example.org/clang",), ONE
-        ),
-        Repository(
-            "horovod",
-            "new_git_repository",
-            "WORKSPACE",
-            28,
-            ("https://example.org/h.git",),
-            commit="abc",
-        ),
-        Repository(
-            "docker",
-            "git_repository",
-            "WORKSPACE",
-            29,
-            ("https://example.org/d.git",),
-            commit="d" * 40,
-        ),
-        Repository("runner", "http_file", "WORKSPACE", 30, ("https://example.org/r",)),
+        rule("zlib", 3, URL, sha256=TWO),
+        rule("also_zlib", 9, "https://example.org/b.zip", URL, sha256=TWO),
+        rule("", 18, "https://example.org/clang", kind="download", sha256=ONE),
+        rule("horovod", 28, "https://example.org/h.git", kind="new_git_repository", commit="abc"),
+        rule("docker", 29, "https://example.org/d.git", kind="git_repository", commit="d" * 40),
+        rule("runner", 30, "https://example.org/r", kind="http_file"),
     ),
     unreadable=(Unreadable("third_party/x.bzl", 5, "is not made of constants"),),
     nested=(Nested("closure", "defs.bzl", "closure_repositories", "WORKSPACE", 15),),
 )
-GATHERED = Gathered(
-    tree="a" * 40,
-    binaries={
-        "linux-x86_64": LockedBinary(
-            url="https://example.org/bazel", sha256=THREE, size=150_000_000
-        )
-    },
-    files={"r1.8/b.patch": TWO, "r1.8/a.patch": ONE},
-    sizes={TWO: 12},
-    wanted={"zlib": ""},
+BINARY = LockedBinary(url="https://example.org/bazel", sha256=THREE, size=150_000_000)
+BARE = Lock(
+    tensorflow=Tensorflow(commit="c" * 40, tree="a" * 40), bazel=LockedBazel(version="0.26.1")
+)
+KNOWN = BARE.changed(
+    bazel=LockedBazel(version="0.26.1", binaries={"linux-x86_64": BINARY}),
+    files=(
+        LockedFile(path="r1.8/b.patch", sha256=TWO),
+        LockedFile(path="r1.8/a.patch", sha256=ONE),
+    ),
     substitutes=(
         LockedSubstitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),
     ),
 )
 
 
-Of = Callable[[Rules, Gathered], Lock]
+def of(rules: Rules, known: Lock = KNOWN) -> Lock:
+    """Return the lock of rules of which Bazel wants one."""
+    return lock.of(known, rules, {TWO: 12}, {"zlib": ""})
 
 
 @pytest.fixture
-def of(recipe: Recipe) -> Of:
-    """Return what makes the lock of a recipe."""
-    return partial(lock.of, recipe.source, recipe.bazel)
-
-
-@pytest.fixture
-def made(of: Of) -> Lock:
+def made() -> Lock:
     """Return a lock with an entry of each kind."""
     requirements = (
         LockedRequirement(name="numpy", version="1.14.5", hashes=(ONE,)),
         LockedRequirement(name="six", version="1.10.0", hashes=(TWO, ONE)),
     )
-    return of(RULES, GATHERED).changed(requirements=requirements)
+    return of(RULES).changed(requirements=requirements)
 
 
 def changed_from(sha256: str) -> tuple[Repository, ...]:
@@ -98,10 +81,6 @@ def changed_from(sha256: str) -> tuple[Repository, ...]:
     return tuple(
         replace(one, sha256=THREE) if one.sha256 == sha256 else one for one in RULES.repositories
     )
-
-
-def gathered(**others: Any) -> Gathered:  # noqa: ANN401 the fields of the class
-    return Gathered(**{"tree": "a" * 40, "binaries": {}, "files": {}, **others})
 
 
 def fault(tmp_path: Path, made: Lock, old: str, new: str) -> RecipeError:
@@ -126,44 +105,30 @@ def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> Non
 
 
 def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(
-    of: Of, made: Lock
+    made: Lock,
 ) -> None:
     assert [archive.needed for archive in made.archives if archive.sha256 == ONE] == [False]
-    unasked = of(RULES, gathered())
+    unasked = lock.of(BARE, RULES, {})
     assert [archive.needed for archive in unasked.archives] == [None, None]
 
 
-def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute_replaces_is_needed(
-    of: Of,
-) -> None:
-    several = Rules(
-        tuple(
-            Repository("zlib", "http_archive", "WORKSPACE", line, (URL,), one)
-            for line, one in enumerate((ONE, TWO), 1)
-        ),
-        (),
-    )
-    taken = gathered(wanted={"zlib": TWO})
-    assert {archive.sha256: archive.needed for archive in of(several, taken).archives} == {
-        ONE: False,
-        TWO: True,
-    }
-    stands_in = LockedSubstitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
-    replaced = gathered(wanted={"zlib": THREE}, substitutes=(stands_in,))
-    assert {archive.sha256: archive.needed for archive in of(several, replaced).archives} == {
-        ONE: True,
-        TWO: False,
-    }
+def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute_replaces_is_needed() -> (
+    None
+):
+    several = Rules((rule("zlib", 1, URL, sha256=ONE), rule("zlib", 2, URL, sha256=TWO)), ())
+    for wanted, needed in ((TWO, [False, True]), (THREE, [True, False])):
+        found = lock.of(KNOWN, several, {}, {"zlib": wanted}).archives
+        assert [archive.needed for archive in found] == needed
 
 
-def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names(of: Of) -> None:
+def test_what_bazel_loads_a_file_of_is_needed_whatever_its_analysis_names() -> None:
     repositories = (
-        Repository("zlib", "http_archive", "WORKSPACE", 1, (URL,), ONE),
-        Repository("rules", "http_archive", "WORKSPACE", 2, (URL,), TWO),
-        Repository("more", "git_repository", "WORKSPACE", 3, (URL,), commit="d" * 40),
+        rule("zlib", 1, URL, sha256=ONE),
+        rule("rules", 2, URL, sha256=TWO),
+        rule("more", 3, URL, kind="git_repository", commit="d" * 40),
     )
     loads = tuple(Load(name, "defs.bzl", "WORKSPACE", 4) for name in ("rules", "more"))
-    made = of(Rules(repositories, (), (), loads), gathered(wanted={"a": ""}))
+    made = lock.of(BARE, Rules(repositories, (), (), loads), {}, {"a": ""})
     assert {entry.names: entry.needed for entry in made.archives} == {
         ("zlib",): False,
         ("rules",): True,
@@ -228,20 +193,20 @@ def test_of_a_lock_that_was_cut_the_command_is_named_that_makes_it_anew(
     assert f"delete it and run {again}" in caught.value.remedy
 
 
-def test_the_order_in_which_inputs_were_found_does_not_show(of: Of, made: Lock) -> None:
+def test_the_order_in_which_inputs_were_found_does_not_show(made: Lock) -> None:
     turned = Rules(
         RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested
     )
-    again = of(turned, GATHERED)
+    again = of(turned)
     assert [archive.sha256 for archive in again.archives] == [
         archive.sha256 for archive in made.archives
     ]
     assert again.unlockable == made.unlockable
 
 
-def test_one_changed_archive_changes_only_its_own_lines(of: Of, made: Lock) -> None:
+def test_one_changed_archive_changes_only_its_own_lines(made: Lock) -> None:
     changed = changed_from(ONE)
-    now = of(Rules(changed, RULES.unreadable, RULES.nested), GATHERED)
+    now = of(Rules(changed, RULES.unreadable, RULES.nested))
     after = lock.write(now.changed(requirements=made.requirements)).splitlines()
     before = lock.write(made).splitlines()
     assert len(before) == len(after)
@@ -308,27 +273,20 @@ def test_locks_that_agree_have_no_differences(made: Lock) -> None:
     assert lock.differences(made, made) == []
 
 
-def test_what_is_not_known_yet_is_no_difference(of: Of, made: Lock) -> None:
-    now = of(RULES, replace(GATHERED, sizes={}, wanted=None, binaries={}))
+def test_what_is_not_known_yet_is_no_difference(made: Lock) -> None:
+    now = lock.of(KNOWN.changed(bazel=BARE.bazel), RULES, {})
     assert lock.differences(made, now) == []
 
 
-def test_each_difference_names_its_entry(of: Of, made: Lock) -> None:
+def test_each_difference_names_its_entry(made: Lock) -> None:
     changed = changed_from(TWO)
-    now = of(
-        Rules(changed, (), RULES.nested),
-        Gathered(
-            tree="b" * 40,
-            binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
-            files={"r1.8/a.patch": THREE},
-            substitutes=GATHERED.substitutes,
-        ),
-    ).changed(
-        bazel=LockedBazel(
-            version="0.24.1",
-            binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
-        )
+    binary = LockedBinary(url=URL, sha256=ONE, size=150_000_000)
+    known = KNOWN.changed(
+        tensorflow=Tensorflow(commit="c" * 40, tree="b" * 40),
+        bazel=LockedBazel(version="0.24.1", binaries={"linux-x86_64": binary}),
+        files=(LockedFile(path="r1.8/a.patch", sha256=THREE),),
     )
+    now = lock.of(known, Rules(changed, (), RULES.nested), {})
     told = lock.differences(made, now)
     assert told == [
         f"TensorFlow: tree is {'b' * 40}, the lock has {'a' * 40}",

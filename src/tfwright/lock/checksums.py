@@ -118,30 +118,29 @@ def _completed(values: dict[str, Any]) -> None:
 
 def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned]:
     """Learn the checksum of a key, with those of `keys` that the same download brings."""
-    fetch, report = job.recipe.fetch, job.listener.progress
+    fetch = job.recipe.fetch
     origins = Origins(job.host_file, job.places.git, job.offline)
     store = external.store(job.job)
     match key:
         case "fetch", "substitutes", str(name), _:
             wanted = _substitute(job, name, fetch.substitutes[name])
-            return {key: learning.of_file(wanted, origins, store, report)}
         case "fetch", "sources", int(number), _:
             # Alone, so that no other source of the recipe can answer in its place.
-            alone = replace(origins, fetch=FetchTable(sources=(fetch.sources[number],)))
+            origins = replace(origins, fetch=FetchTable(sources=(fetch.sources[number],)))
             wanted = WantedArchive(f"fetch.sources {number + 1}", OPEN, ())
-            return {key: learning.of_file(wanted, alone, store, report)}
         case _, _, "archives", str(url):
             wanted = WantedArchive(url.rpartition("/")[2], OPEN, (url,))
             store = sources.store(job.places.vault)
-            return {key: learning.of_file(wanted, origins, store, report)}
-    together = [other for other in keys if other[:-1] == key[:-1]]
-    try:
-        return _of_packages(job, together)
-    except SupplyError:
-        if len(together) == 1:
-            raise
-        # One that cannot be had must not keep the others open.
-        return _of_packages(job, [key])
+        case _:
+            together = [other for other in keys if other[:-1] == key[:-1]]
+            try:
+                return _of_packages(job, together)
+            except SupplyError:
+                if len(together) == 1:
+                    raise
+                # One that cannot be had must not keep the others open.
+                return _of_packages(job, [key])
+    return {key: learning.of_file(wanted, origins, store, job.listener.progress)}
 
 
 def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArchive:

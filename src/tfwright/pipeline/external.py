@@ -23,7 +23,7 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.git.repository import GitRepository
 from tfwright.vault import lock, locking, origins, reach, shortage, substitutes
-from tfwright.vault.lock import Lock, LockedBinary
+from tfwright.vault.lock import Lock, LockedBazel, LockedBinary, LockedFile, Tensorflow
 from tfwright.vault.origins import Origins, Supply, WantedArchive
 from tfwright.vault.reach import Reached, Suppliers
 from tfwright.vault.store import Store
@@ -228,17 +228,18 @@ class ExternalRules:
             binaries[here()] = LockedBinary(
                 url=release(bazel.version), sha256=stored.sha256, size=stored.path.stat().st_size
             )
+        # The tree as well: the commit's id changes when history is rewritten, the content need not.
+        tree = GitRepository(self.repository).tree_of(source.commit)
         pinned = substituted(self.pins, reached.rules)
-        gathered = lock.Gathered(
-            tree=GitRepository(self.repository).tree_of(source.commit),
-            binaries=binaries,
-            files=patched_tree.digests(source),
-            sizes=store(self.job).sizes(),
-            wanted=wanted,
+        digests = patched_tree.digests(source).items()
+        known = Lock(
+            tensorflow=Tensorflow(commit=source.commit, tree=tree),
+            bazel=LockedBazel(version=bazel.version, binaries=binaries),
+            files=tuple(LockedFile(path=path, sha256=sha256) for path, sha256 in digests),
             substitutes=locking.substitutes(self.pins.fetch.other_bytes, pinned),
             packages=locking.packages_of(listings.pins(reached.rules, self.pins.environment)),
         )
-        return lock.of(source, bazel, reached.rules, gathered)
+        return lock.of(known, reached.rules, store(self.job).sizes(), wanted)
 
 
 def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:

@@ -136,23 +136,21 @@ def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
     too_old = is_older(wish.cuda, least)
     wanted = replace(wish, gpu="", cuda="") if wish.cuda and not too_old else wish
     said = list(releases.refusals(release, wanted)) if release in releases.KNOWN else []
-    if (wish.gpu or wish.cuda) and not said:
-        if row is None and wish.cuda:
-            known = (row.version for row in compatibility.cudas())
-            usable = ", ".join(version for version in known if not is_older(version, least))
-            said = [f"nothing is known of CUDA {wish.cuda}; the tables have CUDA {usable}"]
-        elif row is None:
-            said = ["tfwright's tables do not have the CUDA of this release"]
-        elif misfit := releases.misfit(row, wish):
-            said = [misfit]
+    if not said and row:
+        said = [*filter(None, [releases.misfit(row, wish)])]
+    elif not said and wish.cuda:
+        known = (row.version for row in compatibility.cudas())
+        usable = ", ".join(version for version in known if not is_older(version, least))
+        said = [f"nothing is known of CUDA {wish.cuda}; the tables have CUDA {usable}"]
+    elif not said and wish.gpu:
+        said = ["tfwright's tables do not have the CUDA of this release"]
     if said:
         names = {"os": wish.system or "Linux", "gpu": wish.gpu, "python": wish.python}
         names |= {"driver": wish.driver, "glibc": wish.glibc, "release": str(release)}
         options = " ".join(f"--{name} {value}" for name, value in names.items() if value)
-        fits = releases.toolkit_for(replace(wish, cuda=""), release)
-        way = "another CUDA with --cuda" if fits else "leave out --gpu and --cuda"
-        if row is None and not wish.cuda:
-            way = "a CUDA with --cuda"
+        way = "leave out --gpu and --cuda" if row or wish.cuda else "a CUDA with --cuda"
+        if releases.toolkit_for(replace(wish, cuda=""), release):
+            way = "another CUDA with --cuda"
         other = f", or {way}" if wish.gpu or wish.cuda else ""
         other = "" if any(releases.barriers(wish)) else f"Name another release{other}; "
         raise RecipeError(

@@ -1,8 +1,7 @@
 """The lock: every input of a build by its checksum, in a TOML file next to the recipe."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, cast
 
@@ -18,7 +17,6 @@ from tfwright.documents.names import (
     Version,
     matching,
 )
-from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 from tfwright.printable import shell_word
@@ -260,43 +258,27 @@ class Lock(Table):
         return any(need is not None for need in needs)
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """What is known of a recipe's inputs, apart from the recipe and the rules of its tree."""
+def of(
+    known: Lock, rules: Rules, sizes: Mapping[str, int], wanted: Mapping[str, str] | None = None
+) -> Lock:
+    """Return a lock of programs and files with what rules download.
 
-    tree: str
-    """Git's id of the commit's tree."""
-    binaries: Mapping[str, LockedBinary]
-    """Bazel by platform."""
-    files: Mapping[str, str]
-    """Digests of patches and assets, by path under patches/."""
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of the archives that were obtained, by digest."""
-    wanted: Mapping[str, str] | None = None
-    """The repositories that Bazel wants for the recipe's target, with the digest or commit where
-    Bazel reports it; None if Bazel was not asked."""
-    substitutes: tuple[LockedSubstitute, ...] = ()
-    packages: tuple[RulesPackage, ...] = ()
-
-
-def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered) -> Lock:
-    """Build the lock of a recipe.
-
-    Nested calls that were followed are to be joined to the rules before.
+    Nested calls that were followed are to be joined to the rules before. `sizes` are the bytes of
+    the archives that were obtained, by digest; `wanted` are the repositories that Bazel wants for
+    the recipe's target, with the digest or commit where Bazel reports it; None if it was not asked.
     """
-    return Lock(
-        # The tree as well: the commit's id changes when history is rewritten, the content need not.
-        tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
-        bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
-        archives=tuple(_archives(rules, gathered)),
-        clones=tuple(_clones(rules, gathered)),
-        files=tuple(
-            LockedFile(path=path, sha256=sha256) for path, sha256 in gathered.files.items()
-        ),
-        unlockable=tuple(dict.fromkeys(_without_digest(rules, gathered))),
-        substitutes=gathered.substitutes,
-        packages=gathered.packages,
-    )
+    taken = None
+    if wanted is not None:
+        # Bazel reports the substitute's digest; the lock has the archive that the tree pins.
+        pinned = {entry.used: entry.sha256 for entry in known.substitutes}
+        taken = {name: pinned.get(pin, pin) for name, pin in wanted.items()}
+    found = {
+        "archives": tuple(_archives(rules, sizes, taken)),
+        "clones": tuple(_clones(rules, taken)),
+        "unlockable": tuple(dict.fromkeys(_without_digest(rules, taken))),
+    }
+    # Validated, which brings all entries into their order.
+    return Lock.model_validate({**vars(known), **found})
 
 
 def write(lock: Lock) -> str:
@@ -351,9 +333,12 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     return [*lines, *_compared(lock.packages, now.packages if lock.packages else ())]
 
 
-def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
+Taken = Mapping[str, str] | None
+"""What Bazel took for each repository that it wants: digest or commit, where it reports one."""
+
+
+def _archives(rules: Rules, sizes: Mapping[str, int], taken: Taken) -> Iterator[LockedArchive]:
     """Yield an archive for each digest, with all names and urls that the rules give it."""
-    loaded = rules.loaded
     # By digest: WORKSPACE may make several repositories of one file.
     for sha256, users in _grouped(rules, lambda entry: entry.sha256):
         # Package URLs, since the address depends on which registry or mirror the rules name.
@@ -362,22 +347,18 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
             names=_names(users),
             urls=tuple(dict.fromkeys(urls)),
             sha256=sha256,
-            size=gathered.sizes.get(sha256),
-            needed=_needed(users, loaded, gathered),
+            size=sizes.get(sha256),
+            needed=_needed(users, rules, taken),
             of_bazel=all(entry.of_bazel for entry in users),
         )
 
 
-def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
+def _clones(rules: Rules, taken: Taken) -> Iterator[Cloned]:
     """Yield each commit that rules clone, with all names that they give it."""
-    loaded = rules.loaded
     for clone, users in _grouped(rules, lambda entry: entry.clone):
-        yield Cloned(
-            names=_names(users),
-            remote=clone.remote,
-            commit=clone.commit,
-            needed=_needed(users, loaded, gathered),
-        )
+        needed = _needed(users, rules, taken)
+        names = _names(users)
+        yield Cloned(names=names, remote=clone.remote, commit=clone.commit, needed=needed)
 
 
 def _grouped(
@@ -395,30 +376,26 @@ def _names(users: Iterable[Repository]) -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in users if entry.name}))
 
 
-def _needed(
-    users: Sequence[Repository], loaded: Collection[str], gathered: Gathered
-) -> bool | None:
+def _needed(users: Sequence[Repository], rules: Rules, taken: Taken) -> bool | None:
     """Say whether Bazel wants an archive or commit.
 
     A rule that downloads in its own code may be wanted, and not have downloaded it.
     """
-    if gathered.wanted is None:
+    if taken is None:
         return None
     # Bazel names what the target wants, and not what it read to know the rules.
+    loaded = rules.loaded
     if any(entry.name in loaded or entry.rule in modules.ALWAYS for entry in users):
         return True
     # Bazel may know it by another name.
     if any(entry.rule == BY_VERSION for entry in users):
         return None
-    # Bazel reports the substitute's digest; the lock has the archive that the tree pins.
-    pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}
-    taken = {name: pinned.get(pin, pin) for name, pin in gathered.wanted.items()}
     made = [entry for entry in users if taken.get(entry.name) in {"", entry.sha256, entry.commit}]
     # A download in a rule's own code may depend on the host, so an unused one proves nothing.
     return None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
 
 
-def _without_digest(rules: Rules, gathered: Gathered) -> Iterator[Unlockable]:
+def _without_digest(rules: Rules, taken: Taken) -> Iterator[Unlockable]:
     """Yield what no checksum holds: rules without one, unreadable places, calls not followed."""
     for entry in rules.repositories:
         # A tag or a branch may move: only a whole commit id holds what a rule clones.
@@ -430,7 +407,7 @@ def _without_digest(rules: Rules, gathered: Gathered) -> Iterator[Unlockable]:
         if entry.commit:
             why = f"{entry.rule} takes {entry.commit} of {origin}"
         # Without a name it is the code of a rule, which any repository may use.
-        needed = _needed([entry], rules.loaded, gathered) if entry.name else None
+        needed = _needed([entry], rules, taken) if entry.name else None
         name, file, line = entry.name or entry.rule, entry.file, entry.line
         yield Unlockable(name=name, file=file, line=line, why=why, needed=needed)
     for fault in rules.unreadable:

@@ -260,16 +260,15 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
     for path in sorted((store / "bazel").glob("*/")):
         # A damaged file of ours: the binary is obtained again, and written next to it.
         if known := json_text.kept(path / bazels.ABOUT, AboutBinary):
-            name = f"{known.version} for {known.platform}"
-            entry = _entry(BAZEL, path, path / "bazel", f"bazel {known.version}")
-            yield replace(entry, name=name) if entry.kind == BAZEL else entry
+            name, key = f"{known.version} for {known.platform}", f"bazel {known.version}"
+            yield _entry(BAZEL, path, path / "bazel", key, name=name)
         else:
             yield _leftover(path)
     for file in packages.kept(store):
         found = _PACKAGE.fullmatch(file.name)
         pin = packages.pin_of(f"{found['name']}=={found['version']}") if found else file.name
         # Locks name the checksum, recipes the pin.
-        yield replace(_entry(PACKAGE, file.parent, file, pin), name=file.name)
+        yield _entry(PACKAGE, file.parent, file, pin, name=file.name)
     for path in sorted((store / "pythons").glob("*/")):
         # pip may have been killed: only a venv with its marker is whole.
         marker = path / DONE
@@ -277,14 +276,14 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
         yield replace(_entry(VENV, path, marker, key), file=None)
 
 
-def _entry(kind: str, path: Path, file: Path, *keys: str) -> VaultEntry:
-    """Return an entry that is named by its directory, and needed by that name or by others.
+def _entry(kind: str, path: Path, file: Path, *keys: str, name: str = "") -> VaultEntry:
+    """Return an entry that is needed by the name of its directory, or by others.
 
     Without its file it is a leftover.
     """
     if not file.is_file():
         return _leftover(path)
-    return VaultEntry(kind, path.name, path, frozenset({path.name, *keys}), file)
+    return VaultEntry(kind, name or path.name, path, frozenset({path.name, *keys}), file)
 
 
 def _leftover(path: Path) -> VaultEntry:
