@@ -2,10 +2,10 @@
 
 import platform
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.libraries import compile_library
 
 from tfwright.wheel.binary import elf
 from tfwright.wheel.binary.elf import LibraryPart
@@ -17,29 +17,19 @@ pytestmark = pytest.mark.skipif(
     reason="there is no gcc that makes ELF files",
 )
 
-SYSTEM = "LD_LIBRARY_PATH or the system's loader configuration"
 REQUIRES = ("nvidia-cusparse-cu11 (>=11.7)", "nvidia-nccl-cu11")
 
 
 def made(folder: Path, name: str, *options: str) -> Path:
-    (folder / "empty.c").write_text("int nothing;\n", "utf-8")
-    command = ("gcc", "-shared", "-nostdlib", "-o", name, "empty.c", *options)
-    subprocess.run(command, check=True, cwd=folder)
-    return folder / name
+    return compile_library(folder / name, "int nothing;\n", "-nostdlib", *options, compiler="gcc")
 
 
 def library(folder: Path, path: str, search: str, *needed: str, tags: str = "new") -> Library:
     """Return a library of a wheel that looks for others in the directories of `search`."""
     for name in needed:
         made(folder, name, f"-Wl,-soname,{name}")
-    own = made(
-        folder,
-        "own.so",
-        "-Wl,--no-as-needed",
-        f"-Wl,--{'enable' if tags == 'new' else 'disable'}-new-dtags",
-        f"-Wl,-rpath,{search}",
-        *needed,
-    )
+    dtags = "-Wl,--enable-new-dtags" if tags == "new" else "-Wl,--disable-new-dtags"
+    own = made(folder, "own.so", "-Wl,--no-as-needed", dtags, f"-Wl,-rpath,{search}", *needed)
     read, _ = elf.examine(own.read_bytes())
     return Library(path, own.stat().st_size, (read,))
 
@@ -56,16 +46,11 @@ def ways(found: Library) -> dict[str, str]:
 def test_a_directory_above_the_wheel_is_said_to_be_outside_site_packages(
     tmp_path: Path, origin: str, tags: str
 ) -> None:
-    found = library(
-        tmp_path,
-        "tensorflow_core/libtensorflow_framework.so.1",
-        f"{origin}/../../nvidia/cusparse/lib",
-        "libcusparse.so.11",
-        tags=tags,
-    )
+    path, search = "tensorflow_core/libown.so.1", f"{origin}/../../nvidia/cusparse/lib"
+    found = library(tmp_path, path, search, "libcusparse.so.11", tags=tags)
     assert ways(found) == {
         "libcusparse.so.11": "site-packages/../nvidia/cusparse/lib, which is outside "
-        f"site-packages, then {SYSTEM}"
+        f"site-packages, then {cuda.SYSTEM}"
     }
 
 
@@ -84,30 +69,23 @@ def test_a_directory_of_nvidias_packages_is_named_below_site_packages(
     found = library(tmp_path, path, search, "libcusparse.so.11")
     assert ways(found) == {
         "libcusparse.so.11": "site-packages/nvidia/cusparse/lib of pip's "
-        f"nvidia-cusparse-cu11, which its metadata names, then {SYSTEM}"
+        f"nvidia-cusparse-cu11, which its metadata names, then {cuda.SYSTEM}"
     }
 
 
 def test_only_directories_that_fit_a_library_are_named(tmp_path: Path) -> None:
     packages = ("cublas", "cusparse", "nccl", "cuda_runtime")
     search = ":".join(f"$ORIGIN/../nvidia/{name}/lib" for name in packages)
-    found = library(
-        tmp_path,
-        "tensorflow/own.so",
-        f"{search}:$ORIGIN/../_solib_k8",
-        "libnccl.so.2",
-        "libcusparse.so.11",
-        "libcufft.so.10",
-        "libcudart.so.11.0",
-    )
+    needed = ("libnccl.so.2", "libcusparse.so.11", "libcufft.so.10", "libcudart.so.11.0")
+    found = library(tmp_path, "tensorflow/own.so", f"{search}:$ORIGIN/../_solib_k8", *needed)
     assert ways(found) == {
         "libnccl.so.2": "site-packages/nvidia/nccl/lib of pip's nvidia-nccl-cu11, which its "
-        f"metadata names, then {SYSTEM}",
+        f"metadata names, then {cuda.SYSTEM}",
         "libcusparse.so.11": "site-packages/nvidia/cusparse/lib of pip's nvidia-cusparse-cu11, "
-        f"which its metadata names, then {SYSTEM}",
-        "libcufft.so.10": f"only by {SYSTEM}",
+        f"which its metadata names, then {cuda.SYSTEM}",
+        "libcufft.so.10": f"only by {cuda.SYSTEM}",
         "libcudart.so.11.0": "site-packages/nvidia/cuda_runtime/lib of pip's "
-        f"nvidia-cuda-runtime, which its metadata does not name, then {SYSTEM}",
+        f"nvidia-cuda-runtime, which its metadata does not name, then {cuda.SYSTEM}",
     }
 
 
@@ -123,7 +101,7 @@ def test_many_directories_are_counted(tmp_path: Path) -> None:
     found = library(tmp_path, "tensorflow/own.so", search, "libcudart.so.11.0")
     assert ways(found) == {
         "libcudart.so.11.0": "/opt/cuda-0/lib64, a fixed place, then /opt/cuda-1/lib64, a fixed "
-        f"place, then 7 more places, then {SYSTEM}"
+        f"place, then 7 more places, then {cuda.SYSTEM}"
     }
 
 

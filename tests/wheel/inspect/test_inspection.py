@@ -1,12 +1,12 @@
 import shutil
 import struct
-import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.libraries import X86_64, compile_library, fat_binary, macho
 from tests.making import Maker, Read
 
 from tfwright.errors import WheelError
@@ -66,9 +66,7 @@ def library(
 
 def mac_library(minimum: str) -> bytes:
     major, minor = map(int, minimum.split("."))
-    return b"\xcf\xfa\xed\xfe" + struct.pack(
-        "<6I4x4I", 0x01000007, 0, 6, 1, 16, 0, 0x24, 16, major << 16 | minor << 8, 0
-    )
+    return macho(X86_64, struct.pack("<4I", 0x24, 16, major << 16 | minor << 8, 0))
 
 
 def faults(path: Path) -> str:
@@ -97,18 +95,11 @@ def test_a_library_is_known_by_its_content_under_other_names(tmp_path: Path, nam
     assert "10.13" in "".join(report.faults)
 
 
-def compiled(folder: Path, source: str, *options: str) -> bytes:
-    (folder / "a.cc").write_text(source, "utf-8")
-    command = ["g++", "-shared", "-fPIC", *options, "a.cc", "-o", "a.so"]
-    subprocess.run(command, cwd=folder, check=True)
-    return (folder / "a.so").read_bytes()
-
-
 @compiler
 def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None:
     source = 'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n'
-    content = {"small/a.so": compiled(tmp_path, source, "-Wl,-rpath,../lib"), "small/a.py": b""}
-    report = inspection.inspect(wheel_of(tmp_path, LINUX, content))
+    made = compile_library(tmp_path / "a.so", source, "-Wl,-rpath,../lib").read_bytes()
+    report = inspection.inspect(wheel_of(tmp_path, LINUX, {"small/a.so": made, "small/a.py": b""}))
     (found,) = report.libraries
     assert found.system == "Linux"
     assert (found.path, found.fault) == ("small/a.so", "")
@@ -152,7 +143,7 @@ def test_for_a_wheel_from_elsewhere_the_directories_of_this_host_are_not_asked_f
     [('void op() asm("OpKernelRegistrar"); void load() { op(); }\n', "real"), ("", "stub")],
 )
 def test_nccl_ops_is_said_to_be_real_or_a_stub(tmp_path: Path, source: str, kind: str) -> None:
-    content = {"small/_nccl_ops.so": compiled(tmp_path, source)}
+    content = {"small/_nccl_ops.so": compile_library(tmp_path / "a.so", source).read_bytes()}
     report = inspection.inspect(wheel_of(tmp_path, LINUX, content))
     assert any("a stub" in note for note in report.notes) is (kind == "stub")
 
@@ -218,10 +209,8 @@ def test_a_wheel_that_holds_something_else_than_it_says_is_faulty(
 
 
 @pytest.mark.parametrize("name", ["small/_a.pyd", "small/a.dll", "small/ops.so"])
-def test_of_a_library_for_windows_only_the_gpu_code_is_read(
-    tmp_path: Path, name: str, container: Callable[..., bytes]
-) -> None:
-    content = {name: b"MZ\x90\x00 library" + container((2, 80, 0), (1, 80, 0))}
+def test_of_a_library_for_windows_only_the_gpu_code_is_read(tmp_path: Path, name: str) -> None:
+    content = {name: b"MZ\x90\x00 library" + fat_binary((2, 80, 0), (1, 80, 0))}
     report = inspection.inspect(wheel_of(tmp_path, "small-1.0-cp312-cp312-win_amd64.whl", content))
     assert not report.faults
     assert report.for_windows
@@ -265,38 +254,42 @@ def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: M
     assert "the file WHEEL says py3-none-any, the name says py2-none-any" in said
 
 
-def test_a_name_that_is_no_wheels_name_is_a_fault(make_wheel: Maker) -> None:
-    path = make_wheel()
-    assert "Invalid wheel filename" in faults(path.rename(path.with_name("wheel.whl")))
-
-
-def test_a_lying_record_is_a_fault(make_wheel: Maker) -> None:
-    path = make_wheel({"small.py": "ANSWER = 42\n"})
-    with zipfile.ZipFile(path, "a") as wheel:
-        wheel.writestr("hidden.py", "import os\n")
-    assert faults(path) == "hidden.py is not listed"
-
-
-def test_a_truncated_wheel_is_a_fault(make_wheel: Maker) -> None:
-    path = make_wheel()
-    path.write_bytes(path.read_bytes()[:-30])
-    assert "not a whole zip archive" in faults(path)
-
-
-def test_an_encrypted_member_is_a_fault(make_wheel: Maker) -> None:
-    path = make_wheel()
+def encrypted(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(content)
-    assert "is encrypted" in faults(path)
+
+
+def adding(name: str) -> Callable[[Path], None]:
+    def add(path: Path) -> None:
+        with zipfile.ZipFile(path, "a") as wheel:
+            wheel.writestr(name, "import os\n")
+
+    return add
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_that_is_there_twice_is_a_fault(make_wheel: Maker) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-30]), "not a whole zip archive"),
+        (encrypted, "is encrypted"),
+        (adding("hidden.py"), "hidden.py is not listed"),
+        (adding("small.py"), "small.py is in it twice"),
+    ],
+    ids=["truncated", "encrypted", "not in RECORD", "twice"],
+)
+def test_a_damaged_wheel_is_a_fault(
+    change: Callable[[Path], object], said: str, make_wheel: Maker
+) -> None:
     path = make_wheel()
-    with zipfile.ZipFile(path, "a") as wheel:
-        wheel.writestr("small.py", "")
-    assert "small.py is in it twice" in faults(path)
+    change(path)
+    assert said in faults(path)
+
+
+def test_a_name_that_is_no_wheels_name_is_a_fault(make_wheel: Maker) -> None:
+    path = make_wheel()
+    assert "Invalid wheel filename" in faults(path.rename(path.with_name("wheel.whl")))
 
 
 def test_a_wheel_with_64_bit_fields_is_read(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 import platform
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.libraries import X86_64, compile_library, macho
 from tests.making import make_file
 
 from tfwright.wheel.binary import elf
@@ -28,16 +28,6 @@ WEAK = (
 )
 
 
-def built(folder: Path, name: str, source: str, *options: str) -> Path:
-    (folder / f"{name}.cc").write_text(source, "utf-8")
-    subprocess.run(
-        ["g++", "-shared", "-fPIC", f"{name}.cc", "-o", f"{name}.so", *options],
-        check=True,
-        cwd=folder,
-    )
-    return folder / f"{name}.so"
-
-
 def resolved(*files: Path) -> dict[str, Symbols]:
     found, tables = [], {}
     for file in files:
@@ -47,40 +37,25 @@ def resolved(*files: Path) -> dict[str, Symbols]:
 
 
 def test_what_no_library_of_the_wheel_gives_is_missing(tmp_path: Path) -> None:
-    symbols = resolved(built(tmp_path, "giver", GIVER), built(tmp_path, "taker", TAKER))
+    giver, taker = tmp_path / "giver.so", tmp_path / "taker.so"
+    symbols = resolved(compile_library(giver, GIVER), compile_library(taker, TAKER))
     assert symbols["giver.so"].missing == ()
     assert symbols["taker.so"].missing == ("_ZN10tensorflow4lostEv",)
 
 
 def test_what_python_gives_and_what_may_be_missing_is_not(tmp_path: Path) -> None:
-    assert (
-        resolved(
-            built(tmp_path, "a", PYTHON + WEAK + '#include <cstdio>\nvoid h() { std::puts(""); }\n')
-        )["a.so"].missing
-        == ()
-    )
+    source = PYTHON + WEAK + '#include <cstdio>\nvoid h() { std::puts(""); }\n'
+    assert resolved(compile_library(tmp_path / "a.so", source))["a.so"].missing == ()
 
 
 @pytest.mark.medium
 def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(tmp_path: Path) -> None:
-    built(tmp_path, "libcuda", 'extern "C" int cuInit() { return 0; }\n')
-    needing = built(
-        tmp_path, "needing", 'extern "C" int f();\n', "-Wl,--no-as-needed", "libcuda.so"
-    )
-    assert (
-        resolved(
-            needing,
-            built(
-                tmp_path,
-                "taker",
-                TAKER,
-                "-Wl,--no-as-needed",
-                "needing.so",
-                "-Wl,--allow-shlib-undefined",
-            ),
-        )["taker.so"].missing
-        == ()
-    )
+    all_of = "-Wl,--no-as-needed"
+    compile_library(tmp_path / "libcuda.so", 'extern "C" int cuInit() { return 0; }\n')
+    needing, taker = tmp_path / "needing.so", tmp_path / "taker.so"
+    compile_library(needing, 'extern "C" int f();\n', all_of, "libcuda.so")
+    compile_library(taker, TAKER, all_of, "needing.so", "-Wl,--allow-shlib-undefined")
+    assert resolved(needing, taker)["taker.so"].missing == ()
 
 
 def test_a_library_is_known_to_others_by_its_soname_as_well() -> None:
@@ -106,7 +81,7 @@ def linux(soname: str, *needed: str) -> tuple[LibraryPart, ...]:
 
 
 def test_exports_are_counted(tmp_path: Path) -> None:
-    found = resolved(built(tmp_path, "giver", GIVER))["giver.so"]
+    found = resolved(compile_library(tmp_path / "giver.so", GIVER))["giver.so"]
     assert (found.exports, found.tensorflow) == (2, 2)
 
 
@@ -124,46 +99,24 @@ static tensorflow::kernel_factory::OpKernelRegistrar kernel("NcclAllReduce");
 """
 
 
-def compiled(folder: Path, source: str) -> Path:
-    (folder / "ops.cc").write_text(source, "utf-8")
-    made = folder / "ops.so"
-    undefined = ["-undefined", "dynamic_lookup"] if shutil.which("otool") else []
-    subprocess.run(
-        ["c++", "-shared", "-fPIC", *undefined, str(folder / "ops.cc"), "-o", str(made)], check=True
-    )
-    return made
-
-
-def test_a_library_that_calls_the_registry_registers_operations_that_have_no_kernel(
-    tmp_path: Path,
-) -> None:
-    assert library.stub(compiled(tmp_path, REGISTERING)) == "its operations have no kernel"
-
-
-def test_a_library_with_kernels_is_no_stub(tmp_path: Path) -> None:
-    assert library.stub(compiled(tmp_path, REGISTERING + KERNEL)) == ""
-
-
-def test_a_library_from_an_empty_source_registers_none(tmp_path: Path) -> None:
-    assert (
-        library.stub(compiled(tmp_path, f"#if GOOGLE_CUDA\n{REGISTERING}#endif\n"))
-        == library.NO_OPERATION
-    )
-
-
-def test_a_mention_in_text_is_no_registration(tmp_path: Path) -> None:
-    source = 'extern "C" const char* text() { return "OpDefBuilder"; }\n'
-    assert library.stub(compiled(tmp_path, source)) == library.NO_OPERATION
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (REGISTERING, "its operations have no kernel"),
+        (REGISTERING + KERNEL, ""),
+        (f"#if GOOGLE_CUDA\n{REGISTERING}#endif\n", library.NO_OPERATION),
+        ('extern "C" const char* text() { return "OpDefBuilder"; }\n', library.NO_OPERATION),
+    ],
+    ids=["operations", "with kernels", "an empty source", "a mention in a text"],
+)
+def test_a_library_without_kernels_is_a_stub(tmp_path: Path, source: str, why: str) -> None:
+    assert library.stub(compile_library(tmp_path / "ops.so", source)) == why
 
 
 def test_a_library_that_is_not_elf_is_searched_as_it_lies(tmp_path: Path) -> None:
-    # The start of a 64-bit Mach-O file, and a symbol as its string table would hold it.
-    file = make_file(
-        tmp_path / "ops.so",
-        b"\xcf\xfa\xed\xfe"
-        + bytes(28)
-        + b"\0__ZN10tensorflow11register_op20OpDefBuilderReceiverC1EPKc\0",
-    )
+    # A symbol as the string table of a Mach-O file would hold it.
+    symbol = b"\0__ZN10tensorflow11register_op20OpDefBuilderReceiverC1EPKc\0"
+    file = make_file(tmp_path / "ops.so", macho(X86_64) + symbol)
     assert library.stub(file) == "its operations have no kernel"
 
 
@@ -172,12 +125,15 @@ def test_an_empty_file_registers_nothing(tmp_path: Path) -> None:
     assert library.stub(tmp_path / "ops.so") == library.NO_OPERATION
 
 
-def test_the_version_of_nccl_is_found() -> None:
-    assert library.nccl(b"\0NCCL version 2.4.7+cuda10.0\0") == "2.4.7+cuda10.0"
-    assert library.nccl(b"\0NCCL version 2.25.1+cudaCUDA_MAJOR.CUDA_MINOR\0") == "2.25.1"
-    assert library.nccl(b"\0NCCL version %s\0") == ""
-    assert library.nccl(b"\0NCCL version mismatch with remote peer\0") == ""
-
-
-def test_a_placeholder_does_not_hide_the_version_behind_it() -> None:
-    assert library.nccl(b"NCCL version %s\0NCCL version 2.16.2\0") == "2.16.2"
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (b"2.4.7+cuda10.0\0", "2.4.7+cuda10.0"),
+        (b"2.25.1+cudaCUDA_MAJOR.CUDA_MINOR\0", "2.25.1"),
+        (b"%s\0", ""),
+        (b"mismatch with remote peer\0", ""),
+        (b"%s\0NCCL version 2.16.2\0", "2.16.2"),
+    ],
+)
+def test_the_version_of_nccl_is_found(text: bytes, version: str) -> None:
+    assert library.nccl(b"\0NCCL version " + text) == version

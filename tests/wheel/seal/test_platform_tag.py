@@ -1,10 +1,10 @@
 import shutil
-import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.libraries import compile_library
 
 from tfwright.errors import WheelError
 from tfwright.wheel.seal import platform_tag
@@ -26,16 +26,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("c++") is None:
         pytest.skip("there is no C++ compiler")
     room = tmp_path_factory.mktemp("wheel")
-    (room / "work.cc").write_text(SOURCE, "utf-8")
-    command = ("c++", "-O1", "-shared", "-fPIC", "-fno-builtin", "-o", "work.so", "work.cc")
-    subprocess.run(command, cwd=room, check=True)
+    library = compile_library(room / "work.so", SOURCE, "-O1", "-fno-builtin", compiler="c++")
     path = room / "small-1.0-cp311-cp311-linux_x86_64.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.write(room / "work.so", "small/work.so")
-        archive.writestr(
-            "small-1.0.dist-info/WHEEL",
-            "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n",
-        )
+        archive.write(library, "small/work.so")
+        tagged = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n"
+        archive.writestr("small-1.0.dist-info/WHEEL", tagged)
         archive.writestr("small-1.0.dist-info/METADATA", "Name: small\nVersion: 1.0\n")
         # auditwheel looks at what RECORD lists.
         archive.writestr("small-1.0.dist-info/RECORD", "small/work.so,,\n")
