@@ -3,11 +3,12 @@ import stat
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import Maker, make_file
+from tests.making import Maker
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive
@@ -26,15 +27,6 @@ def zipped(path: Path, *members: zipfile.ZipInfo) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name", ["../evil.py", "a/../../evil.py", "/etc/passwd", "..\\evil.py", "line\nbreak.py"]
-)
-def test_a_member_that_would_leave_the_directory_is_refused(tmp_path: Path, name: str) -> None:
-    path = zipped(tmp_path / "bad.whl", member(name))
-    with fails(WheelError, path, repr(name)), archive.opened(path):
-        pass
-
-
 @pytest.mark.parametrize("name", ["", ".", "./"])
 def test_a_member_without_a_name_is_refused(tmp_path: Path, name: str) -> None:
     path = zipped(tmp_path / "bad.whl", member("named"))
@@ -46,22 +38,28 @@ def test_a_member_without_a_name_is_refused(tmp_path: Path, name: str) -> None:
         wheel.filelist.clear()
 
 
-def test_a_name_that_is_no_text_is_the_wheels_fault(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "bad.whl", member("\u00fc.py"))
-    path.write_bytes(path.read_bytes().replace("\u00fc".encode(), b"\xff\xff"))
-    with fails(WheelError, path), archive.opened(path):
-        pass
+def without_letters(content: bytes) -> bytes:
+    return content.replace("\u00fc".encode(), b"\xff\xff")
 
 
-def test_a_directory_of_members_that_starts_before_the_file_is_the_wheels_fault(
-    tmp_path: Path,
+def starting_before_the_file(content: bytes) -> bytes:
+    made = bytearray(content)
+    place = made.rindex(b"PK\5\6") + 16
+    (start,) = struct.unpack_from("<I", made, place)
+    struct.pack_into("<I", made, place, start + 10)
+    return bytes(made)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [without_letters, starting_before_the_file, lambda _: b"<html>not found</html>"],
+    ids=["a name that is no text", "members before the file", "no zip archive"],
+)
+def test_what_no_zip_program_writes_is_the_wheels_fault(
+    change: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    path = zipped(tmp_path / "bad.whl", member("one.py"))
-    content = bytearray(path.read_bytes())
-    place = content.rindex(b"PK\5\6") + 16
-    (start,) = struct.unpack_from("<I", content, place)
-    struct.pack_into("<I", content, place, start + 10)
-    path.write_bytes(content)
+    path = zipped(tmp_path / "bad.whl", member("\u00fc.py"))
+    path.write_bytes(change(path.read_bytes()))
     with fails(WheelError, path), archive.opened(path):
         pass
 
@@ -71,16 +69,24 @@ def test_a_file_that_is_not_there_is_not_called_a_broken_one(tmp_path: Path) -> 
         pass
 
 
-def test_a_link_is_refused(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "bad.whl", member("link", stat.S_IFLNK))
-    with fails(WheelError, "link"), archive.opened(path):
-        pass
-
-
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "bad.whl", member("one.py"), member("one.py"))
-    with fails(WheelError, "one.py"), archive.opened(path):
+@pytest.mark.parametrize(
+    ("members", "named"),
+    [
+        ([member("link", stat.S_IFLNK)], "link"),
+        ([member("one.py"), member("one.py")], "one.py"),
+        *([[member(name)], repr(name)] for name in ("../evil.py", "a/../../evil.py")),
+        *(
+            [[member(name)], repr(name)]
+            for name in ("/etc/passwd", "..\\evil.py", "line\nbreak.py")
+        ),
+    ],
+)
+def test_a_link_two_of_a_name_and_what_would_leave_the_directory_are_refused(
+    tmp_path: Path, members: list[zipfile.ZipInfo], named: str
+) -> None:
+    path = zipped(tmp_path / "bad.whl", *members)
+    with fails(WheelError, path, named), archive.opened(path):
         pass
 
 
@@ -90,12 +96,6 @@ def test_a_wheel_that_unpacks_to_too_much_is_refused_before_it_is_read(
     monkeypatch.setattr(archive, "LARGEST", 10)
     path = zipped(tmp_path / "bad.whl", member("one"), member("two"))
     with fails(WheelError, "14 bytes"), archive.opened(path):
-        pass
-
-
-def test_a_file_that_is_no_zip_archive_is_refused(tmp_path: Path) -> None:
-    path = make_file(tmp_path / "bad.whl", b"<html>not found</html>")
-    with fails(WheelError, path), archive.opened(path):
         pass
 
 

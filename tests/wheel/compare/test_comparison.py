@@ -1,5 +1,4 @@
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import IO
 
 import pytest
 from tests.failing import fails
+from tests.libraries import compile_library
 from tests.making import Maker, make_file
 
 from tfwright.errors import WheelError
@@ -15,9 +15,6 @@ from tfwright.wheel import record
 from tfwright.wheel.compare import code, comparison, text
 from tfwright.wheel.compare.code import CHUNK, SHOWN, tell_apart
 from tfwright.wheel.compare.comparison import Comparison, Difference
-
-CC = shutil.which("cc")
-LINKED = ("-Wl,--build-id",)
 
 
 def repacked(path: Path, values: Mapping[str, object], *, backwards: bool = False) -> Path:
@@ -34,12 +31,20 @@ def repacked(path: Path, values: Mapping[str, object], *, backwards: bool = Fals
     return copy
 
 
-def groups(found: Comparison) -> set[str]:
-    return {difference.group for difference in found.differences}
-
-
 def of(found: Comparison, member: str) -> Difference:
     return next(difference for difference in found.differences if difference.member == member)
+
+
+Files = Mapping[str, str]
+
+
+@pytest.fixture
+def compared(make_wheel: Maker) -> Callable[[Files, Files], Comparison]:
+    """Return a function that compares two wheels with some files in each."""
+    return lambda one, two: comparison.compare(make_wheel(one), make_wheel(two, folder="other"))
+
+
+Compared = Callable[[Files, Files], Comparison]
 
 
 def test_the_same_bytes_are_the_same(make_wheel: Maker) -> None:
@@ -63,45 +68,34 @@ def test_how_the_files_are_packed_is_a_difference_of_its_own(
 ) -> None:
     path = repacked(make_wheel(), {})
     found = comparison.compare(path, repacked(path, values))
-    assert (found.same, groups(found)) == (False, {group})
+    assert (found.same, {one.group for one in found.differences}) == (False, {group})
 
 
 def test_another_order_is_named_where_it_begins(make_wheel: Maker) -> None:
     path = make_wheel({"a.py": "", "b.py": ""})
-    found = comparison.compare(path, repacked(path, {}, backwards=True))
-    assert "from number 1 on" in next(
-        difference.what for difference in found.differences if difference.group == "order"
-    )
+    (found,) = comparison.compare(path, repacked(path, {}, backwards=True)).differences
+    assert found.group == "order"
+    assert "from number 1 on" in found.what
 
 
-def test_files_in_one_only_are_named_and_record_follows_unsaid(make_wheel: Maker) -> None:
-    found = comparison.compare(
-        make_wheel({"a.py": "", "b.txt": "12345"}), make_wheel({"a.py": ""}, folder="other")
-    )
-    assert [
-        (difference.group, difference.what, difference.lines) for difference in found.differences
-    ] == [("path", "files only in the first (1)", ("b.txt (5 bytes)",))]
+def test_files_in_one_only_are_named_and_record_follows_unsaid(compared: Compared) -> None:
+    (found,) = compared({"a.py": "", "b.txt": "12345"}, {"a.py": ""}).differences
+    assert found == Difference("path", "", "files only in the first (1)", ("b.txt (5 bytes)",))
 
 
 def test_projects_that_call_themselves_differently_are_compared_file_by_file(
     make_wheel: Maker,
 ) -> None:
-    one = make_wheel(
-        {"a.py": "", "small-1.0.data/purelib/b.py": "1\n"}, name="small-1.0-py3-none-any.whl"
-    )
-    two = make_wheel(
-        {"a.py": "", "other-2.0.data/purelib/b.py": "2\n"}, name="other-2.0-py3-none-any.whl"
+    one, two = (
+        make_wheel({"a.py": "", f"{name}.data/purelib/b.py": line}, f"{name}-py3-none-any.whl")
+        for name, line in (("small-1.0", "1\n"), ("other-2.0", "2\n"))
     )
     found = comparison.compare(one, two)
-    assert [difference.what for difference in found.differences if difference.group == "path"] == [
-        "they have different names"
-    ]
+    paths = [difference.what for difference in found.differences if difference.group == "path"]
+    assert paths == ["they have different names"]
     assert of(found, "b.py").lines == ("line 1:", "-1", "+2")
-    assert of(found, ".dist-info/METADATA").lines[:3] == (
-        "line 2:",
-        " Metadata-Version: 2.1",
-        "-Name: small",
-    )
+    shown = of(found, ".dist-info/METADATA").lines
+    assert shown[:3] == ("line 2:", " Metadata-Version: 2.1", "-Name: small")
 
 
 def test_a_record_that_lies_about_a_file_that_is_the_same_is_named(
@@ -110,9 +104,8 @@ def test_a_record_that_lies_about_a_file_that_is_the_same_is_named(
     path, liar = make_wheel(), tmp_path / "liar.whl"
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(liar, "w", zipfile.ZIP_DEFLATED) as new:
         for member in old.infolist():
-            new.writestr(
-                member, old.read(member).replace(b"small.py,sha256=", b"small.py,sha256=lie")
-            )
+            listed = old.read(member).replace(b"small.py,sha256=", b"small.py,sha256=lie")
+            new.writestr(member, listed)
     lines = of(comparison.compare(path, liar), ".dist-info/RECORD").lines
     assert any(line.startswith("+small.py,sha256=lie") for line in lines)
 
@@ -130,28 +123,23 @@ def test_a_record_that_lies_about_a_file_that_is_the_same_is_named(
         ("def f(:\n", "lines differ"),
     ],
 )
-def test_python_is_compared_by_what_it_does(after: str, what: str, make_wheel: Maker) -> None:
+def test_python_is_compared_by_what_it_does(after: str, what: str, compared: Compared) -> None:
     before = "def f():\n    'says'\n    return 1\n"
-    found = comparison.compare(
-        make_wheel({"a.py": before}), make_wheel({"a.py": after}, folder="other")
-    )
-    assert (of(found, "a.py").group, of(found, "a.py").what) == ("source", what)
+    # RECORD, which only follows, is not reported.
+    (found,) = compared({"a.py": before}, {"a.py": after}).differences
+    assert (found.member, found.group, found.what) == ("a.py", "source", what)
 
 
 def test_a_long_difference_is_shortened() -> None:
-    found = text.text(
-        b"".join(b"%d\n" % number for number in range(5000)),
-        b"".join(b"%d\n" % -number for number in range(5000)),
-    )
+    one, two = (b"".join(b"%d\n" % (sign * each) for each in range(5000)) for sign in (1, -1))
+    found = text.text(one, two)
     assert found
     assert len(found.lines) == text.LONGEST + 1
     assert found.lines[-1].endswith("more lines")
 
 
-def test_other_bytes_are_counted(make_wheel: Maker) -> None:
-    found = comparison.compare(
-        make_wheel({"a.bin": "\0one"}), make_wheel({"a.bin": "\0oxx"}, folder="other")
-    )
+def test_other_bytes_are_counted(compared: Compared) -> None:
+    found = compared({"a.bin": "\0one"}, {"a.bin": "\0oxx"})
     assert of(found, "a.bin").what == "2 of 4 bytes differ, first at 0x2"
 
 
@@ -165,63 +153,50 @@ def test_the_same_files_in_other_bytes_are_said_to_be_no_more_than_that(
     ):
         for member in old.infolist():
             new.writestr(member, old.read(member), compresslevel=0)
-    assert [difference.what for difference in comparison.compare(path, other).differences] == [
-        "only the archives differ: the same files, packed into other bytes"
-    ]
+    (found,) = comparison.compare(path, other).differences
+    assert found.what == "only the archives differ: the same files, packed into other bytes"
 
 
 @pytest.fixture
-def libraries(make_wheel: Maker, tmp_path: Path) -> Callable[[str, str], Comparison]:
+def libraries(make_wheel: Maker, tmp_path: Path) -> Callable[[str, str], Difference]:
     """Return a function that compares wheels whose libraries are compiled from two sources."""
 
-    def compare(one: str, two: str) -> Comparison:
-        return comparison.compare(
-            *(
-                with_library(make_wheel(folder=name), compiled(source, tmp_path / name))
-                for name, source in (("one", one), ("two", two))
-            )
+    def compare(one: str, two: str) -> Difference:
+        wheels = (
+            with_library(make_wheel(folder=name), compiled(source, tmp_path / name))
+            for name, source in (("one", one), ("two", two))
         )
+        return of(comparison.compare(*wheels), "a.so")
 
     return compare
 
 
 def compiled(source: str, folder: Path) -> bytes:
-    """Compile a small library, the same way wherever it lies."""
-    make_file(folder / "a.c", source)
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-O1", "-o", "a.so", "a.c", *LINKED], cwd=folder, check=True
-    )
-    return (folder / "a.so").read_bytes()
+    options = ("-O1", "-Wl,--build-id")
+    return compile_library(folder / "a.so", source, *options, compiler="cc").read_bytes()
 
 
 def with_library(path: Path, content: bytes) -> Path:
     target = path.with_name("with-library.whl")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
         new.writestr(zipfile.ZipInfo("a.so"), content)
-        for member in old.infolist():
-            line = (
-                record.render([record.entry("a.so", content)])
-                if member.filename.endswith("/RECORD")
-                else ""
-            )
-            new.writestr(zipfile.ZipInfo(member.filename), line.encode() + old.read(member))
+        for name in old.namelist():
+            lines = [record.entry("a.so", content)] if name.endswith("/RECORD") else []
+            new.writestr(zipfile.ZipInfo(name), record.render(lines).encode() + old.read(name))
     return target
 
 
-needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler here")
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 
 
 @needs_compiler
 def test_sections_that_differ_are_named_and_sections_of_one_library_only(
-    libraries: Callable[[str, str], Comparison],
+    libraries: Callable[[str, str], Difference],
 ) -> None:
-    found = of(
-        libraries(
-            "int other(void) { return 1; } int power(void) { return 2; }",
-            "int other(void) { return 1; } int power(void) { return 3; } "
-            '__attribute__((section("own"))) int more = 1;',
-        ),
-        "a.so",
+    found = libraries(
+        "int other(void) { return 1; } int power(void) { return 2; }",
+        "int other(void) { return 1; } int power(void) { return 3; } "
+        '__attribute__((section("own"))) int more = 1;',
     )
     assert found.group == "code"
     assert found.what.startswith("differs in .text")
@@ -233,13 +208,10 @@ def test_sections_that_differ_are_named_and_sections_of_one_library_only(
 
 
 @needs_compiler
-def test_a_text_that_was_baked_in_is_shown(libraries: Callable[[str, str], Comparison]) -> None:
-    found = of(
-        libraries(
-            'const char *when(void) { return "built 06:31"; }',
-            'const char *when(void) { return "built 07:42"; }',
-        ),
-        "a.so",
+def test_a_text_that_was_baked_in_is_shown(libraries: Callable[[str, str], Difference]) -> None:
+    found = libraries(
+        'const char *when(void) { return "built 06:31"; }',
+        'const char *when(void) { return "built 07:42"; }',
     )
     assert found.what == "differs in .rodata"
     assert "    text 'built 06:31', then 'built 07:42'" in found.lines
@@ -307,10 +279,8 @@ def test_damaged_libraries_are_compared_as_bytes_and_never_crash(
         for _ in range(20):
             content[random.randrange(len(content))] = random.randrange(256)
         content[:4] = whole[:4]
-        found = comparison.compare(
-            sound, with_library(make_wheel(folder=f"two{number}"), bytes(content))
-        )
-        assert of(found, "a.so").group == "code"
+        damaged = with_library(make_wheel(folder=f"two{number}"), bytes(content))
+        assert of(comparison.compare(sound, damaged), "a.so").group == "code"
 
 
 def test_a_difference_across_pieces_is_found_where_it_is() -> None:
@@ -329,13 +299,6 @@ def test_a_wheel_that_would_not_be_unpacked_is_refused(make_wheel: Maker, tmp_pa
         comparison.compare(make_wheel(), broken)
     with fails(WheelError, "missing.whl"):
         comparison.compare(make_wheel(), tmp_path / "missing.whl")
-
-
-def test_record_is_not_reported_where_it_only_follows(make_wheel: Maker) -> None:
-    found = comparison.compare(
-        make_wheel({"a.py": "1\n"}), make_wheel({"a.py": "2\n"}, folder="other")
-    )
-    assert [difference.member for difference in found.differences] == ["a.py"]
 
 
 def test_a_program_that_is_too_deep_for_pythons_stack_is_compared_as_a_text() -> None:
