@@ -19,14 +19,9 @@ pytestmark = pytest.mark.medium
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
     recipe, host = recipes.read(name), probes.here()
-    assert all(
-        finding.found and finding.wanted and finding.remedy
-        for finding in requirements.examine(recipe, HostFile(), host)
-    )
-    assert (
-        next(fact.name for fact in inventory.HostInventory(recipe, HostFile(), host).take())
-        == "system"
-    )
+    findings = requirements.examine(recipe, HostFile(), host)
+    assert all(finding.found and finding.wanted and finding.remedy for finding in findings)
+    assert inventory.HostInventory(recipe, HostFile(), host).take()[0].name == "system"
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +32,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def doctor(recipe: str) -> tuple[int, dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "invoke", "doctor", "--recipe", recipe, "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "invoke", "doctor", "--recipe", recipe, "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout)
 
 

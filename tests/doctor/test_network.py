@@ -1,8 +1,7 @@
 """What doctor says about the network."""
 
 import socket
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,6 @@ class Refusing(QuietHandler):
         self.send_response(407)
         self.send_header("Content-Length", "0")
         self.end_headers()
-
-
-@contextmanager
-def proxy() -> Iterator[str]:
-    with serving(Refusing) as address:
-        yield address
 
 
 def findings(
@@ -83,7 +76,7 @@ def test_a_bundled_recipe_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_proxy_that_wants_a_password_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    with proxy() as address:
+    with serving(Refusing) as address:
         monkeypatch.setenv("https_proxy", address)
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)

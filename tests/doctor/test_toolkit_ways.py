@@ -15,7 +15,6 @@ from tfwright.toolkit import ways as toolkit_ways
 
 Player = Callable[[dict[str, Any]], Host]
 APT = {"/usr/bin/apt-get": {"*": ""}}
-CUDA_H = "#define CUDA_VERSION 11080\n"
 
 
 @pytest.fixture
@@ -23,9 +22,7 @@ def recipe() -> Recipe:
     """Return a recipe that pins Debian's packages of CUDA 11.8, and no other way."""
     read = recipes.read("demo-cuda")
     assert read.toolkit.cuda is not None
-    debian = read.toolkit.cuda.changed(archives={})
-    toolkit = read.toolkit.changed(cuda=debian)
-    return read.changed(toolkit=toolkit)
+    return read.changed(toolkit=read.toolkit.changed(cuda=read.toolkit.cuda.changed(archives={})))
 
 
 def test_an_open_way_is_named_with_the_commands(recipe: Recipe, play: Player) -> None:
@@ -45,26 +42,24 @@ def test_open_and_closed_ways_are_listed_separately(recipe: Recipe, play: Player
     table = recipe.toolkit.cuda
     assert table is not None
     archives = {"https://developer.download.nvidia.com/cuda.run": "0" * 64}
-    both = table.changed(archives=archives)
-    toolkit = recipe.toolkit.changed(cuda=both)
-    recipe = recipe.changed(toolkit=toolkit)
-    lines = toolkit_ways.remedy(recipe, "cuda", play({})).splitlines()
+    toolkit = recipe.toolkit.changed(cuda=table.changed(archives=archives))
+    lines = toolkit_ways.remedy(recipe.changed(toolkit=toolkit), "cuda", play({})).splitlines()
     assert "# from developer.download.nvidia.com; names the licences" in lines[0]
-    assert (
-        lines[-1] == "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
-    )
+    closed = "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
+    assert lines[-1] == closed
 
 
-def test_an_installed_cuda_of_the_right_version_is_offered(recipe: Recipe, play: Player) -> None:
-    host = play({"files": {"/usr/local/cuda-11.8/include/cuda.h": CUDA_H}, "programs": APT})
-    text = toolkit_ways.remedy(recipe, "cuda", host)
-    assert "invoke toolkit --recipe demo-cuda --cuda /usr/local/cuda-11.8 " in text
-
-
-def test_an_installed_cuda_of_another_version_is_not_offered(recipe: Recipe, play: Player) -> None:
-    other = CUDA_H.replace("11080", "12040")
-    host = play({"files": {"/usr/local/cuda/include/cuda.h": other}, "programs": APT})
-    assert "/usr/local/cuda" not in toolkit_ways.remedy(recipe, "cuda", host)
+@pytest.mark.parametrize(
+    ("place", "version", "offered"),
+    [("/usr/local/cuda-11.8", "11080", True), ("/usr/local/cuda", "12040", False)],
+)
+def test_an_installed_cuda_is_offered_if_it_is_of_the_right_version(
+    recipe: Recipe, play: Player, place: str, version: str, *, offered: bool
+) -> None:
+    header = {f"{place}/include/cuda.h": f"#define CUDA_VERSION {version}\n"}
+    text = toolkit_ways.remedy(recipe, "cuda", play({"files": header, "programs": APT}))
+    assert (f"invoke toolkit --recipe demo-cuda --cuda {place} " in text) is offered
+    assert ("/usr/local/cuda" in text) is offered
 
 
 def test_the_bundled_kernel_needs_its_cuda_as_tensorflow_does(

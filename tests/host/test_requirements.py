@@ -37,12 +37,7 @@ PROGRAMS = {
 BUILD_OUT = Path("/build_out")
 """Anywhere, whatever the path of this checkout is."""
 UNSET = HostFile(build_out=BUILD_OUT)
-LITTLE_ROOM = {
-    "*": (
-        "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 "
-        "3145728 15% /"
-    )
-}
+LITTLE_ROOM = {"*": PROGRAMS["/usr/bin/df"]["*"].replace("216895488", "3145728")}
 HEADERS = {
     "include/cuda.h": "#define CUDA_VERSION 9020",
     "include/cudnn.h": "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 2\n#define CUDNN_PATCHLEVEL 1",
@@ -57,19 +52,10 @@ def good(play: Player) -> Callable[..., Host]:
     """Return a function that plays a host with everything; programs given as None are not there."""
 
     def made(files: Mapping[str, str] | None = None, **programs: Mapping[str, str] | None) -> Host:
-        changed = {
-            f"/usr/bin/{name.replace('_', '-')}": answers for name, answers in programs.items()
-        }
-        return play(
-            {
-                "programs": {
-                    path: answers
-                    for path, answers in {**PROGRAMS, **changed}.items()
-                    if answers is not None
-                },
-                "files": files or {},
-            }
-        )
+        known: dict[str, Mapping[str, str] | None] = {**PROGRAMS}
+        known |= {f"/usr/bin/{name.replace('_', '-')}": has for name, has in programs.items()}
+        there = {path: answers for path, answers in known.items() if answers is not None}
+        return play({"programs": there, "files": files or {}})
 
     return made
 
@@ -100,7 +86,14 @@ def only(findings: list[Finding]) -> Finding:
     return findings[0]
 
 
+def about(named: str, recipe: Recipe, host: Host) -> Finding:
+    """Return the only finding that names something."""
+    findings = requirements.examine(recipe, UNSET, host)
+    return only([finding for finding in findings if named in finding.found])
+
+
 AVX = {"/proc/cpuinfo": "flags : sse4_1 avx"}
+BEYOND_9_2 = "CUDA 9.2, as the recipe states, does not compile sm_75, compute_75"
 CUDNN_7_3 = {path: text.replace("MINOR 2", "MINOR 3") for path, text in IN_USR_LOCAL.items()}
 NO_APT = {"apt_get": None}
 TOOL = {"*": ""}
@@ -205,14 +198,7 @@ def test_what_files_of_a_host_say_is_found_with_the_stage_that_it_stops(  # noqa
 @pytest.mark.parametrize(
     ("release", "bazel", "capabilities", "files", "found", "blocks"),
     [
-        (
-            "1.8",
-            "0.26.1",
-            "6.1,7.5",
-            IN_USR_LOCAL,
-            "CUDA 9.2, as the recipe states, does not compile sm_75, compute_75",
-            "compile",
-        ),
+        ("1.8", "0.26.1", "6.1,7.5", IN_USR_LOCAL, BEYOND_9_2, "compile"),
         ("1.6", "0.26.1", "6.1", CUDNN_7_3, "cuDNN 7.3.1", "configure"),
         # Only some releases ask for a minor version of cuDNN.
         ("1.8", "0.26.1", "6.1", CUDNN_7_3, "cuDNN 7.3.1", ""),
@@ -321,21 +307,12 @@ def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
 
 
 def test_in_wsl_the_driver_is_the_one_of_windows(recipe: Recipe, play: Player) -> None:
-    windows = play(
-        {
-            "programs": {
-                **{path: says for path, says in PROGRAMS.items() if "nvidia" not in path},
-                "/usr/lib/wsl/lib/nvidia-smi": {"*": "472.12"},
-            },
-            "files": {"/proc/version": "Linux version 5.15.153.1-microsoft-standard-WSL2"},
-        }
-    )
+    programs = {path: says for path, says in PROGRAMS.items() if "nvidia" not in path}
+    programs["/usr/lib/wsl/lib/nvidia-smi"] = {"*": "472.12"}
+    version = "Linux version 5.15.153.1-microsoft-standard-WSL2"
+    windows = play({"programs": programs, "files": {"/proc/version": version}})
     wanted = varied(with_cuda(recipe, "2.20"), host={"cuda": "12.8"})
-    (finding,) = [
-        finding
-        for finding in requirements.examine(wanted, UNSET, windows)
-        if "driver" in finding.found
-    ]
+    finding = about("driver", wanted, windows)
     assert finding.found == "driver 472.12"
     assert "on Windows" in finding.remedy
     assert "apt-get" not in finding.remedy
@@ -355,23 +332,14 @@ def test_wsl_1_has_no_gpu_whatever_the_driver_of_windows(recipe: Recipe, play: P
     version = "Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com)"
     host = play({"programs": programs, "files": {"/proc/version": version}})
     wanted = varied(with_cuda(recipe, "2.20"), host={"cuda": "12.8"})
-    (remedy,) = [
-        finding.remedy
-        for finding in requirements.examine(wanted, UNSET, host)
-        if "driver" in finding.found
-    ]
-    assert remedy.startswith("wsl --set-version")
+    assert about("driver", wanted, host).remedy.startswith("wsl --set-version")
 
 
 def test_what_a_driver_says_that_does_not_work_is_judged(recipe: Recipe, good: Good) -> None:
     host = good(nvidia_smi={})
     said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
     make_program(host.place.at("/usr/bin/nvidia-smi"), f'#!/bin/sh\necho "{said}"; exit 9\n')
-    (finding,) = [
-        finding
-        for finding in requirements.examine(with_cuda(recipe, "2.20"), UNSET, host)
-        if "nvidia-smi" in finding.found
-    ]
+    finding = about("nvidia-smi", with_cuda(recipe, "2.20"), host)
     assert said in finding.found
     assert "modprobe nvidia" in finding.remedy
 
@@ -379,12 +347,7 @@ def test_what_a_driver_says_that_does_not_work_is_judged(recipe: Recipe, good: G
 def test_the_stub_of_the_driver_on_the_library_path_is_found(recipe: Recipe, play: Player) -> None:
     stubs = "/usr/local/cuda/lib64/stubs"
     host = play({"programs": PROGRAMS, "env": {"LD_LIBRARY_PATH": f"/usr/lib:{stubs}"}})
-    found = [
-        finding
-        for finding in requirements.examine(with_cuda(recipe, "2.20"), UNSET, host)
-        if stubs in finding.found
-    ]
-    assert len(found) == 1
+    assert about(stubs, with_cuda(recipe, "2.20"), host)
 
 
 @pytest.mark.parametrize(
@@ -400,12 +363,7 @@ def test_a_remedy_names_packages_that_the_distribution_has(
     host = play({"programs": PROGRAMS, "files": {"/etc/os-release": f'PRETTY_NAME="{release}"'}})
     path = "--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-18/bin/clang"
     wanted = varied(recipe, compile={"flags": [path]})
-    (finding,) = [
-        finding
-        for finding in requirements.examine(wanted, UNSET, host)
-        if "llvm-18" in finding.found
-    ]
-    assert named in finding.remedy
+    assert named in about("llvm-18", wanted, host).remedy
 
 
 def test_root_in_a_container_without_sudo_is_told_no_sudo(recipe: Recipe, play: Player) -> None:
@@ -419,23 +377,14 @@ def test_a_newer_bazel_stops_nothing_where_the_recipe_switches_configures_check_
     recipe: Recipe, good: Good, version: str, blocks: str
 ) -> None:
     answers = {**recipe.configure.answers, "TF_IGNORE_MAX_BAZEL_VERSION": True}
-    wanted = varied(
-        recipe,
-        source={"release": "2.6"},
-        bazel={"version": version},
-        configure={"answers": answers},
-    )
-    findings = requirements.examine(wanted, UNSET, good())
-    found = f"Bazel {version} for TensorFlow 2.6"
-    assert {finding.found: finding.blocks for finding in findings}[found] == blocks
+    release = varied(recipe, source={"release": "2.6"}, bazel={"version": version})
+    wanted = varied(release, configure={"answers": answers})
+    assert about(f"Bazel {version} for TensorFlow 2.6", wanted, good()).blocks == blocks
 
 
 def test_a_python_that_a_release_was_never_tested_with_is_a_note(
     recipe: Recipe, good: Good
 ) -> None:
-    findings = requirements.examine(varied(recipe, host={"python": "3.9"}), UNSET, good())
-    told = next(finding for finding in findings if "TensorFlow" in finding.found)
-    assert (str(told), told.blocks) == (
-        "Python 3.9 for TensorFlow 1.8; wanted: Python 2.7 to 3.6",
-        "",
-    )
+    told = about("for TensorFlow", varied(recipe, host={"python": "3.9"}), good())
+    assert str(told) == "Python 3.9 for TensorFlow 1.8; wanted: Python 2.7 to 3.6"
+    assert not told.blocks
