@@ -26,10 +26,8 @@ def write_program(path: Path, answers: Mapping[str, str]) -> None:
         f"{shlex.quote(text.strip())} ;;"
         for line, text in answers.items()
     ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    make_program(
-        path, "\n".join(["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""])
-    )
+    lines = ["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""]
+    make_program(path, "\n".join(lines))
 
 
 def lay_out(root: Path, description: Description) -> Host:

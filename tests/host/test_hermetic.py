@@ -12,6 +12,9 @@ from tfwright.rules.model import Rules
 WHEEL = "//tensorflow/tools/pip_package:wheel"
 NVCC = ("--config=cuda_nvcc", "--config=cuda_wheel")
 CLANG = ("--config=cuda_clang", "--config=cuda_wheel")
+CUDA: dict[str, Any] = {"HERMETIC_CUDA_VERSION": "12.8.1"}
+GPU: dict[str, Any] = {"HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
+SM_89 = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89"
 
 
 def recipe(
@@ -25,11 +28,7 @@ def recipe(
         {
             "name": "small",
             "summary": "A recipe for tests",
-            "source": {
-                "url": "https://example.org/tensorflow.git",
-                "branch": branch,
-                "commit": "0" * 40,
-            },
+            "source": {"url": "https://example.org/a.git", "branch": branch, "commit": "0" * 40},
             "host": {"system": "Linux", "python": "3.12", "cuda": "12.8", "cudnn": cudnn},
             "bazel": {"version": "7.4.1"},
             "configure": {"answers": {"TF_NEED_CUDA": True, **answers}},
@@ -61,31 +60,26 @@ def test_a_flag_wins_over_an_answer() -> None:
 
 
 def test_the_configuration_for_clang_overrides_the_answered_gpus() -> None:
-    answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
-    text = said(recipe(*CLANG, architectures=(), **answers))
+    text = said(recipe(*CLANG, **CUDA, **GPU))
     assert "overrides" in text
-    assert "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89" in text
-    assert said(recipe(*NVCC, architectures=(), **answers)) == ""
+    assert SM_89 in text
+    assert said(recipe(*NVCC, **CUDA, **GPU)) == ""
 
 
 def test_an_empty_cudnn_is_the_default_of_the_tree_and_not_the_one_of_host() -> None:
-    answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
-    text = said(recipe(architectures=(), cudnn="9.12", HERMETIC_CUDNN_VERSION="", **answers))
+    text = said(recipe(cudnn="9.12", HERMETIC_CUDNN_VERSION="", **CUDA, **GPU))
     assert "Bazel takes cuDNN 9.3.0, the tree's default; [host] names 9.12" in text
     assert "lists cuDNN to 9.8.0" in text
-    assert (
-        said(recipe(architectures=(), cudnn="9.8", HERMETIC_CUDNN_VERSION="9.8.0", **answers)) == ""
-    )
+    assert said(recipe(cudnn="9.8", HERMETIC_CUDNN_VERSION="9.8.0", **CUDA, **GPU)) == ""
 
 
 def test_a_version_that_the_tree_lists_no_archives_of_is_found() -> None:
-    gpus = {"HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89", "HERMETIC_CUDA_VERSION": "12.8.3"}
-    text = said(recipe(architectures=(), cudnn=None, **gpus))
+    text = said(recipe(HERMETIC_CUDA_VERSION="12.8.3", **GPU))
     assert 'lists no CUDA 12.8.3; Answer HERMETIC_CUDA_VERSION = "12.8.1"' in text
     # What lies on the host is of any version.
-    local = {**gpus, "LOCAL_CUDA_PATH": "/opt/cuda", "LOCAL_CUDNN_PATH": "/opt/cudnn"}
-    assert said(recipe(architectures=(), cudnn="9.12", **local)) == ""
-    text = said(recipe(architectures=(), cudnn=None, **{**local, "HERMETIC_CUDA_VERSION": ""}))
+    local = GPU | {"LOCAL_CUDA_PATH": "/opt/cuda", "LOCAL_CUDNN_PATH": "/opt/cudnn"}
+    assert said(recipe(cudnn="9.12", HERMETIC_CUDA_VERSION="12.8.3", **local)) == ""
+    text = said(recipe(HERMETIC_CUDA_VERSION="", **local))
     assert "the full version of what is at LOCAL_CUDA_PATH" in text
 
 
@@ -93,31 +87,19 @@ def test_an_nvshmem_without_an_archive_for_cuda_13_is_found() -> None:
     read = recipes.read("linux-r2.21-cuda13.0")
     assert said(read) == ""
     flags = tuple(flag for flag in read.compile.flags if "NVSHMEM" not in flag)
-    without = read.model_copy(update={"compile": read.compile.model_copy(update={"flags": flags})})
+    without = read.changed(compile=read.compile.changed(flags=flags))
     assert "NVSHMEM 3.2.5 has no archive for CUDA 13.0.2" in said(without)
     assert "HERMETIC_NVSHMEM_VERSION=3.3.20" in said(without)
 
 
 def test_a_flag_for_another_compiler_of_kernels_than_the_answered_one_contradicts_it() -> None:
-    answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
-    gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89"
-    assert "makes nvcc compile" in said(
-        recipe(*NVCC, gpus, architectures=(), TF_CUDA_CLANG=True, **answers)
-    )
-    assert said(recipe(*NVCC[1:], gpus, architectures=(), TF_CUDA_CLANG=True, **answers)) == ""
-    text = said(
-        recipe(
-            "--config=release_gpu_linux",
-            *CLANG,
-            gpus,
-            architectures=(),
-            TF_CUDA_CLANG=False,
-            **answers,
-        )
-    )
+    by_clang, by_nvcc = ({**CUDA, **GPU, "TF_CUDA_CLANG": clang} for clang in (True, False))
+    assert "makes nvcc compile" in said(recipe(*NVCC, SM_89, **by_clang))
+    assert said(recipe(*NVCC[1:], SM_89, **by_clang)) == ""
+    text = said(recipe("--config=release_gpu_linux", *CLANG, SM_89, **by_nvcc))
     assert "--config=cuda_clang makes clang compile" in text
     assert "--config=release_gpu_linux makes clang compile" in text
-    assert said(recipe(*CLANG, gpus, architectures=(), TF_CUDA_CLANG=True, **answers)) == ""
+    assert said(recipe(*CLANG, SM_89, **by_clang)) == ""
     # Before 2.15 upstream's releases were compiled by nvcc.
     flags = ("--config=release_gpu_linux", "--config=cuda_clang")
     old = recipe(*flags, branch="r2.10", TF_CUDA_CLANG=False)
@@ -126,15 +108,8 @@ def test_a_flag_for_another_compiler_of_kernels_than_the_answered_one_contradict
 
 @pytest.mark.parametrize(("clang", "refused"), [("18", True), ("20", False), ("99", False)])
 def test_a_clang_that_does_not_know_the_gpu_is_refused(clang: str, *, refused: bool) -> None:
-    gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_120"
-    text = said(
-        recipe(
-            *CLANG,
-            gpus,
-            HERMETIC_CUDA_VERSION="12.8.1",
-            CLANG_CUDA_COMPILER_PATH=f"/usr/lib/llvm-{clang}/bin/clang",
-        )
-    )
+    gpus, path = SM_89.replace("89", "120"), f"/usr/lib/llvm-{clang}/bin/clang"
+    text = said(recipe(*CLANG, gpus, CLANG_CUDA_COMPILER_PATH=path, **CUDA))
     assert (f"clang {clang} compiles" in text) is refused
     assert ("clang 20 or later" in text) is refused
 
@@ -148,27 +123,22 @@ def test_the_clang_that_bazel_downloads_compiles_whatever_path_is_answered(
     # Upstream's own configuration for releases, which expands to cuda_clang.
     flags = ("--config=release_gpu_linux", "--config=cuda_wheel", *local)
     gpus = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=12.0"
-    answers: dict[str, Any] = {
-        "HERMETIC_CUDA_VERSION": "12.8.1",
-        "CLANG_CUDA_COMPILER_PATH": "/usr/lib/llvm-20/bin/clang",
-    }
+    answers = CUDA | {"CLANG_CUDA_COMPILER_PATH": "/usr/lib/llvm-20/bin/clang"}
     assert said(recipe(*flags, gpus, branch="r2.21", **answers)).startswith(refused)
     answers["HERMETIC_CUDA_COMPUTE_CAPABILITIES"] = "12.0"
     assert "overrides the answered GPUs" in said(recipe(*flags, branch="r2.21", **answers))
 
 
 def test_a_wheel_with_cuda_libraries_and_a_floor_that_is_not_compiled_are_found() -> None:
-    answers = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_120"}
-    text = said(recipe("--config=cuda_nvcc", architectures=("sm_120", "sm_90"), **answers))
+    text = said(recipe("--config=cuda_nvcc", architectures=("sm_89", "sm_90"), **CUDA, **GPU))
     assert "--config=cuda_wheel" in text
     assert "sm_90, which is not compiled" in text
 
 
 def test_what_follows_from_a_wrong_answer_about_gpus_is_no_finding_of_its_own() -> None:
-    empty = {"HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDA_COMPUTE_CAPABILITIES": ""}
-    assert said(recipe(*NVCC, architectures=("sm_120",), **empty)) == ""
-    overridden = empty | {"HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_120"}
-    text = said(recipe(*NVCC[1:], "--config=cuda_clang", architectures=("sm_120",), **overridden))
+    empty = dict.fromkeys(GPU, "")
+    assert said(recipe(*NVCC, architectures=("sm_89",), **CUDA, **empty)) == ""
+    text = said(recipe(*CLANG, architectures=("sm_89",), **CUDA, **GPU))
     assert "overrides the answered GPUs" in text
     assert "which is not compiled" not in text
 

