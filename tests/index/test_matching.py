@@ -39,52 +39,58 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
     ]
 
 
+NATIVE_3_6 = {"tag": "cp36-cp36m-linux_x86_64"}
+CUDA = (("cuda", "9.2"), ("gpu", "sm_70,compute_70"))
+AVX = (("cpu", "avx"),)
+NEEDS_3_9 = {"requires_python": ">=3.9"}
+
+
 @pytest.mark.parametrize(
-    ("wish", "differs"),
+    ("needs", "wheel", "wish", "differs"),
     [
-        (Wish(release="2.0"), ("another release",)),
-        (Wish(release="1.0"), ()),
-        (Wish(python="3.7"), ("for Python 3.6",)),
-        (Wish(system="Darwin"), ("for linux_x86_64",)),
-        (Wish(cuda="9.2"), ()),
-        (Wish(cuda="11.8"), ("made with CUDA 9.2",)),
-        (Wish(gpu="7.0"), ()),
-        (Wish(gpu="7.5"), ()),
-        (Wish(gpu="3.0"), ("code for 7.0 only",)),
+        (CUDA, NATIVE_3_6, Wish(release="2.0"), ("another release",)),
+        (CUDA, NATIVE_3_6, Wish(release="1.0"), ()),
+        (CUDA, NATIVE_3_6, Wish(python="3.7"), ("for Python 3.6",)),
+        (CUDA, NATIVE_3_6, Wish(system="Darwin"), ("for linux_x86_64",)),
+        (CUDA, NATIVE_3_6, Wish(cuda="9.2"), ()),
+        (CUDA, NATIVE_3_6, Wish(cuda="11.8"), ("made with CUDA 9.2",)),
+        (CUDA, NATIVE_3_6, Wish(gpu="7.0"), ()),
+        (CUDA, NATIVE_3_6, Wish(gpu="7.5"), ()),
+        (CUDA, NATIVE_3_6, Wish(gpu="3.0"), ("code for 7.0 only",)),
         # PTX is left out: whether a driver compiles it depends on the driver.
         (
+            CUDA,
+            NATIVE_3_6,
             Wish(gpu="8.0"),
             ("code for 7.0 only, and PTX, which may fail: CUDA 9.2 does not know 8.0",),
         ),
+        (AVX, NATIVE_3_6, Wish(system="Linux", cpu="avx2"), ()),
+        (AVX, NATIVE_3_6, Wish(system="Linux", cpu="avx"), ()),
+        (
+            AVX,
+            NATIVE_3_6,
+            Wish(system="Linux", cpu="sse4.2"),
+            ("needs a CPU with avx; sse4.2 is there",),
+        ),
+        (AVX, NATIVE_3_6, Wish(system="Linux"), ()),
+        ((), NEEDS_3_9, Wish(python="3.8"), ("its metadata requires Python >=3.9",)),
+        ((), NEEDS_3_9, Wish(python="3.9"), ()),
+        # For any machine, and without CUDA.
+        ((), {}, Wish(system="Linux", machine="x86_64", cuda="9.2", gpu="7.0"), ("no GPU code",)),
     ],
     ids=str,
 )
 def test_everything_in_which_a_wheel_differs_is_said(
-    wish: Wish, differs: tuple[str, ...], tmp_path: Path
+    needs: Needs, wheel: dict[str, str], wish: Wish, differs: tuple[str, ...], tmp_path: Path
 ) -> None:
-    needs = (("cuda", "9.2"), ("gpu", "sm_70,compute_70"))
-    (found,) = matching.ranked(written(tmp_path, needs, tag="cp36-cp36m-linux_x86_64"), wish)
+    (found,) = matching.ranked(written(tmp_path, needs, **wheel), wish)
     assert found.differs == differs
-
-
-def test_the_python_that_the_metadata_requires_counts(tmp_path: Path) -> None:
-    text = written(tmp_path, tag="py3-none-any", requires_python=">=3.9")
-    (found,) = matching.ranked(text, Wish(python="3.8"))
-    assert found.differs == ("its metadata requires Python >=3.9",)
-    (found,) = matching.ranked(text, Wish(python="3.9"))
-    assert not found.differs
 
 
 def test_gpu_code_that_no_nvcc_makes_fits_no_gpu(tmp_path: Path) -> None:
     text = written(tmp_path, (("gpu", "later,kind 9 for 70"),))
     (found,) = matching.ranked(text, Wish(gpu="7.0"))
     assert len(found.differs) == 1
-
-
-def test_a_wheel_for_any_machine_without_cuda_says_so(tmp_path: Path) -> None:
-    wish = Wish(system="Linux", machine="x86_64", cuda="9.2", gpu="7.0")
-    (found,) = matching.ranked(written(tmp_path), wish)
-    assert found.differs == ("no GPU code",)
 
 
 @pytest.mark.parametrize(
@@ -102,18 +108,6 @@ def test_a_document_whose_names_are_not_of_wheels_is_refused(
     assert before in text
     with fails(SupplyError, "match.json", named):
         matching.ranked(text.replace(before, after), Wish())
-
-
-@pytest.mark.parametrize(
-    ("cpu", "differs"),
-    [("avx2", ()), ("avx", ()), ("sse4.2", ("needs a CPU with avx; sse4.2 is there",)), ("", ())],
-)
-def test_a_wheel_whose_code_the_cpu_lacks_does_not_fit(
-    cpu: str, differs: tuple[str, ...], tmp_path: Path
-) -> None:
-    text = written(tmp_path, (("cpu", "avx"),), tag="cp36-cp36m-linux_x86_64")
-    (found,) = matching.ranked(text, Wish(system="Linux", cpu=cpu))
-    assert found.differs == differs
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Targets that follow a branch, with real git; and targets with axes, from recipe to page."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from tests.nightly.fake import a_build, host_with
+from tests.upstream import commit, run_git
 
 from tfwright.documents import recipe
 from tfwright.documents.host_file import HostFile
@@ -18,39 +18,20 @@ from tfwright.nightly.pages import build as page
 REWRITTEN = "the history: no path leads from the last good commit to this one"
 
 
-class Upstream:
-    """A repository that a recipe follows."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self.git("init", "--quiet", "--initial-branch=master")
-        self.commit("Begin")
-
-    def git(self, *words: str) -> str:
-        identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.org"]
-        argv = ["git", "-C", str(self.folder), *identity, *words]
-        ended = subprocess.run(argv, check=True, capture_output=True, text=True)
-        return ended.stdout.strip()
-
-    def commit(self, subject: str, *options: str) -> str:
-        self.git("commit", "--quiet", "--allow-empty", "--message", subject, *options)
-        return self.git("rev-parse", "HEAD")
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Return a repository that a recipe follows."""
+    commit(tmp_path / "upstream")
+    return tmp_path / "upstream"
 
 
 @pytest.fixture
-def upstream(tmp_path: Path) -> Upstream:
-    return Upstream(tmp_path / "upstream")
-
-
-@pytest.fixture
-def builder(tmp_path: Path, upstream: Upstream) -> PipelineBuilder:
+def builder(tmp_path: Path, upstream: Path) -> PipelineBuilder:
     """Return a builder of the demo, whose source is the repository."""
     text = (recipe.RECIPES / "demo.toml").read_text()
-    address = upstream.folder.as_uri()
-    moved = text.replace('url = "bundled:demo"', f'url = "{address}"')
+    moved = text.replace('url = "bundled:demo"', f'url = "{upstream.as_uri()}"')
     (tmp_path / "tracked.toml").write_text(moved.partition("[verified]")[0])
-    followed = {"name": str(tmp_path / "tracked.toml"), "follow": {"branch": "master"}}
+    followed = {"name": str(tmp_path / "tracked.toml"), "follow": {"branch": "main"}}
     wanted = NightlyFile.model_validate({"directory": str(tmp_path / "host"), "recipe": [followed]})
     return PipelineBuilder(wanted, HostFile(build_out=tmp_path / "out"))
 
@@ -73,11 +54,11 @@ def since(builder: PipelineBuilder, last: str) -> NightlyBuild:
 
 @pytest.mark.medium
 def test_the_commits_since_the_last_good_build_are_listed(
-    builder: PipelineBuilder, upstream: Upstream
+    builder: PipelineBuilder, upstream: Path
 ) -> None:
-    before = upstream.git("rev-parse", "HEAD")
-    upstream.commit("One")
-    upstream.commit("Two")
+    before = commit(upstream)
+    for subject in ("One", "Two"):
+        commit(upstream, message=subject)
     found = since(builder, before)
     assert [line.subject for line in found.commits] == ["Two", "One"]
     assert found.changed == ("the commit",)
@@ -85,10 +66,11 @@ def test_the_commits_since_the_last_good_build_are_listed(
 
 @pytest.mark.medium
 def test_a_branch_that_was_rewritten_is_said_on_the_page(
-    builder: PipelineBuilder, upstream: Upstream, tmp_path: Path
+    builder: PipelineBuilder, upstream: Path, tmp_path: Path
 ) -> None:
-    before = upstream.commit("One")
-    after = upstream.commit("Another one", "--amend")
+    before = commit(upstream, message="One")
+    run_git("reset", "--quiet", "HEAD^", cwd=upstream)
+    after = commit(upstream, message="Another one")
     found = since(builder, before)
     assert found.commit == after
     assert found.commits == ()

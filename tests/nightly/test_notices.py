@@ -1,7 +1,6 @@
 """Notices leave by real SMTP, real HTTP and a real program."""
 
 import datetime as dt
-import http.server
 import json
 import os
 import smtplib
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests import serving as servers
 from tests.failing import fails
 from tests.making import make_file
 from tests.nightly.fake import host_with
@@ -143,23 +143,15 @@ def test_a_mail_server_that_never_comes_to_an_end_is_given_up(
 def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     heard: list[dict[str, Any]] = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(servers.QuietHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             heard.append({**json.loads(body), "auth": self.headers.get("Authorization")})
             self.send_response(status)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield (f"http://127.0.0.1:{server.server_address[1]}/secret-path", heard)
-        finally:
-            server.shutdown()
+    with servers.serving(Handler) as address:
+        yield f"{address}/secret-path", heard
 
 
 def test_an_address_that_is_refused_is_named_and_the_others_get_no_second_mail(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.failing import fails
@@ -357,25 +358,17 @@ def test_on_a_mac_each_property_list_is_loaded_for_the_user(host: Path) -> None:
     assert [argv[1] for argv in removing.commands] == ["bootout"] * len(lists)
 
 
+@pytest.mark.parametrize("answer", ["n", EOFError()], ids=["no", "no terminal"])
 def test_nothing_is_installed_without_a_yes(
-    host: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    answer: object, host: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("builtins.input", lambda _: "n")
+    monkeypatch.setattr("builtins.input", Mock(side_effect=[answer]))
     assert page.schedule("user", "02:00", remove=False, yes=False) == 1
     shown = capsys.readouterr()
     assert f"write {host}/config/systemd/user/tfwright-nightly.timer" in shown.out
     assert "run systemctl --user daemon-reload" in shown.out
     assert "Nothing was changed." in shown.err
     assert not (host / "config").exists()
-
-
-@pytest.mark.usefixtures("host")
-def test_without_a_terminal_the_answer_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    def end_of_input(_: str) -> str:
-        raise EOFError
-
-    monkeypatch.setattr("builtins.input", end_of_input)
-    assert page.schedule("user", "02:00", remove=False, yes=False) == 1
 
 
 def test_a_timer_that_needs_a_login_says_how_that_changes(
