@@ -1,8 +1,6 @@
 """What most tests need: a recipe that fits anywhere, a job in a directory of its own, small wheels."""
 
-import base64
 import gc
-import hashlib
 import http.server
 import importlib.util
 import os
@@ -28,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 from tests.making import Maker, Read, make_file, make_program
+from tests.nightly.wheels import write_wheel
 from tests.records import record_of
 from tests.remedies.following import CommandLine
 from tests.results import Notebook
@@ -175,34 +174,12 @@ def make_wheel(tmp_path: Path) -> Maker:
         name: str = "small-1.0-py3-none-any.whl",
         folder: str = "made",
     ) -> Path:
-        distribution, version, *tag = name.removesuffix(".whl").split("-")
-        metadata = f"{distribution}-{version}.dist-info"
-        files = {
-            **(content or {"small.py": "ANSWER = 42\n"}),
-            f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n",
-            f"{metadata}/WHEEL": f"Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: {'-'.join(tag)}\n",
-        }
-        lines = [f"{path},{_digest(text)},{len(text.encode())}" for path, text in files.items()]
-        path = tmp_path / folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
-            for member, text in {
-                **files,
-                f"{metadata}/RECORD": "\n".join([*lines, f"{metadata}/RECORD,,", ""]),
-            }.items():
-                # Of one date: two wheels are compared that may be made in two seconds.
-                entry = zipfile.ZipInfo(member)
-                entry.external_attr = 0o600 << 16
-                wheel.writestr(entry, text, zipfile.ZIP_DEFLATED)
-        return path
+        project, version, tag = name.removesuffix(".whl").split("-", 2)
+        texts = content or {"small.py": "ANSWER = 42\n"}
+        files = {path: text.encode() for path, text in texts.items()}
+        return write_wheel(tmp_path / folder, project, version, tag, body=None, files=files)
 
     return make
-
-
-def _digest(text: str) -> str:
-    return "sha256=" + base64.urlsafe_b64encode(
-        hashlib.sha256(text.encode()).digest()
-    ).decode().rstrip("=")
 
 
 @pytest.fixture

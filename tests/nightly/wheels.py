@@ -1,4 +1,4 @@
-"""Small real wheels for the tests of the build host."""
+"""Small real wheels."""
 
 import base64
 import hashlib
@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+HEADERS = "Wheel-Version: 1.0\nGenerator: a test\n"
+
 
 def write_wheel(  # noqa: PLR0913, PLR0917 a wheel says as much of itself
     folder: Path,
@@ -14,28 +16,32 @@ def write_wheel(  # noqa: PLR0913, PLR0917 a wheel says as much of itself
     version: str = "1.0",
     tag: str = "py3-none-any",
     requires_python: str = "",
-    body: str = "answer = 42\n",
+    body: str | None = "answer = 42\n",
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
-    """Write a wheel that pip installs, with further files; return its path."""
+    """Write a wheel that pip installs, with `body` as its module and further files; return its path."""
     info = f"{project}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\n"
     if requires_python:
         metadata += f"Requires-Python: {requires_python}\n"
     pure = str(tag.endswith("any")).lower()
     texts = {
-        f"{project}/__init__.py": body,
         f"{info}/METADATA": metadata,
-        f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: {pure}\nTag: {tag}\n",
+        f"{info}/WHEEL": f"{HEADERS}Root-Is-Purelib: {pure}\nTag: {tag}\n",
     }
+    if body is not None:
+        texts = {f"{project}/__init__.py": body, **texts}
     members = {**files, **{name: text.encode() for name, text in texts.items()}}
     record = "".join(_record_line(name, content) for name, content in members.items())
+    members[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{project}-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         for name, content in members.items():
-            wheel.writestr(name, content)
-        wheel.writestr(f"{info}/RECORD", f"{record}{info}/RECORD,,\n")
+            # Of one date: two wheels are compared that may be made in two seconds.
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = 0o600 << 16
+            wheel.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return path
 
 
