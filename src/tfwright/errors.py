@@ -90,9 +90,9 @@ class TfwrightError(Exception):
         """The remedy with commands as `invoke` makes them, which know no recipe yet."""
         self.evidence = evidence or Evidence(str(where), lines=lines)
         self.stage = ""
+        """The stage that failed; set by the engine."""
         self.lasting = False
         """Whether the same command fails again on this host, whatever is installed there."""
-        """The stage that failed; set by the engine."""
         self.recipe = ""
         """What ``--recipe`` takes for the recipe that the commands of the remedy are about."""
 

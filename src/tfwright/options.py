@@ -93,10 +93,11 @@ class CommandTask(invoke.Task[Any]):
         """Return the options; most functions need not know of --json."""
         # Each time: invoke takes out of `help` what it has shown.
         self.help = dict(self.meanings)
-        shown = [] if "json" in self.defaults else [self.help.pop("json", "")]
+        meaning = "" if "json" in self.defaults else self.help.pop("json", "")
         arguments = super().get_arguments(*given, **named)
-        flags = [Argument("json", kind=bool, default=False, help=text) for text in shown]
-        return arguments + [flag for flag in flags if flag.help]
+        if meaning:
+            arguments.append(Argument("json", kind=bool, default=False, help=meaning))
+        return arguments
 
     def __call__(self, context: invoke.Context, **options: Any) -> None:  # noqa: ANN401 invoke's
         """Run the command and show its answers; end with the status of the last one."""

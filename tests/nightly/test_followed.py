@@ -105,7 +105,9 @@ def test_each_choice_of_the_axes_has_its_own_lock_fingerprint_version_and_row(
     fingerprints = [targets.fingerprint(targets.job_of(target, settings)) for target in found]
     for number, one in enumerate(fingerprints):
         assert one not in fingerprints[:number]
-    labelled = {versions.nightly_version("1.0", target.local) for target in found}
+    labelled = {
+        versions.nightly_version("1.0", target.local, commit="", epoch=0) for target in found
+    }
     # The Python is in the wheel's tag.
     assert labelled == {"1.0+cu118.sm70", "1.0+cu118.sm86.sm90"}
     night.run(night.BuildHost(nightly, host.builder, host.clock))

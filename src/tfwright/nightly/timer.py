@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.documents import filesystem, host_file, nightly
@@ -52,8 +52,8 @@ class Schedule:
     """The directories that a night writes to."""
     hours: float
     """The night's budget; the service is ended after twice as long."""
-    at: str = "02:00"
-    environment: Mapping[str, str] = field(default_factory=dict)
+    at: str
+    environment: Mapping[str, str]
     user: str = ""
     """The account of a system unit."""
 

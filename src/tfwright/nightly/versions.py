@@ -18,7 +18,7 @@ from tfwright.wheel import archive, rewriting
 from tfwright.wheel.seal import build_record
 
 
-def nightly_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
+def nightly_version(version: str, local: str, *, commit: str, epoch: int) -> str:
     """Return the version that a wheel gets.
 
     A followed commit makes a development version of its day: ``2.22.0.dev20261122+g0a1b2c3d4e``.

@@ -275,12 +275,10 @@ def _show_commands(tasks: Mapping[str, Any], groups: Mapping[str, Sequence[str]]
     named = {name for names in groups.values() for name in names}
     # A command that was left out of the groups must still be found.
     for group, names in {**groups, "other": sorted(set(tasks) - named)}.items():
-        known = [name for name in names if name in tasks]
-        if known:
+        if known := [name for name in names if name in tasks]:
             text.line(text.bold(group))
-        for name in known:
-            text.paragraph(f"  {name}", _paragraphs(tasks[name])[0], indent=NAME)
-        if known:
+            for name in known:
+                text.paragraph(f"  {name}", _paragraphs(tasks[name])[0], indent=NAME)
             text.line()
     shown = "'invoke COMMAND --help' shows a command's options"
     text.line(text.detail(f"{shown}; this is tfwright {__version__}"))
@@ -316,11 +314,11 @@ def _show_help(program: "Program", name: str) -> None:
         options.append((f"{flags}{value}", argument.help or ""))
     if options:
         text.heading("Options")
-    _show_options(options)
+        _show_options(options)
 
 
 def _show_options(options: Sequence[tuple[str, str]]) -> None:
     """Print options, their meanings below each other, behind the longest flags."""
-    indent = 4 + max((len(flags) for flags, _ in options), default=0)
+    indent = 4 + max(len(flags) for flags, _ in options)
     for flags, meaning in options:
         text.paragraph(f"  {flags}", meaning, indent=indent)
