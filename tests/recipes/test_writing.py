@@ -64,9 +64,9 @@ New = Callable[..., NewRecipe]
 
 @pytest.fixture
 def new(host_file: HostFile, tmp_path: Path) -> New:
-    def written(release: str, ask: Ask = alone, **wish: str) -> NewRecipe:
+    def written(release: str, ask: Ask = alone, bazel: str = "", **wish: str) -> NewRecipe:
         wanted = Wish(**{"system": "Linux"} | wish)
-        return writing.new(wanted, wanted_of(release), host_file, tmp_path, ask)
+        return writing.new(wanted, wanted_of(release), host_file, tmp_path, ask, bazel)
 
     return written
 
@@ -135,6 +135,20 @@ def test_an_unknown_release_asks_for_what_no_table_has_and_leaves_no_half_recipe
     with fails(RecipeError, asked):
         new("2.99", gpu=gpu, cuda=cuda)
     assert not list(tmp_path.glob("*.toml"))
+
+
+@pytest.mark.parametrize("cuda", ["", "12.8"])
+def test_a_release_after_all_that_are_known_is_written_as_the_newest_one_and_says_so(
+    cuda: str, new: New
+) -> None:
+    made = new("2.99", cuda=cuda, python="3.13", bazel="7.4.1")
+    assert any("2.99" in line and "2.21" in line for line in made.open)
+    recipe = read(made)
+    assert ("--config=cuda_wheel" in recipe.compile.flags) is bool(cuda)
+    if cuda:
+        assert recipe.configure.answers["HERMETIC_CUDA_VERSION"] == "12.8.1"
+        assert recipe.host.gcc is None
+    assert lint.lint(pinned(made)) == []
 
 
 def test_a_release_candidate_is_its_tag(new: New) -> None:

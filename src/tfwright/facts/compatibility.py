@@ -209,8 +209,12 @@ def _row(
 
 
 def hermetic(release: Release) -> Hermetic | None:
-    """Return what holds for a release; None for one that takes the CUDA of the host."""
-    return _row(Hermetic, "hermetic", release)
+    """Return what holds for a release; None for one that takes the CUDA of the host.
+
+    What is known last counts for all later ones: their trees have lists of their own.
+    """
+    last = max(Release.parse(row["releases"][1]) for row in facts.read(TABLE)["hermetic"])
+    return _row(Hermetic, "hermetic", min(release, last))
 
 
 def build_cost(release: Release, *, cuda: bool) -> BuildCost:

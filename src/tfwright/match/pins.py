@@ -73,7 +73,8 @@ class Toolkit:
         if self.tested and wanted and fits:
             return DerivedPin("host.cudnn", wanted, "tested with this release", self.tested.source)
         # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
-        why = "the oldest for this CUDA, since this release was tested with an older one"
+        why = "the oldest for this CUDA"
+        why += ", since this release was tested with an older one" if self.tested else ""
         return DerivedPin("host.cudnn", least, why, self.row.source("cudnn"))
 
     def capabilities(self, wish: Wish) -> str:

@@ -249,6 +249,12 @@ class _Draft:
                 f"No table says which Python TensorFlow {release} takes",
                 remedy="Look into setup.py of the tree, and add --python VERSION.",
             )
+        if release > releases.KNOWN[0]:
+            self.open.append(
+                f"nothing is known of TensorFlow {release}; what ./configure asks, the flags and "
+                f"what Bazel downloads are written as for {releases.KNOWN[0]}, until a build shows "
+                "otherwise"
+            )
         for pin in found:
             if pin.open:
                 self.open.append(": ".join(filter(None, (pin.name, pin.value, pin.source))))
