@@ -15,13 +15,14 @@ from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import RawWheel
 from tfwright.pipeline.stage import Artefact, Step, Writes
 from tfwright.terminal.answer import plain
-from tfwright.tools.process.command import Command
+from tfwright.tools.process.command import Command, clean_environment
 
 HERE = Path("/srv/tree")
+CLEAN = clean_environment(HERE)
 STEPS = (
-    Command(("./configure",), HERE, {"PATH": "/bin", "TF_NEED_CUDA": "1"}),
+    Command(("./configure",), HERE, {**CLEAN, "TF_NEED_CUDA": "1"}),
     Writes(HERE / ".tf_configure.bazelrc", "build --config=cuda\n"),
-    Command(("bazel", "build"), HERE, {"PATH": "/bin"}),
+    Command(("bazel", "build"), HERE, CLEAN),
 )
 
 
@@ -30,19 +31,43 @@ def planned(why: str, steps: Sequence[Step] = STEPS) -> Planned:
     return Planned(stage, why, lambda: steps)  # type: ignore[arg-type]
 
 
-def test_a_stage_that_runs_shows_its_commands_and_what_changes_between_them(out: Read) -> None:
-    page.show_plan([planned("an answer changed")])
+def test_the_stages_come_first_then_their_commands_and_what_changes_between_them(out: Read) -> None:
+    page.show_plan([planned("an answer changed"), planned("", ())])
     assert out().splitlines() == [
         "run  configure  an answer changed",
-        "       $ ./configure",
-        "           in /srv/tree",
-        "           PATH=/bin",
-        "           TF_NEED_CUDA=1",
-        "       writes /srv/tree/.tf_configure.bazelrc",
-        "           build --config=cuda",
-        "       $ bazel build",
-        "           in /srv/tree",
-        "           without TF_NEED_CUDA",
+        "keep configure  answers ./configure",
+        "",
+        "What they run and write; --json has each with its environment",
+        "",
+        "configure",
+        "  $ ./configure",
+        "      in /srv/tree",
+        "      HOME=/srv/tree",
+        "      TF_NEED_CUDA=1",
+        "  writes /srv/tree/.tf_configure.bazelrc",
+        "      build --config=cuda",
+        "  $ bazel build",
+        "      without TF_NEED_CUDA",
+    ]
+
+
+def test_what_repeats_is_shown_once_with_what_differs(out: Read) -> None:
+    alike = [
+        Command(("git", "apply", f"/patches/{name}.patch"), HERE, CLEAN) for name in ("a", "b", "c")
+    ]
+    written = [Writes(Path(f"/vault/{n}{n}/file"), f"In place of {n}") for n in range(2)]
+    other = Command(("git", "apply", "/patches/c.patch"), Path("/srv"), CLEAN)
+    page.show_plan([planned("an answer changed", [*alike, other, *written])])
+    assert out().splitlines()[5:] == [
+        "  $ git apply /patches/a.patch",
+        "      in /srv/tree",
+        "      HOME=/srv/tree",
+        "      2 more, with b.patch, c.patch in place of a.patch",
+        "  $ git apply /patches/c.patch",
+        "      in /srv",
+        "  writes 2 files below /vault",
+        "      In place of 0",
+        "      In place of 1",
     ]
 
 

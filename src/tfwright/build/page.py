@@ -3,13 +3,17 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.doctor.inventory import Finding
 from tfwright.pipeline.engine import Planned
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.stage import Result, Step
+from tfwright.pipeline.stage import Result, Step, Writes
 from tfwright.terminal import text
+from tfwright.tools.process.command import Command, clean_environment
 
 if TYPE_CHECKING:
     from tfwright.build.reproduce import Reproduction
@@ -50,7 +54,7 @@ def show_plan(
 ) -> None:
     """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
 
-    `recipe` is the argument that names it. A stage that runs is followed by its commands and files.
+    `recipe` is the argument that names it. Commands and files of the stages that run come last.
     Of `warnings` each is a heading and a text.
     """
     # Notes are left to doctor: a plan answers what a build would do.
@@ -67,16 +71,14 @@ def show_plan(
         text.paragraph(text.warning(heading), warning, indent=16)
     if warnings:
         text.line()
-    shown: Mapping[str, str] = {}
     for planned in plan:
-        name = text.bold(f" {planned.stage.name:<10} ")
-        if not planned.why:
+        label = text.bold(f" {planned.stage.name:<10} ")
+        if planned.why:
+            text.line(text.warning("run "), label, planned.why, hang=REASON)
+        else:
             summary = text.detail(planned.stage.summary)
-            text.line(text.good("keep"), name, summary, hang=REASON)
-            continue
-        text.line(text.warning("run "), name, planned.why, hang=REASON)
-        for step in planned.steps():
-            shown = _show_step(step, shown)
+            text.line(text.good("keep"), label, summary, hang=REASON)
+    _show_commands({each.stage.name: each.steps() for each in plan if each.why})
 
 
 def plan_data(plan: Sequence[Planned]) -> list[dict[str, object]]:
@@ -92,29 +94,59 @@ def plan_data(plan: Sequence[Planned]) -> list[dict[str, object]]:
     ]
 
 
-def _show_step(step: Step, shown: Mapping[str, str]) -> Mapping[str, str]:
-    """Print a file with its content, or a command with where it runs and its environment.
+def _show_commands(running: Mapping[str, Sequence[Step]]) -> None:
+    """Print what stages run and write, by their names; what repeats itself once."""
+    if any(running.values()):
+        text.line()
+        text.line(text.detail("What they run and write; --json has each with its environment"))
+    shown = Command((), Path(), clean_environment(Path()))
+    for name, steps in running.items():
+        if steps:
+            text.heading(name)
+        for _, alike in groupby(steps, _shape):
+            shown = _show_steps([*alike], shown)
 
-    Of that only what differs from what was `shown` for the step before it. Returns what the next
+
+def _shape(step: Step) -> object:
+    """Return what steps have in common of which a path alone tells one from the other."""
+    if isinstance(step, Writes):
+        says = step.content and "\n" not in step.content
+        return step.path.parent.parent if says else step.path
+    return step.cwd, step.env, [part for part in step.argv if part != _own(step)]
+
+
+def _own(command: Command) -> str:
+    return next((part for part in reversed(command.argv) if "/" in part), "")
+
+
+def _show_steps(steps: Sequence[Step], shown: Command) -> Command:
+    """Print files with their content, or commands with where they run and their environment.
+
+    Of that only what differs from what was `shown` for the command before. Returns what the next
     one is compared with.
     """
-    # A file that is written has no environment; the one before it stays the comparison.
-    fields, pad, env = vars(step), " " * 7, shown
-    # A step without arguments is a file that tfwright writes itself.
-    if "argv" not in fields:
-        text.line(text.detail(f"{pad}writes {fields['path']}"), whole=True)
-        rows = fields["content"].splitlines()
+    first, *others = steps
+    rows = [row for step in steps if isinstance(step, Writes) for row in step.content.splitlines()]
+    if isinstance(first, Writes):
+        # The vault names each file by its checksum.
+        what = f"{len(steps)} files below {first.path.parent.parent}" if others else first.path
+        text.line(text.detail(f"  writes {what}"), whole=True)
     else:
-        text.command(f"{pad}$ ", fields["argv"], text.DETAIL)
-        env = _with_git_settings(fields["env"])
+        text.command("  $ ", first.argv, text.DETAIL)
+        env = _with_git_settings(first.env)
+        rows = [f"in {first.cwd}"] if first.cwd != shown.cwd else []
         # A clean environment has a dozen variables; only changes tell the commands apart.
-        changed = (name for name in sorted(env) if shown.get(name) != env[name])
-        rows = [f"in {fields['cwd']}", *(f"{name}={env[name]}" for name in changed)]
-        if gone := shown.keys() - env.keys():
+        changed = (name for name in sorted(env) if shown.env.get(name) != env[name])
+        rows += [f"{name}={env[name]}" for name in changed]
+        if gone := shown.env.keys() - env.keys():
             rows.append(f"without {', '.join(sorted(gone))}")
+        if others:
+            own, *names = (Path(_own(step)).name for step in steps if isinstance(step, Command))
+            rows.append(f"{len(others)} more, with {', '.join(names)} in place of {own}")
+        shown = replace(first, env=env)
     for row in rows:
-        text.line(text.detail(f"{pad}    {row}"))
-    return env
+        text.line(text.detail(f"      {row}"), hang=10)
+    return shown
 
 
 def _with_git_settings(env: Mapping[str, str]) -> dict[str, str]:
