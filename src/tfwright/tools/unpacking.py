@@ -21,7 +21,7 @@ from tfwright.tools.process.capacity import GIB
 
 # The filters of PEP 706 came with 3.11.4; Debian 12 has 3.11.2.
 if sys.version_info >= (3, 11, 4):
-    import tarfile as tarfile  # noqa: PLC0414 others import it from here
+    import tarfile as tarfile  # noqa: PLC0414 a test of its filters imports it from here
 else:
     from backports import tarfile as tarfile  # type: ignore[no-redef] # noqa: PLC0414 the same
 
@@ -119,9 +119,7 @@ def reading(named: str) -> Iterator[None]:
 class _Header(tarfile.TarInfo):
     """A header of a tar, refused where it asks for memory or time that no archive needs."""
 
-    extended = MOST_EXTENDED
-
-    def _proc_member(self, archive: tarfile.TarFile) -> Self:
+    def _proc_member(self, archive: "Tar") -> Self:
         """Read on behind this header, as tarfile does for each. Raises ReadError.
 
         It is the method that tarfile lets subclasses replace; newer Pythons do not call `frombuf`.
@@ -131,26 +129,19 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError("a member has a negative size")
         if self.type in _LONG_NAMES and self.size > LONGEST_NAME:
             raise tarfile.ReadError(f"a name has {self.size:,} bytes")
-        headers = type(self)
         if self.type in _EXTENDED:
-            headers.extended -= self.size**2
-        if headers.extended < 0:
+            archive.extended -= self.size**2
+        if archive.extended < 0:
             raise tarfile.ReadError("the extended headers are too large")
         return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
 
-def _counting() -> type[_Header]:
-    """Return the headers of one archive: what they took is counted in their class."""
+class Tar(tarfile.TarFile):
+    """A tar file of a stranger; `reading` knows what the reader raises for a damaged one."""
 
-    class Counted(_Header):
-        """A header of one archive."""
-
-    return Counted
-
-
-def open_tar(archive: Path) -> tarfile.TarFile:
-    """Open a tar file of a stranger; `reading` knows what the reader raises for a damaged one."""
-    return tarfile.open(archive, tarinfo=_counting())
+    tarinfo = _Header
+    extended = MOST_EXTENDED
+    """What its extended headers may still take."""
 
 
 def contents(archive: Path) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]]:
@@ -165,7 +156,7 @@ def contents(archive: Path) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]
                 yield entry.filename, entry.file_size, partial(zipped.open, entry)
         return
     try:
-        packed = open_tar(archive)
+        packed = Tar.open(archive)
     except BROKEN:
         return
     with packed:
@@ -270,7 +261,7 @@ class _Zstd:
 
 def _untar(stream: IO[bytes], into: Path, wanted: Wanted, space: _Space, *, packaged: bool) -> None:
     # "r|*": read once from front to back, since the part of a stream cannot seek.
-    with tarfile.open(fileobj=stream, mode="r|*", tarinfo=_counting()) as tar:
+    with Tar.open(fileobj=stream, mode="r|*") as tar:
         for member in members(tar):
             # Debian's packages have links to absolute paths, into /etc.
             to_the_host = packaged and member.issym() and member.linkname.startswith("/")

@@ -21,7 +21,6 @@ from pydantic import BaseModel, Field
 from tfwright.errors import SupplyError, invoke
 from tfwright.printable import shell_word
 from tfwright.tools import files, json_text, unpacking
-from tfwright.tools.unpacking import tarfile
 
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -255,7 +254,7 @@ def _layer(root: Path, blobs: Path) -> tuple[str, int]:
         stream = gzip.GzipFile(fileobj=given) if packed else given
         shutil.copyfileobj(stream, output, 1 << 20)
     # All of it: an engine would find out in the middle of a build, and name the layer only.
-    with tarfile.open(copied, "r:") as layer:
+    with unpacking.Tar.open(copied, "r:") as layer:
         collections.deque(unpacking.members(layer), maxlen=0)
     digest = files.sha256(copied)
     copied.rename(blobs / digest)
