@@ -1,6 +1,7 @@
 """Files: digests, and writing so that a reader sees the old content or the new, never a half."""
 
 import errno
+import gzip
 import hashlib
 import os
 import shutil
@@ -8,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedIOBase
 from pathlib import Path
 
 from tfwright.documents import filesystem
@@ -58,6 +60,13 @@ def pieces(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
 def text(path: Path, errors: str = "replace") -> str:
     """Return a text file of ours. Raises OSError, also for a pipe in its place."""
     return content(path).decode("utf-8", errors)
+
+
+def opened_plain(path: Path) -> BufferedIOBase:
+    """Open a file, which its first bytes tell to be packed by gzip, or not."""
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if packed else path.open("rb")
 
 
 def tail(path: Path, most: int = TAIL) -> str:

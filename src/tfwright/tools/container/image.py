@@ -4,7 +4,6 @@ https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 """
 
 import collections
-import gzip
 import hashlib
 import json
 import platform
@@ -88,6 +87,11 @@ def place(vault: Path, digest: str) -> Path:
     return vault / "images" / digest.removeprefix("sha256:")
 
 
+def blob(layout: Path, digest: str) -> Path:
+    """Return where a layout has a blob, or would have it."""
+    return layout / "blobs/sha256" / digest.removeprefix("sha256:")
+
+
 def kept(vault: Path, digest: str) -> KeptImage:
     """Return an image of the vault; every blob is compared with its digest.
 
@@ -137,7 +141,7 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
         if chosen is None:
             raise _damaged(layout, f"it has no image for Linux on {machine}")
         digest = chosen.digest
-        if not (layout / "blobs/sha256" / digest.removeprefix("sha256:")).exists():
+        if not blob(layout, digest).exists():
             return ImageManifest(digest)
         document = _document(layout, digest)
     if document.config is None:
@@ -160,10 +164,12 @@ def _made(root: Path, blobs: Path) -> str:
     """Write the blobs of an image with one layer; return its digest. Raises SupplyError."""
     blobs.mkdir(parents=True)
     try:
-        layer, size = _layer(root, blobs)
+        layer = _layer(root, blobs)
     except (OSError, *unpacking.BROKEN) as fault:
-        what = f"{root} is not a tar file that can be read: {fault}"
-        raise SupplyError(what, remedy="Make one: tar -C ROOT -cf rootfs.tar .") from fault
+        raise SupplyError(
+            f"{root} is not a tar file that can be read: {fault}",
+            remedy="Make one: tar -C ROOT -cf rootfs.tar .",
+        ) from fault
     machine = platform.machine()
     # A date or a host's name would give each import of the same file another digest.
     config = _canonical(
@@ -172,16 +178,15 @@ def _made(root: Path, blobs: Path) -> str:
             "architecture": MACHINES.get(machine, machine),
             "os": "linux",
             "config": {},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer}"]},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.name}"]},
         }
     )
-    described = {"mediaType": LAYER_TYPE, "digest": f"sha256:{layer}", "size": size}
     manifest = _canonical(
         {
             "schemaVersion": 2,
             "mediaType": MANIFEST_TYPE,
             "config": _descriptor(CONFIG_TYPE, _written(blobs, config)),
-            "layers": [described],
+            "layers": [_descriptor(LAYER_TYPE, layer)],
         }
     )
     return f"sha256:{_written(blobs, manifest).name}"
@@ -208,7 +213,7 @@ def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
     """
     with arriving(vault) as incoming:
         for name, path in blobs.items():
-            files.move(path, incoming / "blobs/sha256" / name)
+            files.move(path, blob(incoming, name))
         return settled(incoming, digest, vault)
 
 
@@ -219,8 +224,7 @@ def settled(incoming: Path, digest: str, vault: Path) -> KeptImage:
     """
     document = _document(incoming, digest)
     usual = MANIFEST_TYPE if document.manifests is None else INDEX_TYPE
-    path = incoming / "blobs/sha256" / digest.removeprefix("sha256:")
-    entry = _descriptor(document.media_type or usual, path)
+    entry = _descriptor(document.media_type or usual, blob(incoming, digest))
     index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
     (incoming / "index.json").write_bytes(_canonical(index))
     (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
@@ -244,21 +248,16 @@ def arriving(vault: Path) -> Iterator[Path]:
         yield incoming
 
 
-def _layer(root: Path, blobs: Path) -> tuple[str, int]:
-    """Copy a tar file among the blobs; return its digest and size."""
+def _layer(root: Path, blobs: Path) -> Path:
+    """Copy a tar file among the blobs, unpacked; return where it is now."""
     copied = blobs / "layer"
     # A layer's digest is that of the unpacked tar: gzip gives other bytes with each version.
-    with root.open("rb") as probe:
-        packed = probe.read(2) == b"\x1f\x8b"
-    with root.open("rb") as given, copied.open("wb") as output:
-        stream = gzip.GzipFile(fileobj=given) if packed else given
-        shutil.copyfileobj(stream, output, 1 << 20)
+    with files.opened_plain(root) as given, copied.open("wb") as output:
+        shutil.copyfileobj(given, output, files.PIECE)
     # All of it: an engine would find out in the middle of a build, and name the layer only.
     with unpacking.Tar.open(copied, "r:") as layer:
         collections.deque(unpacking.members(layer), maxlen=0)
-    digest = files.sha256(copied)
-    copied.rename(blobs / digest)
-    return digest, (blobs / digest).stat().st_size
+    return copied.rename(blobs / files.sha256(copied))
 
 
 def _canonical(document: Mapping[str, Any]) -> bytes:
@@ -286,7 +285,7 @@ def _document(layout: Path, digest: str) -> _Document:
 def _verified(layout: Path, digest: str) -> Path:
     """Return a blob whose content has the digest. Raises SupplyError."""
     named = DIGEST.fullmatch(digest)
-    path = layout / "blobs/sha256" / (named[1] if named else "none")
+    path = blob(layout, digest)
     if named is None or not path.is_file():
         raise _damaged(layout, f"{digest or 'a blob'} is missing")
     if files.sha256(path) != named[1]:

@@ -65,7 +65,7 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
         ended = _asked(name, digest)
         # A list of manifests has the digest, too; skopeo would keep the one that it chooses only.
         if ended.status == 0 and f"sha256:{hashlib.sha256(ended.printed).hexdigest()}" == digest:
-            (blobs / digest.removeprefix("sha256:")).write_bytes(ended.printed)
+            image.blob(incoming, digest).write_bytes(ended.printed)
             chosen = image.manifest_of(incoming, digest).digest
             folder = scratch / "copy"
             try:
@@ -83,7 +83,7 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
             except ToolError as fault:
                 raise _failed(name, digest, fault.evidence.lines[-1:]) from fault
             (folder / "version").unlink()
-            (folder / "manifest.json").rename(blobs / chosen.removeprefix("sha256:"))
+            (folder / "manifest.json").rename(image.blob(incoming, chosen))
             for part in folder.iterdir():
                 part.rename(blobs / part.name)
             return image.settled(incoming, digest, vault)
