@@ -20,19 +20,12 @@ from tests.serving import QuietHandler, serving
 
 from tfwright.errors import HostError, SilentServerError, SupplyError
 from tfwright.progress import SILENCE, Progress
-from tfwright.tools.http.downloads import (
-    DownloadOutcome,
-    Failure,
-    Limits,
-    WantedFile,
-    download,
-    fetch,
-)
+from tfwright.tools.http import downloads
+from tfwright.tools.http.downloads import DownloadOutcome, Failure, WantedFile, download, fetch
 from tfwright.vault.store import Store
 
 CONTENT = b"TensorFlow" * 30_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
-QUICK = Limits(pauses=(0.0, 0.0))
 Act = Callable[["Handler"], None]
 
 
@@ -209,14 +202,20 @@ class Site:
             yield address.removeprefix("http://")
             self.gate.set()
 
-    def bring(self, *urls: str, size: int | None = None, limits: Limits = QUICK) -> DownloadOutcome:
+    def bring(self, *urls: str, size: int | None = None) -> DownloadOutcome:
         """Fetch CONTENT from paths or urls; whatever happens, the store holds it or nothing."""
         addresses = tuple(self.url + url if url.startswith("/") else url for url in urls)
         wanted = WantedFile("tf.tar.gz", DIGEST, addresses, size)
-        (outcome,) = fetch([wanted], self.store.path, report=SILENCE.progress, limits=limits)
+        (outcome,) = fetch([wanted], self.store.path, report=SILENCE.progress)
         assert outcome.obtained == self.store.holds(DIGEST)
         assert all(map(self.store.sound, self.store.digests()))
         return outcome
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask a server again at once."""
+    monkeypatch.setattr(downloads, "PAUSES", (0.0, 0.0))
 
 
 @pytest.fixture
@@ -413,7 +412,10 @@ def test_a_file_without_urls_is_not_obtained(site: Site) -> None:
 
 
 @pytest.mark.medium
-def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(site: Site) -> None:
+def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "PAUSES", (0.5, 60))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -422,9 +424,7 @@ def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(site: Site) -> N
             for number in range(60)
         ]
         begun = time.monotonic()
-        outcomes = fetch(
-            wanted, site.store.path, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60))
-        )
+        outcomes = fetch(wanted, site.store.path, report=SILENCE.progress)
     assert time.monotonic() - begun < 5
     assert all(
         "the host cannot be reached: Connection refused" in why(outcome) for outcome in outcomes
@@ -443,13 +443,13 @@ def many(url: str, count: int) -> tuple[list[WantedFile], dict[str, bytes]]:
 
 @pytest.mark.medium
 def test_a_host_gets_no_more_requests_at_once_than_it_should_on_kept_connections(
-    site: Site,
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(downloads, "AT_ONCE", 6)
+    monkeypatch.setattr(downloads, "PER_HOST", 3)
     wanted, contents = many(site.url, 24)
     site.acts |= {path: [serves(content, after=0.02)] for path, content in contents.items()}
-    outcomes = fetch(
-        wanted, site.store.path, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3)
-    )
+    outcomes = fetch(wanted, site.store.path, report=SILENCE.progress)
     assert [outcome.url for outcome in outcomes] == [one.urls[0] for one in wanted]
     assert site.busiest == 3
     assert len(site.connections) <= 6
@@ -699,6 +699,7 @@ def test_a_name_that_nobody_has_is_looked_up_once(
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    monkeypatch.setattr(downloads, "PAUSES", (30, 60))
     wanted = [
         WantedFile(
             str(number),
@@ -708,9 +709,7 @@ def test_a_name_that_nobody_has_is_looked_up_once(
         for number in range(30)
     ]
     begun = time.monotonic()
-    outcomes = fetch(
-        wanted, site.store.path, report=SILENCE.progress, limits=Limits(pauses=(30, 60))
-    )
+    outcomes = fetch(wanted, site.store.path, report=SILENCE.progress)
     assert time.monotonic() - begun < 10
     assert len(looked_up) == len(set(looked_up)) == 60
     assert not any(outcome.obtained for outcome in outcomes)

@@ -13,8 +13,8 @@ from tests.making import make_file
 from tests.tools.http.hosts import DIGITS, Hosts, Serve, repeats, says
 
 from tfwright.progress import SILENCE
-from tfwright.tools.http import client, connections
-from tfwright.tools.http.downloads import DownloadOutcome, Limits, WantedFile, download, fetch
+from tfwright.tools.http import client, connections, downloads
+from tfwright.tools.http.downloads import DownloadOutcome, WantedFile, download, fetch
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.medium
@@ -25,7 +25,13 @@ WELL = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" %
     len(CONTENT),
     CONTENT,
 )
-QUICK = Limits(pauses=(0.0,), least_speed=1000.0, slow_seconds=0.3)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask a server again at once, and find out soon whether it is slow."""
+    monkeypatch.setattr(downloads, "PAUSES", (0.0,))
+    monkeypatch.setattr(downloads, "SLOW_SECONDS", 0.3)
 
 
 @pytest.fixture
@@ -36,7 +42,7 @@ def store(tmp_path: Path) -> Store:
 def bring(store: Store, *urls: str, size: int | None = None) -> DownloadOutcome:
     """Fetch CONTENT from urls."""
     wanted = WantedFile("archive", DIGEST, urls, size)
-    (outcome,) = fetch([wanted], store.path, report=SILENCE.progress, limits=QUICK)
+    (outcome,) = fetch([wanted], store.path, report=SILENCE.progress)
     return outcome
 
 
@@ -105,7 +111,7 @@ def test_the_other_files_arrive_while_servers_lie(
         for number, (name, lie) in enumerate(LIES.items())
     ]
     good = WantedFile("good", DIGEST, (hosts.start(says(WELL)),))
-    outcomes = fetch([*wanted, good], store.path, report=SILENCE.progress, limits=QUICK)
+    outcomes = fetch([*wanted, good], store.path, report=SILENCE.progress)
     assert [outcome.wanted.name for outcome in outcomes if outcome.obtained] == ["good"]
 
 
@@ -149,7 +155,7 @@ def test_many_bodies_without_end_at_once_leave_room_too(
     wanted = [
         WantedFile(str(number), f"{number:064}", (hosts.start(endless),)) for number in range(6)
     ]
-    outcomes = fetch(wanted, store.path, report=SILENCE.progress, limits=QUICK)
+    outcomes = fetch(wanted, store.path, report=SILENCE.progress)
     assert not any(outcome.obtained for outcome in outcomes)
     assert fullest < room
 
@@ -206,15 +212,13 @@ def test_the_only_server_may_be_slow_but_not_for_ever(hosts: Hosts, store: Store
 
 
 def test_a_server_that_takes_too_long_is_left_while_another_is_there(
-    hosts: Hosts, store: Store
+    hosts: Hosts, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Fast enough for the measure, and without an end.
     drips = repeats(HEAD + b"Content-Length: 30000000\r\n\r\n", b"y" * 500, 0.01)
-    urls = (hosts.start(drips), good := hosts.start(says(WELL)))
-    limits = Limits(pauses=(), least_speed=100.0, slow_seconds=0.2, deadline=1.0)
-    wanted = WantedFile("archive", DIGEST, urls)
-    (outcome,) = fetch([wanted], store.path, report=SILENCE.progress, limits=limits)
-    assert outcome.url == good
+    monkeypatch.setattr(downloads, "LEAST_SPEED", 100.0)
+    monkeypatch.setattr(downloads, "DEADLINE", 1.0)
+    assert bring(store, hosts.start(drips), good := hosts.start(says(WELL))).url == good
 
 
 def test_a_reason_phrase_cannot_reach_the_terminal(hosts: Hosts, store: Store) -> None:

@@ -22,8 +22,17 @@ if TYPE_CHECKING:
     import requests
     import urllib3
 
+AT_ONCE, PER_HOST = 16, 8
+"""Downloads at once, in all and from one server."""
 PAUSES = (1.0, 4.0, 15.0)
-"""Seconds before each further attempt."""
+"""Seconds before each further attempt at a url; the count starts again when an attempt brought the
+file further."""
+PATIENCE, SHORT_PATIENCE = 120.0, 15.0
+"""The longest Retry-After that is waited for, in seconds; the second while another way is left."""
+LEAST_SPEED, SLOW_SECONDS = 1000.0, 60.0
+"""Bytes a second that a server has to send, and the seconds over which that is measured."""
+DEADLINE = 3600.0
+"""Seconds that one url may take while another way is left."""
 TICK = 0.1
 """Seconds between two reports, and two looks at a file that another process brings."""
 GRACE = 1.0
@@ -74,38 +83,8 @@ class DownloadOutcome:
     """The urls that did not give it, in order."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How servers are treated."""
-
-    at_once: int = 16
-    """Downloads at once."""
-    per_host: int = 8
-    """Downloads at once from one server."""
-    pauses: tuple[float, ...] = PAUSES
-    """Seconds before each further attempt at a url; the count starts again when an attempt brought
-    the file further."""
-    patience: float = 120.0
-    """The longest Retry-After that is waited for, in seconds."""
-    short_patience: float = 15.0
-    """The same while another way is left."""
-    least_speed: float = 1000.0
-    """Bytes a second that a server has to send."""
-    slow_seconds: float = 60.0
-    """Seconds over which the speed is measured."""
-    deadline: float = 3600.0
-    """Seconds that one url may take while another way is left."""
-
-
-DEFAULTS = Limits()
-
-
 def fetch(
-    requests: Sequence[WantedFile],
-    place: Callable[[str], Path],
-    *,
-    report: Report,
-    limits: Limits = DEFAULTS,
+    requests: Sequence[WantedFile], place: Callable[[str], Path], *, report: Report
 ) -> list[DownloadOutcome]:
     """Bring files to the places of their digests and return what became of each, in order.
 
@@ -116,7 +95,7 @@ def fetch(
     HostError if the disk is full.
     """
     transfers = [_Transfer(wanted, place(wanted.sha256)) for wanted in requests]
-    return _Run(transfers, limits).complete(report)
+    return _Run(transfers, PAUSES).complete(report)
 
 
 def download(
@@ -131,9 +110,8 @@ def download(
     # On the same disk, so that the move at the end is a rename.
     with files.scratch(to.parent, f".{to.name}.") as folder:
         arrived = folder / "file"
-        limits = Limits(pauses=pauses)
         wanted = WantedFile(url.rpartition("/")[2], "", (url,), alternatives=alternatives)
-        (outcome,) = _Run([_Transfer(wanted, arrived)], limits).complete(SILENCE.progress)
+        (outcome,) = _Run([_Transfer(wanted, arrived)], pauses).complete(SILENCE.progress)
         if not outcome.obtained:
             failure = outcome.failures[0]
             kind = SilentServerError if failure.silent else SupplyError
@@ -165,8 +143,8 @@ class _Transfer:
 class _Answer:
     """A server that is sending a file; the main thread may cut it while another one reads."""
 
-    def __init__(self, raw: "urllib3.BaseHTTPResponse", limits: Limits, end: float) -> None:
-        self._raw, self._limits, self._end = raw, limits, end
+    def __init__(self, raw: "urllib3.BaseHTTPResponse", end: float) -> None:
+        self._raw, self._end = raw, end
         self._since = time.monotonic()
         """When the measured seconds began."""
         self._before = self._received = 0
@@ -195,9 +173,9 @@ class _Answer:
 
     def cut_if_slow(self) -> None:
         """End the transfer of a server that does not keep its pace."""
-        now, seconds = time.monotonic(), self._limits.slow_seconds
-        measured = now - self._since >= seconds
-        slow = measured and self._received - self._before < self._limits.least_speed * seconds
+        now = time.monotonic()
+        measured = now - self._since >= SLOW_SECONDS
+        slow = measured and self._received - self._before < LEAST_SPEED * SLOW_SECONDS
         if measured:
             self._since, self._before = now, self._received
         if slow or now > self._end:
@@ -213,8 +191,8 @@ class _Answer:
 class _Host:
     """What this run learned about one server."""
 
-    def __init__(self, at_once: int) -> None:
-        self.slots = threading.Semaphore(at_once)
+    def __init__(self) -> None:
+        self.slots = threading.Semaphore(PER_HOST)
         self.heard_at = self.rests_until = 0.0
         self.gone = ""
         """Why it is not asked again."""
@@ -227,13 +205,13 @@ class _StoppedError(Exception):
 class _Run:
     """All downloads of one call: threads that bring files, and a main thread that watches them."""
 
-    def __init__(self, transfers: Sequence[_Transfer], limits: Limits) -> None:
-        self.transfers, self.limits = transfers, limits
+    def __init__(self, transfers: Sequence[_Transfer], pauses: tuple[float, ...]) -> None:
+        self.transfers, self.pauses = transfers, pauses
         # The large ones first, so that none is left running alone at the end.
         self.waiting = iter(sorted(transfers, key=lambda one: -(one.wanted.size or 0)))
         urls = [url for one in transfers for url in one.wanted.urls]
-        self.hosts = {host: _Host(limits.per_host) for host in map(_host_of, urls)}
-        self.slots = threading.Semaphore(limits.at_once)
+        self.hosts = {host: _Host() for host in map(_host_of, urls)}
+        self.slots = threading.Semaphore(AT_ONCE)
         self.lock = threading.Lock()
         self.active: list[_Answer] = []
         self.over = threading.Event()
@@ -245,7 +223,7 @@ class _Run:
 
         with connections.session() as self.session:
             # More than may ask at once: most of them wait, for a slot or for a server that rests.
-            count = min(self.limits.at_once * 4, len(self.transfers))
+            count = min(AT_ONCE * 4, len(self.transfers))
             threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
             try:
                 for thread in threads:
@@ -321,7 +299,7 @@ class _Run:
                 url = urls.pop(0)
                 # A url that was deferred offers nothing new: it gets the patience of the last one.
                 another = wanted.alternatives or any(each not in deferred for each in urls)
-                transfer.end = time.monotonic() + self.limits.deadline if another else math.inf
+                transfer.end = time.monotonic() + DEADLINE if another else math.inf
                 try:
                     self._ask(url, transfer, partial)
                 except RequestError as fault:
@@ -353,8 +331,8 @@ class _Run:
 
         Raises RequestError.
         """
-        limits, host = self.limits, self.hosts[_host_of(url)]
-        pauses, furthest, grown_at = iter(limits.pauses), 0, time.monotonic()
+        host = self.hosts[_host_of(url)]
+        pauses, furthest, grown_at = iter(self.pauses), 0, time.monotonic()
         # Later than any moment: no attempt has failed to connect.
         missed_at = math.inf
         while fault := self._attempt(url, host, transfer, partial):
@@ -364,8 +342,8 @@ class _Run:
             # A server that cuts each answer still gives a large file, a piece at a time; with a
             # byte an answer it would never end.
             now = time.monotonic()
-            if transfer.arrived - furthest > limits.least_speed * (now - grown_at):
-                pauses, furthest, grown_at = iter(limits.pauses), transfer.arrived, now
+            if transfer.arrived - furthest > LEAST_SPEED * (now - grown_at):
+                pauses, furthest, grown_at = iter(self.pauses), transfer.arrived, now
             pause = next(pauses, None)
             if fault.kind in client.SILENT:
                 # It did not answer this file twice, nor any other one in between. One without an
@@ -374,10 +352,10 @@ class _Run:
                 if fault.kind is FaultKind.NO_SUCH_HOST or missed_twice:
                     host.gone = str(fault)
                 missed_at = now
-            if host.gone or pause is None or fault.after > limits.patience:
+            if host.gone or pause is None or fault.after > PATIENCE:
                 raise fault
             host.rests_until = max(host.rests_until, now + fault.after)
-            if fault.after > limits.short_patience and transfer.end < math.inf:
+            if fault.after > SHORT_PATIENCE and transfer.end < math.inf:
                 # The file returns to this server when no other has it.
                 raise RequestError(FaultKind.SLOW, str(fault))
             self._pause(pause)
@@ -435,7 +413,7 @@ class _Run:
             transfer.announced = total
             if not begun:
                 partial.restart()
-            with self._watched(_Answer(response.raw, self.limits, transfer.end)) as answer:
+            with self._watched(_Answer(response.raw, transfer.end)) as answer:
                 for piece in answer.pieces():
                     # However many files of unknown size come at once, room is left for the others.
                     crowded = wanted.size is None and partial.free() < space // 4
