@@ -7,6 +7,8 @@ https://github.com/secure-systems-lab/dsse/blob/master/envelope.md
 
 import importlib.util
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,12 @@ from tfwright.tools import json_text
 
 if TYPE_CHECKING:
     from securesystemslib.dsse import Envelope
-    from securesystemslib.signer import CryptoSigner, SSlibKey
+    from securesystemslib.signer import CryptoSigner
 
+_NEW_KEY = (
+    "Name a private key in PEM; this makes one: (umask 077; openssl genpkey -algorithm ed25519 "
+    "-out key.pem)"
+)
 LARGEST = 16 * 1024**2
 """Bytes of a key or an envelope that are read."""
 
@@ -42,28 +48,19 @@ def signer(key: Path) -> "CryptoSigner":
 
     Raises HostError if it cannot sign, or securesystemslib is not installed.
     """
-    content = _key(key)
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    from securesystemslib.signer import CryptoSigner
+    with _key(key, "a private key that can sign", _NEW_KEY) as content:
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+        from securesystemslib.signer import CryptoSigner
 
-    try:
-        return CryptoSigner(load_pem_private_key(content, None))
-    except TypeError as fault:
-        # cryptography raises it for a missing passphrase, and for nothing else here.
-        remedy = (
-            "A build asks for no passphrase. Name a key without one, which only you can read: "
-            f"(umask 077; openssl pkey -in {shell_word(str(key))} -out plain.pem)"
-        )
-        raise HostError(f"The key {key} is encrypted", remedy=remedy) from fault
-    except (ValueError, UnsupportedAlgorithm) as fault:
-        remedy = (
-            "Name a private key in PEM; this makes one: (umask 077; openssl genpkey -algorithm "
-            "ed25519 -out key.pem)"
-        )
-        raise HostError(
-            f"{key} is not a private key that can sign: {_line(fault)}", remedy=remedy
-        ) from fault
+        try:
+            return CryptoSigner(load_pem_private_key(content, None))
+        except TypeError as fault:
+            # cryptography raises it for a missing passphrase, and for nothing else here.
+            raise HostError(
+                f"The key {key} is encrypted",
+                remedy="A build asks for no passphrase. Name a key without one, which only you can "
+                f"read: (umask 077; openssl pkey -in {shell_word(str(key))} -out plain.pem)",
+            ) from fault
 
 
 def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
@@ -72,7 +69,13 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
     Raises HostError if the key cannot be used or securesystemslib is not installed, WheelError if
     the envelope is none, holds another kind of payload, or has no valid signature of this key.
     """
-    public = _public(key)
+    public_half = f"openssl pkey -in {shell_word(str(key))} -pubout -out public.pem"
+    remedy = f"Name the public key in PEM; of a private one, this writes it: {public_half}"
+    with _key(key, "a public key that can verify", remedy) as content:
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+        from securesystemslib.signer import SSlibKey
+
+        public = SSlibKey.from_crypto(load_pem_public_key(content))
     from securesystemslib.exceptions import VerificationError
 
     envelope = _envelope(file)
@@ -80,14 +83,10 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
         # A threshold of one: an envelope may hold signatures of other keys, which prove nothing.
         envelope.verify([public], 1)
     except VerificationError as fault:
-        what = f"{file.name} has no valid signature of the key {key}"
-        remedy = (
-            "It was changed, or another key signed it: do not trust the wheel, or name the public "
-            "key of whoever made it."
-        )
         raise WheelError(
-            what,
-            remedy=remedy,
+            f"{file.name} has no valid signature of the key {key}",
+            remedy="It was changed, or another key signed it: do not trust the wheel, or name the "
+            "public key of whoever made it.",
             # The ids tell a wrong key from a changed envelope.
             where=file,
             lines=[
@@ -105,33 +104,15 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
     return envelope.payload, public.keyid
 
 
-def _public(key: Path) -> "SSlibKey":
-    content = _key(key)
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-    from securesystemslib.signer import SSlibKey
-
-    try:
-        return SSlibKey.from_crypto(load_pem_public_key(content))
-    except (ValueError, UnsupportedAlgorithm) as fault:
-        remedy = (
-            "Name the public key in PEM; of a private one, this writes it: openssl pkey -in "
-            f"{shell_word(str(key))} -pubout -out public.pem"
-        )
-        raise HostError(
-            f"{key} is not a public key that can verify: {_line(fault)}", remedy=remedy
-        ) from fault
-
-
 def _envelope(file: Path) -> "Envelope":
     from securesystemslib.dsse import Envelope
 
     try:
         content = _read(file)
     except OSError as fault:
-        remedy = "Bring it from where the wheel is from; without a signing key none is made."
         raise WheelError(
-            f"The wheel's signature {file} cannot be read: {fault.strerror}", remedy=remedy
+            f"The wheel's signature {file} cannot be read: {fault.strerror}",
+            remedy="Bring it from where the wheel is from; without a signing key none is made.",
         ) from fault
     try:
         return Envelope.from_dict(json_text.parsed(content))
@@ -143,21 +124,26 @@ def _envelope(file: Path) -> "Envelope":
         ) from fault
 
 
-def _key(path: Path) -> bytes:
-    """Return a key's file, once it is certain that it can be used."""
+@contextmanager
+def _key(path: Path, wanted: str, remedy: str) -> Iterator[bytes]:
+    """Give what a key's file holds; a block that cannot read it as what is wanted ends so."""
     # find_spec looks for them without the cost of an import.
     if any(importlib.util.find_spec(name) is None for name in ("securesystemslib", "cryptography")):
         raise HostError(
             "securesystemslib, which signs and verifies, is not installed",
             remedy="Run 'python -m pip install -r requirements-sign.txt' in .venv.",
         )
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     try:
-        return _read(path)
+        yield _read(path)
     except OSError as fault:
         raise HostError(
             f"The key {path} cannot be read: {fault.strerror}",
             remedy="Check the path and its permissions.",
         ) from fault
+    except (ValueError, UnsupportedAlgorithm) as fault:
+        raise HostError(f"{path} is not {wanted}: {_line(fault)}", remedy=remedy) from fault
 
 
 def _read(path: Path) -> bytes:
