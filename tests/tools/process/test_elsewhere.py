@@ -59,7 +59,7 @@ def test_a_container_that_forbids_fixed_addresses_is_quoted(
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: library)
     assert isolation.address_obstacle() == (
-        "this system does not allow it (Operation not permitted)"
+        "this system does not allow it (personality: Operation not permitted)"
     )
 
 

@@ -20,8 +20,6 @@ SET_FLAGS, UP = 0x8914, 1
 REFUSED, NOT_RUN = 125, 127
 """Exit statuses, as those of env and nohup: nothing was started, and PROGRAM could not be."""
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-
 
 def main(arguments: list[str]) -> None:
     """Enter a network, and become a program."""
@@ -60,11 +58,14 @@ def raise_loopback() -> None:
         fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sH14x", b"lo", UP))
 
 
-def call(name: str, *arguments: int) -> None:
-    """Call the C library; raise OSError as Python does."""
-    if getattr(LIBC, name)(*arguments) != 0:
+def call(name: str, *arguments: int) -> int:
+    """Call the C library, with what C takes for unsigned long; raise OSError as Python does."""
+    library = ctypes.CDLL(None, use_errno=True)
+    result = int(getattr(library, name)(*map(ctypes.c_ulong, arguments)))
+    if result == -1:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result
 
 
 if __name__ == "__main__":

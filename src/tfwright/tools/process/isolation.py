@@ -4,8 +4,6 @@ One that works with loopback only has proved that it needs no more. Where addres
 randomisation is off, programs that sort by address do the same each time.
 """
 
-import ctypes
-import os
 import platform
 import shutil
 import subprocess
@@ -16,9 +14,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from tfwright.tools.process import enclosure
 from tfwright.tools.process.command import Command, open_container
 
-PROGRAM = Path(__file__).with_name("enclosure.py")
+PROGRAM = Path(enclosure.__file__)
 # -I -S: neither PYTHONPATH nor site-packages can put code into the enclosure.
 _ENTER = (sys.executable, "-I", "-S", str(PROGRAM))
 _NO_RANDOMISATION, _ASK = 0x0040000, 0xFFFFFFFF
@@ -79,13 +78,14 @@ def fixed_addresses() -> Iterator[None]:
 
     Raises OSError where the system does not allow it.
     """
-    before = _personality(_ASK)
+    # Python has no call for it.
+    before = enclosure.call("personality", _ASK)
     # Children inherit it, and it takes effect at exec: this process keeps its addresses.
-    _personality(before | _NO_RANDOMISATION)
+    enclosure.call("personality", before | _NO_RANDOMISATION)
     try:
         yield
     finally:
-        _personality(before)
+        enclosure.call("personality", before)
 
 
 def address_obstacle() -> str | None:
@@ -98,14 +98,3 @@ def address_obstacle() -> str | None:
             return None
     except OSError as fault:
         return f"this system does not allow it ({fault.strerror})"
-
-
-def _personality(persona: int) -> int:
-    """Call personality(2); return what held before."""
-    # Python has no call for it; the C library is in the process already.
-    library = ctypes.CDLL(None, use_errno=True)
-    before = int(library.personality(ctypes.c_ulong(persona)))
-    if before == -1:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return before
