@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.tools import files, json_text, registry, unpacking
@@ -334,18 +334,19 @@ LONGEST_WORKSPACE = 1 << 20
 """Bytes of one text."""
 
 
+class Workspaces(RootModel[dict[str, str]]):
+    """Texts by their paths in a binary."""
+
+
 def workspaces(binary: Path) -> dict[str, str]:
     """Return the texts by their paths in `binary`; they are read once, and kept next to it.
 
     A binary without any gives an empty mapping.
     """
-    kept = binary.with_name("workspaces.json")
+    place = binary.with_name("workspaces.json")
     # The jar is tens of megabytes: it is unpacked once per binary.
-    with suppress(OSError, ValueError):
-        texts = json_text.parsed(files.content(kept))
-        # A damaged file may hold anything.
-        if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
-            return texts
+    if kept := json_text.kept(place, Workspaces):
+        return kept.root
     texts = {}
     # A wrapper script is not an archive, and a damaged binary will say so itself.
     with (
@@ -364,5 +365,5 @@ def workspaces(binary: Path) -> dict[str, str]:
                     and member.file_size <= LONGEST_WORKSPACE
                 ):
                     texts[member.filename] = jar.read(member).decode("utf-8", "replace")
-    files.write(kept, json.dumps(texts, indent=1))
+    files.write(place, json.dumps(texts, indent=1))
     return texts
