@@ -235,7 +235,7 @@ def _with_reason(value: str | bool, reason: str) -> "Item":  # noqa: FBT001 a va
     return item
 
 
-def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str) -> None:
+def put_dotted(path: Path, table: str, key: tuple[str, str], value: str, why: str) -> None:
     """Set ``a.b = value`` among a table's own lines, with the reason behind it.
 
     A table of its own for ``a``, where the document has one, gets the value instead.
@@ -245,9 +245,6 @@ def put_dotted(path: Path, table: str, key: Sequence[str], value: str, why: str)
     item = _with_reason(value, why)
     with _edited(path, table) as own:
         if key[0] in own:
-            place = own
-            for part in key[:-1]:
-                place = place[part]
-            place[key[-1]] = item
+            own[key[0]][key[1]] = item
         else:
             own.append(tomlkit.key(list(key)), item)
