@@ -140,16 +140,17 @@ def redact(path: Path) -> None:
         return
     packed = path.suffix == ".gz"
     with files.replacing(path) as temporary, _opened(temporary, "wt", packed=packed) as stream:
-        stream.writelines(new for _, new in _pairs(path, packed=packed))
+        stream.writelines(new for _, new in _pairs(path))
 
 
 def reveals(path: Path) -> bool:
     """Say whether a file of text, packed or not, holds what strangers may not read."""
-    return any(old != new for old, new in _pairs(path, packed=path.suffix == ".gz"))
+    return any(old != new for old, new in _pairs(path))
 
 
-def _pairs(path: Path, *, packed: bool) -> Iterator[tuple[str, str]]:
+def _pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each line of a file, and what may be read of it."""
+    packed = path.suffix == ".gz"
     with (
         suppress(EOFError, gzip.BadGzipFile, zlib.error),
         _opened(path, "rt", packed=packed) as one,

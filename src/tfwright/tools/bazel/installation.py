@@ -39,8 +39,9 @@ def explained(fault: ToolError, binary: Path, install_root: Path) -> TfwrightErr
         if re.fullmatch("[0-9]+", process) and not is_running(int(process)):
             files.remove(leftover)
     if lacking and any("embedded binaries" in line for line in fault.evidence.lines):
-        what = f"{binary.name} could not unpack itself in {install_root}"
-        return FullDiskError(what, fault.evidence)
+        return FullDiskError(
+            f"{binary.name} could not unpack itself in {install_root}", fault.evidence
+        )
     return fault
 
 

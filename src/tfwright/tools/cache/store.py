@@ -76,11 +76,15 @@ def read_secret(path: Path) -> bytes:
             files.write(path, secrets.token_hex(SEAL_SIZE), 0o600)
         content = path.read_bytes().strip()
     except OSError as fault:
-        what = f"The build cache's secret {path} cannot be read or made: {fault.strerror}"
-        raise HostError(what, remedy="Check the path and its permissions.") from fault
+        raise HostError(
+            f"The build cache's secret {path} cannot be read or made: {fault.strerror}",
+            remedy="Check the path and its permissions.",
+        ) from fault
     if len(content) < SEAL_SIZE:
-        what = f"The build cache's secret {path} has {len(content)} bytes; {SEAL_SIZE} is the least"
-        raise HostError(what, remedy="Delete it: the next build makes one that is long enough.")
+        raise HostError(
+            f"The build cache's secret {path} has {len(content)} bytes; {SEAL_SIZE} is the least",
+            remedy="Delete it: the next build makes one that is long enough.",
+        )
     return content
 
 

@@ -259,9 +259,11 @@ def _started(plan: ContainerPlan, scratch: Path) -> Container:
     first = runner.answer(asked)
     # Engines give 0 for a container that does not run.
     if not first.isdigit() or first == "0":
-        evidence = Evidence(command=command.argv, lines=printed.splitlines())
-        what = "The container ended at once"
-        raise ToolError(what, remedy=remedy, evidence=evidence)
+        raise ToolError(
+            "The container ended at once",
+            remedy=remedy,
+            evidence=Evidence(command=command.argv, lines=printed.splitlines()),
+        )
     return Container(identifier, plan.image, int(first), plan.engine)
 
 

@@ -105,10 +105,10 @@ class RequestError(Exception):
                 for cause in chain
             )
             kind = FaultKind.NO_SUCH_HOST if unknown else FaultKind.UNREACHABLE
-            late = isinstance(fault, requests.Timeout)
             host = "its proxy" if among(requests.exceptions.ProxyError) else "the host"
-            said = f"{host} did not answer in time" if late else f"{host} cannot be reached"
-            return cls(kind, f"{said}: {why}")
+            late = isinstance(fault, requests.Timeout)
+            said = "did not answer in time" if late else "cannot be reached"
+            return cls(kind, f"{host} {said}: {why}")
         # Every exception of requests is an OSError. InvalidURL and its like are ValueErrors too.
         if isinstance(fault, lower.HTTPError | OSError) and not isinstance(fault, ValueError):
             return cls(FaultKind.BROKEN, f"the connection broke: {why}")
@@ -147,8 +147,9 @@ def get(
     end = time.monotonic() + MOST_REDIRECT_SECONDS
     for _ in range(MOST_REDIRECTS + 1):
         if time.monotonic() > end:
-            why = f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
-            raise RequestError(FaultKind.SLOW, why)
+            raise RequestError(
+                FaultKind.SLOW, f"its redirects took more than {MOST_REDIRECT_SECONDS:.0f} seconds"
+            )
         response = session.request(method, url, stream=True, timeout=timeout, headers=headers)
         if not response.is_redirect:
             return response
@@ -159,10 +160,10 @@ def get(
         url = urljoin(response.url, location)
         if not on_the_web(url):
             shown = printable(url, LONGEST_SHOWN)
-            why = f"it redirects to {shown}, which is not http or https"
-            raise RequestError(FaultKind.REFUSED, why)
-    why = f"the server redirects more than {MOST_REDIRECTS} times"
-    raise RequestError(FaultKind.REFUSED, why)
+            raise RequestError(
+                FaultKind.REFUSED, f"it redirects to {shown}, which is not http or https"
+            )
+    raise RequestError(FaultKind.REFUSED, f"the server redirects more than {MOST_REDIRECTS} times")
 
 
 def on_the_web(url: str) -> bool:
@@ -260,8 +261,7 @@ def _read_document(url: str, limit: int) -> bytes:
     deadline = time.monotonic() + LONGEST_SECONDS
     with connections.session() as session, get(session, url) as answer:
         if not answer.ok:
-            why = f"the server answered {status(answer)}"
-            raise RequestError(FaultKind.REFUSED, why)
+            raise RequestError(FaultKind.REFUSED, f"the server answered {status(answer)}")
         # read1 and not read, which would wait for all of a piece, however slowly it comes.
         while piece := answer.raw.read1(PIECE, decode_content=False):
             content += piece

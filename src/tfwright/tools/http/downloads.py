@@ -168,8 +168,9 @@ class _Answer:
     def _slow(self) -> RequestError | None:
         if not self._too_slow:
             return None
-        why = f"it sent only {self._received:,} bytes before its time was over"
-        return RequestError(FaultKind.SLOW, why)
+        return RequestError(
+            FaultKind.SLOW, f"it sent only {self._received:,} bytes before its time was over"
+        )
 
     def cut_if_slow(self) -> None:
         """End the transfer of a server that does not keep its pace."""
@@ -499,14 +500,16 @@ def _verify(wanted: WantedFile, partial: Partial, begun: int, total: int | None)
         return
     expected = total if wanted.size is None else wanted.size
     if expected is not None and partial.size < expected:
-        why = f"the connection ended after {partial.size:,} of {expected:,} bytes"
-        raise RequestError(FaultKind.BROKEN, why)
+        raise RequestError(
+            FaultKind.BROKEN, f"the connection ended after {partial.size:,} of {expected:,} bytes"
+        )
     if not wanted.sha256:
         return
     # Two servers may hold different files; the same url is asked again for all of it.
     if begun:
-        why = "the rest does not belong to what another answer began with"
-        raise RequestError(FaultKind.RESTART, why)
+        raise RequestError(
+            FaultKind.RESTART, "the rest does not belong to what another answer began with"
+        )
     found = partial.sha256()
     partial.restart()
     raise RequestError(

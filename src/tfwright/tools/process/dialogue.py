@@ -144,8 +144,7 @@ class _Listener:
                 if self._asks():
                     return True
             if time.monotonic() > self.deadline:
-                message = f"asked nothing and did not end for {self.patience:g} seconds"
-                raise _LostError(message)
+                raise _LostError(f"asked nothing and did not end for {self.patience:g} seconds")
             # TensorFlow asks a wrong path again without a limit in some releases.
             if self.size > MOST_TEXT:
                 raise _LostError(

@@ -128,16 +128,13 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
             # The holder is dead, but its Bazel still has the lock: it ends within the grace.
             lives = holder is not None and is_running(holder.pid)
             if lives or time.monotonic() > deadline:
-                raise _taken(path, holder, remedy) from None
+                who = holder or "another process"
+                raise LockHeldError(
+                    f"'{_typed()}' has to wait for {who}", remedy=remedy, where=path
+                ) from None
             time.sleep(0.05)
         else:
             return
-
-
-def _taken(path: Path, holder: LockHolder | None, remedy: str) -> LockHeldError:
-    """Say who holds the lock, and who has to wait for it."""
-    who = holder or "another process"
-    return LockHeldError(f"'{_typed()}' has to wait for {who}", remedy=remedy, where=path)
 
 
 def is_running(process: int) -> bool:
@@ -148,5 +145,5 @@ def is_running(process: int) -> bool:
         return False
     except PermissionError:
         # The process exists, and belongs to another user.
-        return True
+        pass
     return True

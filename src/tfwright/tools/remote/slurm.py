@@ -286,8 +286,11 @@ class _Tasks:
         if status := runner.attempt(command, log, remedy="Install Slurm."):
             fault = runner.failure(command, status, log, remedy=remedy)
             if isinstance(fault, ToolError):
-                what = f"sbatch refused the job: {runner.last_line(log)}"
-                fault = ToolError(what, remedy=remedy, evidence=fault.evidence)
+                fault = ToolError(
+                    f"sbatch refused the job: {runner.last_line(log)}",
+                    remedy=remedy,
+                    evidence=fault.evidence,
+                )
             raise fault
         printed = log.read_text("utf-8", "replace")
         # With --parsable it prints "ID" or "ID;CLUSTER", after any warning.

@@ -192,15 +192,19 @@ def _rsync(
     evidence = fault.evidence
     # Its status may be that of the broken connection instead of the shell's.
     if any(NO_RSYNC.search(line) for line in evidence.lines):
-        what = f"{host.name} has no rsync"
-        raise HostError(what, remedy="Install it there.", evidence=evidence)
+        raise HostError(f"{host.name} has no rsync", remedy="Install it there.", evidence=evidence)
     if any("is your shell clean?" in line for line in evidence.lines):
-        what = f"The shell of {host.name} prints a text of its own, which rsync cannot read"
-        remedy = "Let .bashrc and the like there print only in a shell with a terminal."
-        raise HostError(what, remedy=remedy, evidence=evidence)
+        raise HostError(
+            f"The shell of {host.name} prints a text of its own, which rsync cannot read",
+            remedy="Let .bashrc and the like there print only in a shell with a terminal.",
+            evidence=evidence,
+        )
     if isinstance(fault, HostError):
-        what, remedy = f"The disk of {writer} is full", f"Free some space on {writer}."
-        raise HostError(what, remedy=remedy, evidence=evidence)
+        raise HostError(
+            f"The disk of {writer} is full",
+            remedy=f"Free some space on {writer}.",
+            evidence=evidence,
+        )
     own = [line for line in evidence.lines if not line.startswith("rsync")]
     if own:
         raise ToolError(own[0], remedy=reached(host), evidence=evidence)
