@@ -21,20 +21,16 @@ def python(code: str, cwd: Path, **env: str) -> Command:
     return Command((sys.executable, "-c", code), cwd, env)
 
 
+def run(command: Command) -> str:
+    return runner.run(command, command.cwd / "log", remedy="Mend it.")
+
+
 def test_a_program_sees_only_the_environment_it_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TF_NEED_CUDA", "1")
-    printed = runner.run(
-        python(
-            "import os; print(sorted(k for k in os.environ if k != 'LC_CTYPE'))",
-            tmp_path,
-            ONLY="this",
-        ),
-        tmp_path / "log",
-        remedy="-",
-    )
-    assert printed == "['ONLY']\n"
+    code = "import os; print(sorted(k for k in os.environ if k != 'LC_CTYPE'))"
+    assert run(python(code, tmp_path, ONLY="this")) == "['ONLY']\n"
 
 
 @pytest.mark.parametrize("brief", [False, True])
@@ -42,7 +38,7 @@ def test_the_umask_of_the_caller_does_not_reach_a_program(tmp_path: Path, *, bri
     command = replace(python("open('made', 'w')", tmp_path), brief=brief)
     before = os.umask(0o077)
     try:
-        runner.run(command, tmp_path / "log", remedy="-")
+        run(command)
     finally:
         os.umask(before)
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o644
@@ -66,7 +62,7 @@ def test_a_brief_program_is_started_without_a_fork(tmp_path: Path, brief: str, f
 def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(tmp_path: Path) -> None:
     code = "import sys; [print(n, flush=True) for n in range(40)]; sys.exit('it broke')"
     with pytest.raises(ToolError) as caught:
-        runner.run(python(code, tmp_path), tmp_path / "log", remedy="Mend it.")
+        run(python(code, tmp_path))
     evidence = caught.value.evidence
     assert (caught.value.remedy, evidence.status, evidence.log) == ("Mend it.", 1, tmp_path / "log")
     assert "it broke" in evidence.lines
@@ -111,22 +107,16 @@ def test_a_child_takes_its_terminal_and_ends_by_hang_up_and_interrupt(tmp_path: 
 
 def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
     with fails(HostError, "cannot be run"):
-        runner.run(Command(("no-such-program",), tmp_path), tmp_path / "log", remedy="Install it.")
+        run(Command(("no-such-program",), tmp_path))
 
 
 def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -> None:
     with fails(HostError, "full"):
-        runner.run(
-            python("import sys; sys.exit('cp: No space left on device')", tmp_path),
-            tmp_path / "log",
-            remedy="-",
-        )
+        run(python("import sys; sys.exit('cp: No space left on device')", tmp_path))
 
 
 def test_an_argument_is_never_read_by_a_shell(tmp_path: Path) -> None:
-    runner.run(
-        Command(("/bin/echo", "$(touch made); touch made"), tmp_path), tmp_path / "log", remedy="-"
-    )
+    run(Command(("/bin/echo", "$(touch made); touch made"), tmp_path))
     assert not (tmp_path / "made").exists()
 
 
@@ -154,13 +144,8 @@ def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
 ) -> None:
     before = signal.signal(number, signal.SIG_IGN)
     try:
-        told = runner.run(
-            python(
-                f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)", tmp_path
-            ),
-            tmp_path / "log",
-            remedy="-",
-        )
+        code = f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)"
+        told = run(python(code, tmp_path))
     finally:
         signal.signal(number, before)
     assert told == "False\n"
