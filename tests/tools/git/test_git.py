@@ -80,10 +80,8 @@ def test_only_a_network_command_is_told_how_to_get_out(
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
     local = GitRepository(tmp_path).command("status").env
     assert ("https_proxy" in local, local["GIT_ALLOW_PROTOCOL"]) == (False, "")
-    assert (
-        GitRepository(tmp_path).command("fetch", env=program.network()).env["https_proxy"]
-        == "http://proxy:3128"
-    )
+    networked = GitRepository(tmp_path).command("fetch", env=program.network()).env
+    assert networked["https_proxy"] == "http://proxy:3128"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def test_what_is_no_network_command_reaches_no_file_and_no_transport_runs_a_comm
     upstream: Path, tmp_path: Path, url: str, env: dict[str, str] | None
 ) -> None:
     with fails(ToolError, f"transport '{url[: url.index(':')]}' not allowed"):
-        GitRepository(tmp_path).run("ls-remote", url.format(upstream), env=env)
+        program.run(GitRepository(tmp_path).command("ls-remote", url.format(upstream), env=env))
 
 
 def test_what_git_complains_about_is_the_error(tmp_path: Path) -> None:
@@ -251,49 +249,42 @@ def test_trees_that_repeat_each_other_are_not_listed_to_their_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repositories, "LARGEST_LISTING", 1_000_000)
-    repository = tmp_path / "bomb.git"
-    run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
-    (tmp_path / "f").write_text("", "utf-8")
-    name = GitRepository(repository).run("hash-object", "-w", str(tmp_path / "f")).strip()
+    repository = GitRepository(tmp_path / "bomb.git").make()
+    name = repository.run("hash-object", "-w", os.devnull).strip()
     kind, mode = "blob", "100644"
     # Ten billion files in eleven objects.
     for _ in range(10):
         files = [f"{mode} {kind} {name}\t{number}" for number in range(10)]
-        made = GitRepository(repository).collect("mktree", lines=files)
+        made = repository.collect("mktree", lines=files)
         name, kind, mode = made.decode().strip(), "tree", "040000"
     with fails(SupplyError, "1,000,000"):
-        GitRepository(repository).entries(name)
+        repository.entries(name)
 
 
 @pytest.mark.parametrize("date", ["9" * 5000, "9" * 20, "-5", "abc"])
 def test_a_commit_without_a_date_that_a_calendar_knows_is_refused(
     tmp_path: Path, date: str
 ) -> None:
-    repository = tmp_path / "r.git"
-    run_git("init", "--quiet", "--bare", repository, cwd=tmp_path)
-    tree = GitRepository(repository).collect("mktree")
-    (tmp_path / "commit").write_text(
-        f"tree {tree.decode().strip()}\n"
+    repository = GitRepository(tmp_path / "r.git").make()
+    text = make_file(
+        tmp_path / "commit",
+        f"tree {repository.collect('mktree').decode().strip()}\n"
         f"author A <a> 1 +0000\ncommitter A <a> {date} +0000\n\nMessage\n",
-        "utf-8",
     )
-    write = ("hash-object", "-t", "commit", "-w", "--literally")
-    made = run_git(*write, tmp_path / "commit", cwd=repository)
+    made = repository.run("hash-object", "-t", "commit", "-w", "--literally", str(text)).strip()
     with fails(RecipeError):
-        GitRepository(repository).epoch(made)
+        repository.epoch(made)
 
 
 def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
-    entries = GitRepository(upstream / ".git").entries(run_git("rev-parse", "HEAD", cwd=upstream))
-    assert [
-        (entry.path, entry.mode) for entry in sorted(entries, key=lambda entry: entry.path)
-    ] == [
-        (".gitignore", 0o100644),
-        ("configure", 0o100755),
-        ("core/link", 0o120000),
-        ("core/op.cc", 0o100644),
-        ("core/testdata/big.bin", 0o100644),
-    ]
+    entries = GitRepository(upstream / ".git").entries("HEAD")
+    assert {entry.path: entry.mode for entry in entries} == {
+        ".gitignore": 0o100644,
+        "configure": 0o100755,
+        "core/link": 0o120000,
+        "core/op.cc": 0o100644,
+        "core/testdata/big.bin": 0o100644,
+    }
 
 
 def test_a_tree_has_the_bytes_of_the_commit_whatever_its_attributes_ask_for(tmp_path: Path) -> None:

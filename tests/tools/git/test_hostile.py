@@ -193,9 +193,7 @@ def test_an_answer_without_end_that_brings_nothing_is_not_waited_for(
 
 
 def test_branches_without_end_are_not_waited_for(serve: Serve, store: Path) -> None:
-    store.mkdir()
-    place = store / "m.git"
-    repository = GitRepository(place).make()
+    repository = GitRepository(store / "m.git").make()
     begun = time.monotonic()
     with pytest.raises(SupplyError, match=r"it took more than 1 seconds|it printed more"):
         transport.ask(repository, serve(refs=endless_refs))
@@ -203,13 +201,11 @@ def test_branches_without_end_are_not_waited_for(serve: Serve, store: Path) -> N
 
 
 def test_what_commands_ask_of_a_server_is_bounded_too(serve: Serve, store: Path) -> None:
-    store.mkdir()
+    repository = GitRepository(store / "looking.git").make()
     begun = time.monotonic()
     with pytest.raises(SupplyError, match=r"took more than|printed more"):
         Remote(store, serve(refs=endless_refs)).head("main")
     address = serve(fetch=endless_pack)
-    scratch = store / "looking.git"
-    repository = GitRepository(scratch).make()
     with fails(SupplyError, "it wrote more than"):
         Remote(store, address)._bring_texts(repository, COMMIT, ("a",))
     assert Remote(store, address).commits("0" * 40, COMMIT) == []
@@ -218,12 +214,11 @@ def test_what_commands_ask_of_a_server_is_bounded_too(serve: Serve, store: Path)
 
 
 def test_a_branch_that_only_ends_as_the_wanted_one_is_not_it(tmp_path: Path) -> None:
-    repository = tmp_path / "r.git"
-    GitRepository(tmp_path).run("init", "--quiet", "--bare", str(repository))
-    name = GitRepository(repository).collect("mktree").decode().strip()
-    GitRepository(repository).run("update-ref", "refs/x/refs/heads/main", name)
+    repository = GitRepository(tmp_path / "r.git").make()
+    name = repository.collect("mktree").decode().strip()
+    repository.run("update-ref", "refs/x/refs/heads/main", name)
     with fails(SupplyError, "main"):
-        Remote(tmp_path, f"file://{repository}").head("main")
+        Remote(tmp_path, f"file://{repository.path}").head("main")
 
 
 @pytest.mark.parametrize(

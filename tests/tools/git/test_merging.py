@@ -50,15 +50,24 @@ def commit(source: Path, text: str) -> str:
     return upstream.commit(source, {"core/op.cc": text})
 
 
+def patch_of(source: Path, base: str, diff: str) -> Path:
+    return make_file(source.parent / "0001-x.patch", HEAD.format(base=base) + diff)
+
+
+def tree_at(source: Path, new: str) -> Path:
+    """Check a commit out."""
+    tree = WorkTree(source.parent / "tree")
+    tree.prepare(source / ".git", new, ())
+    tree.check_out(tree.content())
+    return tree.place
+
+
 def merged(source: Path, text: str, diff: str = DIFF) -> tuple[Path, list[str]]:
     """Merge the patch into a tree whose commit has another text."""
     base = run_git("rev-parse", "HEAD", cwd=source)
-    new = commit(source, text)
-    patch = make_file(source.parent / "0001-x.patch", HEAD.format(base=base) + diff)
+    patch = patch_of(source, base, diff)
     assert merging.base_of(patch) == base
-    tree = source.parent / "tree"
-    WorkTree(tree).prepare(source / ".git", new, ())
-    WorkTree(tree).check_out(WorkTree(tree).content())
+    tree = tree_at(source, commit(source, text))
     return tree, Merge(tree, source / ".git", base, print).carry(patch)
 
 
@@ -189,11 +198,9 @@ def test_a_deletion_or_a_mode_is_carried_or_waits_for_a_person(tmp_path: Path, k
         ("new\n", DELETED, ["core/op.cc"]),
         ("new\n", PROGRAM, []),
     ):
-        patch = make_file(tmp_path / "0001-x.patch", HEAD.format(base=base) + diff)
-        tree = tmp_path / "tree"
-        WorkTree(tree).prepare(source / ".git", commit(source, text), ())
-        WorkTree(tree).check_out(WorkTree(tree).content())
-        assert Merge(tree, original, base if known else "", print).carry(patch) == conflicts
+        tree = tree_at(source, commit(source, text))
+        merge = Merge(tree, original, base if known else "", print)
+        assert merge.carry(patch_of(source, base, diff)) == conflicts
         file = tree / "core/op.cc"
         assert file.exists() == bool(conflicts or diff == PROGRAM)
         assert file.with_name("op.cc.rej").exists() == bool(conflicts)
@@ -210,12 +217,8 @@ def test_line_ends_stay_and_each_mark_has_a_line_of_its_own(tmp_path: Path) -> N
     )
     for now, wanted in (("5", "4\r\nfive"), ("6", ">>>>>>> the patch\n")):
         base = commit(source, text)
-        new = commit(source, f"{text[:-1]}{now}") if now != "5" else base
-        patch = make_file(tmp_path / "0001-x.patch", HEAD.format(base=base) + diff)
-        tree = tmp_path / "tree"
-        WorkTree(tree).prepare(source / ".git", new, ())
-        WorkTree(tree).check_out(WorkTree(tree).content())
-        Merge(tree, None, "", print).carry(patch)
+        tree = tree_at(source, commit(source, f"{text[:-1]}{now}"))
+        Merge(tree, None, "", print).carry(patch_of(source, base, diff))
         found = (tree / "core/op.cc").read_bytes().decode()
         assert found.startswith("one\r\n\x0c2\r\n3\r\n")
         assert found.endswith(wanted)
@@ -239,13 +242,9 @@ def merged_after_a_move(source: Path, place: str) -> tuple[Path, list[str]]:
     }
     if place:
         files_now[place] = BEFORE.replace("line 40 of", "line 40 is of")
-    new = upstream.commit(source, files_now)
-    patch = make_file(source.parent / "0001-x.patch", HEAD.format(base=base) + DIFF)
-    tree = source.parent / "tree"
-    WorkTree(tree).prepare(source / ".git", new, ())
-    WorkTree(tree).check_out(WorkTree(tree).content())
+    tree = tree_at(source, upstream.commit(source, files_now))
     said: list[str] = []
-    Merge(tree, source / ".git", base, said.append).carry(patch)
+    Merge(tree, source / ".git", base, said.append).carry(patch_of(source, base, DIFF))
     return tree, said
 
 

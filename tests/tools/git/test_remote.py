@@ -34,12 +34,10 @@ def test_a_few_files_of_a_commit_are_read_without_the_others(
     paths = (".bazelversion", "configure.py")
     # A repository on this host is read where it is; a server is asked for these files.
     assert Remote(tmp_path, str(upstream)).texts(commit, paths) == {".bazelversion": "3.7.2\n"}
-    scratch = tmp_path / "scratch.git"
-    GitRepository(tmp_path).run("init", "--quiet", "--bare", str(scratch))
-    Remote(tmp_path, address)._bring_texts(GitRepository(scratch), commit, paths)
-    assert GitRepository(scratch).text(f"{commit}:.bazelversion") == "3.7.2\n"
-    large = GitRepository(upstream / ".git").run("rev-parse", f"{commit}:large")
-    assert not GitRepository(scratch).kind(large.strip())
+    scratch = GitRepository(tmp_path / "scratch.git").make()
+    Remote(tmp_path, address)._bring_texts(scratch, commit, paths)
+    assert scratch.text(f"{commit}:.bazelversion") == "3.7.2\n"
+    assert not scratch.kind(run_git("rev-parse", f"{commit}:large", cwd=upstream))
 
 
 def test_a_server_that_gives_nothing_gives_no_texts(tmp_path: Path) -> None:
@@ -55,19 +53,20 @@ def test_a_name_that_a_repository_lacks_is_refused(upstream: Path, tmp_path: Pat
 
 
 @pytest.mark.medium
-def test_the_names_that_a_repository_has_of_the_same_version_are_listed(
-    upstream: Path, tmp_path: Path
+# Of a release that it lacks as a whole, the nearest ones.
+@pytest.mark.parametrize("name", ["r2.6.0", "v2.6", "v2.9.1"])
+def test_the_names_that_a_repository_has_near_a_version_are_listed(
+    upstream: Path, tmp_path: Path, name: str
 ) -> None:
     with fails(SupplyError) as caught:
-        Remote(tmp_path, str(upstream)).commit_of("r2.6.0")
+        Remote(tmp_path, str(upstream)).commit_of(name)
     assert caught.value.remedy.startswith("Name one that it has, such as v2.6.0-rc1, r2.6. 'git")
-    with fails(SupplyError) as caught:
-        Remote(tmp_path, str(upstream)).commit_of("v2.6")
-    assert caught.value.remedy.startswith("Name one that it has, such as v2.6.0-rc1, r2.6. 'git")
-    # Of a release that it lacks as a whole, the nearest ones.
-    with fails(SupplyError) as caught:
-        Remote(tmp_path, str(upstream)).commit_of("v2.9.1")
-    assert caught.value.remedy.startswith("Name one that it has, such as v2.6.0-rc1, r2.6. 'git")
+
+
+@pytest.mark.medium
+def test_where_no_name_is_near_the_command_that_lists_all_is_given(
+    upstream: Path, tmp_path: Path
+) -> None:
     with fails(SupplyError, "main") as caught:
         Remote(tmp_path, str(upstream)).commit_of("main")
     # What is told to be typed is followed: the repository's own names are listed.
@@ -83,13 +82,11 @@ def test_a_release_candidate_is_found_however_its_tag_is_spelled(
     upstream: Path, tmp_path: Path, tag: str
 ) -> None:
     subprocess.run(["git", "tag", tag], cwd=upstream, check=True)
-    version = ExactRelease.parse("1.0.0rc2")
-    name, commit = Remote(tmp_path, f"file://{upstream}").release_of(version)
-    assert name == tag
-    assert len(commit) == 40
-    other = ExactRelease.parse("1.0.0-rc1")
+    remote = Remote(tmp_path, f"file://{upstream}")
+    name, commit = remote.release_of(ExactRelease.parse("1.0.0rc2"))
+    assert (name, len(commit)) == (tag, 40)
     with fails(SupplyError, "v1.0.0-rc1"):
-        Remote(tmp_path, f"file://{upstream}").release_of(other)
+        remote.release_of(ExactRelease.parse("1.0.0-rc1"))
 
 
 @pytest.fixture
@@ -103,13 +100,11 @@ def history(tmp_path: Path) -> list[str]:
 def test_the_commits_since_a_build_are_named_newest_first(
     history: list[str], tmp_path: Path
 ) -> None:
-    address = f"file://{tmp_path / 'history'}"
-    listed = Remote(tmp_path, address).commits(history[1], history[4])
-    author = listed[0].author
-    assert author
-    assert listed == [(history[n], author, f"Change {n}") for n in (4, 3, 2)]
+    remote = Remote(tmp_path, f"file://{tmp_path / 'history'}")
+    listed = remote.commits(history[1], history[4])
+    assert listed == [(history[n], "a", f"Change {n}") for n in (4, 3, 2)]
     # What was brought before serves again; nothing lies between a commit and itself.
-    assert Remote(tmp_path, address).commits(history[4], history[4]) == []
+    assert remote.commits(history[4], history[4]) == []
 
 
 @pytest.mark.medium
@@ -128,12 +123,11 @@ def test_the_newest_tag_is_that_of_the_highest_version(history: list[str], tmp_p
         run_git("tag", tag, history[number], cwd=place)
     # An annotated tag is an object of its own, and leads to the commit.
     run_git("tag", "-m", "Release", "v1.10.0", history[4], cwd=place)
-    address = f"file://{place}"
-    found = Remote(tmp_path, address).newest_tag("v1.*")
-    assert found == ("v1.10.0", history[4])
-    assert Remote(tmp_path, address).newest_tag("*") == ("v2.0.0", history[3])
+    remote = Remote(tmp_path, f"file://{place}")
+    assert remote.newest_tag("v1.*") == ("v1.10.0", history[4])
+    assert remote.newest_tag("*") == ("v2.0.0", history[3])
     with fails(SupplyError, "night*"):
-        Remote(tmp_path, address).newest_tag("night*")
+        remote.newest_tag("night*")
 
 
 @pytest.mark.medium
