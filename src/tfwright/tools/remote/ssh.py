@@ -80,11 +80,9 @@ def run(host: WorkerTable, program: Sequence[str], log: Path) -> RemoteBuild:
     begun = time.monotonic()
     status = runner.attempt(command(host, program), log, remedy="Install OpenSSH.")
     # The last line of the program's standard output, which stands between two marks.
-    lines = [TERMINAL_CODES.sub("", line) for line in runner.last_lines(log, 200)]
-    _, begins, text = "\n".join(("", *lines)).rpartition(f"\n{PRINTED}")
-    body, ends, _ = text.rpartition(f"\n{PRINTED_END}")
-    printed = [line.strip() for line in body.splitlines() if line.strip()]
-    said = printed[-1] if begins and ends and printed else ""
+    text = TERMINAL_CODES.sub("", "\n".join(("", *runner.last_lines(log, 200))))
+    between = re.search(rf"(?s).*\n{PRINTED}(.*)\n{PRINTED_END}", text)
+    said = between[1].strip().rpartition("\n")[2].strip() if between else ""
     done = RemoteBuild(time.monotonic() - begun, status, printed=said, log=str(log))
     if done.lost:
         why = _last(log) or "the connection broke"
