@@ -65,12 +65,17 @@ def test_what_is_here_is_asked_of_nobody(upstream: Path, wanted: Clone, tmp_path
         assert clones.bring(wanted, tmp_path / "git", gone, offline=offline) == kept
 
 
+@pytest.fixture
+def there(upstream: Path, wanted: Clone, tmp_path: Path) -> Path:
+    """Bring the commit into a store, and write it with its history into a file to be carried."""
+    brought = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
+    mirror.write_bundle(brought, wanted.commit, tmp_path / "file", history=True)
+    return brought
+
+
 @pytest.mark.medium
-def test_a_carried_commit_serves_as_one_that_was_fetched(
-    upstream: Path, wanted: Clone, tmp_path: Path
-) -> None:
-    there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
-    mirror.write_bundle(there, wanted.commit, tmp_path / "file", history=True)
+@pytest.mark.usefixtures("there")
+def test_a_carried_commit_serves_as_one_that_was_fetched(wanted: Clone, tmp_path: Path) -> None:
     clones.unpack(wanted, tmp_path / "file", tmp_path / "here")
     here = clones.bring(wanted, tmp_path / "here", Origin.of(REMOTE.replace(" ", "")), offline=True)
     assert cloned(wanted, here, tmp_path / "bazel") == "second"
@@ -78,10 +83,8 @@ def test_a_carried_commit_serves_as_one_that_was_fetched(
 
 @pytest.mark.medium
 def test_a_carried_file_without_the_commit_or_its_history_is_refused(
-    upstream: Path, wanted: Clone, tmp_path: Path
+    there: Path, wanted: Clone, tmp_path: Path
 ) -> None:
-    there = clones.bring(wanted, tmp_path / "there", Origin.of(str(upstream)), offline=False)
-    mirror.write_bundle(there, wanted.commit, tmp_path / "file", history=True)
     with fails(ToolError):
         clones.unpack(Clone(REMOTE, "1" * 40), tmp_path / "file", tmp_path / "here")
     mirror.write_bundle(there, wanted.commit, tmp_path / "shallow")

@@ -644,12 +644,15 @@ def test_a_private_authority_is_believed_when_the_environment_or_the_system_name
 
 
 @pytest.mark.medium
+@pytest.mark.parametrize("proxied", [False, True], ids=["of the server", "of a proxy"])
 def test_an_expired_certificate_is_refused_at_once(
-    site: Site, authority: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, authority: Path, monkeypatch: pytest.MonkeyPatch, *, proxied: bool
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
     with secure(site, authority, "expired") as address:
-        assert "certificate has expired" in why(site.bring(f"https://{address}/a"))
+        monkeypatch.setenv("http_proxy", f"https://{address}")
+        url = "http://files.invalid/a" if proxied else f"https://{address}/a"
+        assert "certificate has expired" in why(site.bring(url))
     assert site.asked == []
 
 
@@ -674,18 +677,6 @@ def test_a_proxy_that_is_reached_by_tls_is_asked_for_plain_urls_too(
     with secure(site, authority, "good") as address:
         monkeypatch.setenv("http_proxy", f"https://{address}")
         assert site.bring("http://files.invalid/a").obtained
-
-
-@pytest.mark.medium
-def test_the_certificate_of_a_proxy_counts_for_plain_urls_too(
-    site: Site, authority: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
-    with secure(site, authority, "expired") as address:
-        monkeypatch.setenv("http_proxy", f"https://{address}")
-        refused = site.bring("http://files.invalid/a")
-    assert "certificate has expired" in why(refused)
-    assert site.asked == []
 
 
 @pytest.mark.medium
