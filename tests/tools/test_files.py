@@ -70,10 +70,10 @@ def test_a_named_pipe_is_reported_and_not_waited_for(tmp_path: Path) -> None:
     ],
 )
 def test_the_end_of_a_log_has_whole_lines_where_there_are_some(
-    tmp_path: Path, text: str, shown: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, shown: str
 ) -> None:
-    log = make_file(tmp_path / "log", text)
-    assert files.tail(log, 10) == shown
+    monkeypatch.setattr(files, "TAIL", 10)
+    assert files.tail(make_file(tmp_path / "log", text)) == shown
 
 
 @pytest.mark.parametrize(

@@ -69,12 +69,13 @@ def opened_plain(path: Path) -> BufferedIOBase:
     return gzip.open(path) if packed else path.open("rb")
 
 
-def tail(path: Path, most: int = TAIL) -> str:
-    """Return the end of a text file that may be of any size: whole lines, `most` bytes of them."""
+def tail(path: Path) -> str:
+    """Return the end of a text file that may be of any size: whole lines, TAIL bytes of them."""
     with filesystem.open_file(path) as stream:
-        cut = stream.seek(0, os.SEEK_END) > most
-        stream.seek(-most if cut else 0, os.SEEK_END if cut else os.SEEK_SET)
-        text = stream.read(most).decode("utf-8", "replace")
+        size = stream.seek(0, os.SEEK_END)
+        cut = size > TAIL
+        stream.seek(max(0, size - TAIL))
+        text = stream.read(TAIL).decode("utf-8", "replace")
     # The first line begins before what was read; it is shown only if it is all that there is.
     whole = text.partition("\n")[2]
     return whole if cut and whole else text

@@ -67,7 +67,7 @@ class PrivateCache:
         """Entries that could not be laid out, and why: a fault only if the build wants them."""
         self._record = self.folder.with_suffix(LAID_OUT)
 
-    def lay_out(self, remote: RemoteCache | None = None) -> None:
+    def lay_out(self, remote: RemoteCache | None) -> None:
         """Lay out every entry of the toolchain that is believed, with its files.
 
         What is missing, or was damaged, comes from the remote cache. Raises OSError.

@@ -166,7 +166,7 @@ def start_command(plan: ContainerPlan, scratch: Path) -> Command:
     )
 
 
-def chosen(asked: Engine | None = None) -> Engine:
+def chosen(asked: Engine | None) -> Engine:
     """Return the engine that the host file names, else the first that is installed.
 
     Podman comes first: it needs no daemon, and no root. It is also the answer where there is none.

@@ -158,7 +158,7 @@ class WorkTree(GitRepository):
                     wrong.append(f"{blob} ({path})")
         self.refuse(wrong)
 
-    def bring_to(self, prepared: "WorkTree", content: str, exclude: Collection[str] = ()) -> None:
+    def bring_to(self, prepared: "WorkTree", content: str, exclude: Collection[str]) -> None:
         """Bring the files to a content that the repository of a scratch tree holds.
 
         Only the files that differ are written: TensorFlow has ten to thirty thousand. Writing all
@@ -214,7 +214,7 @@ class WorkTree(GitRepository):
         """
         return self.fields("diff-index", "--cached", "--name-only", "-z", "--no-renames", content)
 
-    def unwatched(self, exclude: Collection[str] = ()) -> list[str]:
+    def unwatched(self, exclude: Collection[str]) -> list[str]:
         """Return the files at which git does not look, except those that are left out.
 
         ``git update-index --assume-unchanged`` and ``--skip-worktree`` hide a change from
@@ -240,7 +240,7 @@ class WorkTree(GitRepository):
         self.run("checkout", "--force", "--", ".")
         self.run("clean", "--quiet", "-ffdx", "--exclude=/bazel-*")
 
-    def ignored(self, but: Collection[str] = ()) -> tuple[str, ...]:
+    def ignored(self, but: Collection[str]) -> tuple[str, ...]:
         """Return the new files that the tree's .gitignore names, except Bazel's links."""
         listed = self.fields("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
         links = (name for name in listed if name.startswith("bazel-"))

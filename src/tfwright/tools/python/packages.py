@@ -193,7 +193,7 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     return sorted(folder.iterdir())
 
 
-def run_pip(command: Command, log: Path, what: str, remedy: str = "") -> None:
+def run_pip(command: Command, log: Path, what: str, remedy: str) -> None:
     """Run pip; raise SupplyError with `what` it failed to do, and its first complaint.
 
     Without a remedy it is about the index.
