@@ -81,7 +81,7 @@ class Cache:
     def open(self, place: Path, tree: Path) -> PrivateCache:
         """Lay it out as a process of its own would."""
         private = PrivateCache(CacheStore(self.root, LIMIT), self.seal, place, tree)
-        private.lay_out()
+        private.lay_out(None)
         return private
 
 

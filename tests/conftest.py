@@ -301,9 +301,7 @@ def serve() -> Iterator[Callable[[Path], str]]:
 @pytest.fixture
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server that is not there up at once."""
-    defaults = downloads.fetch.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "limits", replace(downloads.DEFAULTS, pauses=()))
+    monkeypatch.setattr(downloads, "PAUSES", ())
 
 
 @pytest.fixture(params=["on the host", "beside an open container"])

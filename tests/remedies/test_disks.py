@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -74,9 +75,9 @@ def test_what_is_in_the_way_of_an_archive_is_corrected(archive: Path, into: Path
 
 @pytest.mark.medium
 def test_what_signatures_need_is_installed_by_the_command_that_is_shown(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
-    insist, module = partial(signing._key, Path(__file__)), "securesystemslib"
+    insist, module = partial(signing.signer, keys()[0]), "securesystemslib"
     pytest.importorskip(module)
     found = importlib.util.find_spec
     with monkeypatch.context() as before:
