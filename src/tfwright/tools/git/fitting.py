@@ -61,6 +61,11 @@ class Fit:
     shown: tuple[str, ...] = ()
     """The file's lines there, numbered."""
 
+    @property
+    def good(self) -> bool:
+        """Whether the hunk can be put in."""
+        return self.verdict in {"fits", "moved"}
+
 
 @dataclass(frozen=True)
 class Hunk:
@@ -157,29 +162,43 @@ class Hunk:
         masked = r"\b[0-9a-f]{7,}\b|\d+(\.\d+)+"
         wanted = [re.sub(masked, "#", line.strip()) for line in self.before]
         present = [re.sub(masked, "#", line.strip()) for line in lines]
-        votes: dict[int, dict[int, float]] = {}
+        votes = dict[int, set[int]]()
         for number, line in enumerate(wanted):
-            found = {at: float(len(line)) for at, other in enumerate(present) if other == line}
-            for at, weight in (found or _alike(line, present)).items():
-                votes.setdefault(at - number, {})[number] = weight
-        best, most = 0, 0.0
-        for place, own in votes.items():
-            gathered: dict[int, float] = {}
+            spelled = {line} if line in present else _alike(line, present)
+            for at, other in enumerate(present):
+                if other in spelled:
+                    votes.setdefault(at - number, set()).add(number)
+
+        def weight(numbers: set[int]) -> int:
+            return sum(len(wanted[number]) for number in numbers)
+
+        def gathered(place: int) -> set[int]:
             # Upstream may have put lines in between, so that the rest of the hunk moved on.
-            for shift in range(SLACK + 1):
-                for number, weight in votes.get(place + shift, {}).items():
-                    gathered[number] = max(weight, gathered.get(number, 0.0))
-            # Of two windows with the same lines, the one that begins where the hunk does.
-            weight = sum(gathered.values()) + sum(own.values()) / 1000
-            if weight > most:
-                best, most = max(0, place), weight
-        if most / max(1, sum(map(len, wanted))) < CLOSE:
+            return set[int]().union(*(votes.get(place + shift, ()) for shift in range(SLACK + 1)))
+
+        # Of two windows with the same lines, the one that begins where the hunk does.
+        place = max(votes, key=lambda at: (weight(gathered(at)), weight(votes[at])), default=0)
+        if weight(gathered(place)) < CLOSE * max(1, sum(map(len, wanted))):
             return Fit("missing", self.start)
+        best = max(0, place)
         differing = tuple(_differing(self.before, lines[best : best + len(wanted) + SLACK]))
         context = set(self.before) - set(self.removed)
         fuzz = all(not was or f"{was}\n" in context for was, _ in differing)
         verdict: FaultKind = "fuzz" if differing and fuzz else "changed"
         return Fit(verdict, best + 1, differing, _shown(lines, best, len(wanted)))
+
+
+def put(lines: list[str], hunks: Sequence[Hunk]) -> Iterator[tuple[int, Hunk, Fit]]:
+    """Put hunks into a file's lines; yield those that do not fit, each with its number from 1.
+
+    From the last one on, so that the line numbers of the others stay true.
+    """
+    for number, hunk in reversed(list(enumerate(hunks, 1))):
+        fit = hunk.fit(lines)
+        if fit.good:
+            lines[fit.line - 1 : fit.line - 1 + len(hunk.before)] = hunk.after
+        else:
+            yield number, hunk, fit
 
 
 def places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
@@ -197,22 +216,11 @@ def _squeezed(lines: Sequence[str]) -> str:
     return re.sub(r"\s+", "", "".join(lines))
 
 
-def _alike(line: str, present: Sequence[str]) -> dict[int, float]:
-    """Return the lines that are another spelling of this one, with their weights."""
+def _alike(line: str, present: Sequence[str]) -> set[str]:
+    """Return the lines that are another spelling of this one."""
     if len(line) < SHORTEST_ALIKE:
-        return {}
-    matcher = difflib.SequenceMatcher(None, autojunk=False)
-    # SequenceMatcher keeps what it knows of the second sequence, so that one stays the same.
-    matcher.set_seq2(line)
-    alike = {}
-    for at, other in enumerate(present):
-        matcher.set_seq1(other)
-        # The quick ratios are upper bounds, and spare most of a long file's comparisons.
-        if matcher.real_quick_ratio() > ALIKE and matcher.quick_ratio() > ALIKE:
-            ratio = matcher.ratio()
-            if ratio > ALIKE:
-                alike[at] = ratio * len(line)
-    return alike
+        return set()
+    return set(difflib.get_close_matches(line, present, len(present), ALIKE))
 
 
 def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str]]:

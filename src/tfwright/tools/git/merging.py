@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfwright.errors import RecipeError, ToolError
 from tfwright.tools import files
-from tfwright.tools.git import patching
+from tfwright.tools.git import fitting, patching
 from tfwright.tools.git.patching import FilePatch
 from tfwright.tools.git.repository import GitRepository
 
@@ -15,7 +15,6 @@ _BASE = re.compile(r"^Base: ([0-9a-f]{40})$", re.MULTILINE)
 MARKS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
 """How git begins the lines around a conflict."""
 LABELS = ("the new commit", "the commit of the patch", "the patch")
-_FITTING = {"fits", "moved"}
 LEAST_SIMILAR = 0.6
 """Share of equal lines from which a file counts as the one that was elsewhere before."""
 LARGEST_CONFLICT = 20
@@ -74,9 +73,7 @@ class Merge:
             ours = _text(place)
             # After an earlier patch of a series, it was not made for what the commit has.
             lines = patching.lines_of(before)
-            follows = not self._original or any(
-                hunk.fit(lines).verdict not in _FITTING for hunk in file.hunks
-            )
+            follows = not self._original or not all(hunk.fit(lines).good for hunk in file.hunks)
             merged = "" if follows else self._merged(ours, before, _patched(before, file))
             # One hunk after the other leaves less to resolve than git does where all lines changed.
             # So does a conflict much larger than the patch, as after a file was indented again.
@@ -166,14 +163,10 @@ def _patched(text: str, file: FilePatch, *, conflicts: bool = False) -> str:
     With `conflicts` it is between git's marks then.
     """
     lines = patching.lines_of(text)
-    # From the end, so that the line numbers of the others stay true.
-    for hunk in reversed(file.hunks):
-        fit = hunk.fit(lines)
-        first = min(fit.line - 1, len(lines))
-        place = slice(first, first + len(hunk.before))
-        if fit.verdict in _FITTING:
-            lines[place] = hunk.after
-        elif conflicts and fit.verdict != "done":
+    for _, hunk, fit in fitting.put(lines, file.hunks):
+        if conflicts and fit.verdict != "done":
+            first = min(fit.line - 1, len(lines))
+            place = slice(first, first + len(hunk.before))
             if fit.verdict in {"missing", "too long"}:
                 place = slice(first, first)
             elif fit.verdict == "exists":

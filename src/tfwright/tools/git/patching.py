@@ -121,25 +121,23 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
     if not starts:
         _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
-    hunks, path = 0, ""
-    for number, line in enumerate(lines[starts[0] :], starts[0] + 1):
-        # The lines of a hunk begin with a sign or a blank, so that these are none of them.
-        path = _refuse_oddity(patch, number, line, path)
-        hunks += line.startswith("@@")
-        if hunks > MOST_HUNKS:
-            _refuse(patch, number, f"it has more than {MOST_HUNKS:,} hunks")
-    number, head = starts[0], ""
+    number, head, hunks, path = starts[0], "", 0, ""
 
-    def counted() -> Iterator[str]:
-        nonlocal number, head
+    def checked() -> Iterator[str]:
+        nonlocal number, head, hunks, path
         for line in lines[starts[0] :]:
             number += 1
+            # The lines of a hunk begin with a sign or a blank, so that these are none of them.
+            path = _refuse_oddity(patch, number, line, path)
+            hunks += line.startswith("@@")
+            if hunks > MOST_HUNKS:
+                _refuse(patch, number, f"it has more than {MOST_HUNKS:,} hunks")
             yield line
             # Asked for the next line, the reader has taken this one.
             head = line if line.startswith("@@") else head
 
     try:
-        found = PatchSet(counted())
+        found = PatchSet(checked())
     except UnidiffParseError as fault:
         # What follows the colon quotes the patch.
         why = str(fault).partition(":")[0]
@@ -182,14 +180,12 @@ def patched(
                 if not file.is_added_file:
                     # The rule says how many folders to strip.
                     path = next(filter(made.__contains__, _below(path)), path)
-                lines = lines_of(made.get(path, ""))
-                for number, change in enumerate(map(_hunk, file) if wanted(path) else (), 1):
-                    fit = change.fit(lines)
-                    if fit.verdict in {"fits", "moved"}:
-                        lines[fit.line - 1 : fit.line - 1 + len(change.before)] = change.after
+                if wanted(path):
+                    lines = lines_of(made.get(path, ""))
+                    odd = list(fitting.put(lines, list(map(_hunk, file))))
+                    misfits += [(name, HunkPlace(path, *each)) for each in reversed(odd)]
+                    if lines or path in made:
                         made[path] = "".join(lines)
-                    else:
-                        misfits.append((name, HunkPlace(path, number, change, fit)))
     return made, misfits
 
 
@@ -255,7 +251,7 @@ def _refuse_oddity(patch: Path, number: int, line: str, path: str) -> str:
     return path
 
 
-def insist_on_text(patch: Path, number: int, line: str, path: str = "") -> None:
+def insist_on_text(patch: Path, number: int, line: str, path: str) -> None:
     """Refuse a line that says that a file, `path`, is binary, a link or another repository."""
     of_file = f" ({path})" if path else ""
     mode = _MODE.fullmatch(line)
@@ -369,7 +365,7 @@ def _places(tree: WorkTree, content: str, wanted: Sequence[FilePatch]) -> Iterat
 
 def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError, due: Due) -> RecipeError:
     """Say of every hunk that does not fit what the tree has in its place, and what to do."""
-    unfit = [place for place in places if place.fit.verdict not in {"fits", "moved"}]
+    unfit = [place for place in places if not place.fit.good]
     if not unfit:
         why = fault.what
         for place in places:

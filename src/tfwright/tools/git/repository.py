@@ -73,14 +73,9 @@ class GitRepository:
             brief=env is None,
         )
 
-    def run(
-        self,
-        *arguments: str,
-        env: Mapping[str, str] | None = None,
-        most: int = pipes.LARGEST_OUTPUT,
-    ) -> str:
+    def run(self, *arguments: str, most: int = pipes.LARGEST_OUTPUT) -> str:
         """Run git on this repository and return what it printed; raise as `program.run`."""
-        return program.run(self.command(*arguments, env=env), most)
+        return program.run(self.command(*arguments), most)
 
     def fields(self, *arguments: str, most: int = pipes.LARGEST_OUTPUT) -> list[str]:
         """Return what git prints with ``-z``, taken apart."""
