@@ -98,16 +98,9 @@ class _Adapter(HTTPAdapter):
         super().init_poolmanager(*sizes, ssl_context=self._trust, **options)
         _with_deadline(self.poolmanager)
 
-    def cert_verify(
-        self,
-        conn: Any,  # noqa: ANN401 as given
-        url: str,  # noqa: ARG002
-        verify: Any,  # noqa: ANN401 as given
-        cert: Any,  # noqa: ANN401 as given
-    ) -> None:
+    def cert_verify(self, conn: Any, _: str, *trusted: Any) -> None:  # noqa: ANN401 as given
         # A connection to a proxy may be secure where the url is not.
-        scheme = f"{conn.scheme}://"
-        super().cert_verify(conn, scheme, verify, cert)  # type: ignore[no-untyped-call]
+        super().cert_verify(conn, f"{conn.scheme}://", *trusted)  # type: ignore[no-untyped-call]
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401 as given
         return _with_deadline(super().proxy_manager_for(proxy, ssl_context=self._trust, **options))

@@ -178,8 +178,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _refuse(self, status: HTTPStatus, headers: Mapping[str, str] = NOTHING) -> None:
         """Send a short error."""
         text = f"{status.value} {status.phrase}\n".encode()
-        kind = "text/plain; charset=utf-8"
-        about = {"Content-Type": kind, "Content-Length": str(len(text))}
+        about = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(text))}
         self._respond(status, {**about, **headers})
         if self.command != "HEAD":
             self.wfile.write(text)
