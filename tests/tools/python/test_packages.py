@@ -1,13 +1,12 @@
 """Packages kept as files."""
 
-import shutil
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file, make_program
+from tests.making import make_file, make_folder, make_program
 
 from tfwright.errors import SupplyError
 from tfwright.tools import files
@@ -33,6 +32,14 @@ def small_wheel(folder: Path, further: str = "", name: str = "small", version: s
         )
         content.writestr(f"{info}/RECORD", "")
     return wheel
+
+
+def keep_small(vault: Path, further: str = "") -> str:
+    """Keep that wheel in a vault; return its digest."""
+    wheel = small_wheel(make_folder(vault), further)
+    digest = files.sha256(wheel)
+    packages.keep({wheel: (wheel.name, digest)}, vault)
+    return digest
 
 
 @pytest.mark.parametrize(
@@ -62,13 +69,9 @@ def test_the_name_of_anything_else_is_refused(file: str) -> None:
 def test_what_is_kept_already_is_not_asked_of_an_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wheel = small_wheel(tmp_path)
-    packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path / "vault")
+    digest = keep_small(tmp_path)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    packages.supply(
-        HERE, ["small==1.0"], (tmp_path / "vault",), tmp_path / "log", offline_only=False
-    )
-    assert [path.name for path in packages.kept(tmp_path / "vault")] == [wheel.name]
+    assert supplied(HERE, tmp_path).parent.name == digest
 
 
 def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
@@ -78,13 +81,10 @@ def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
     digest = files.sha256(wheel)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    packages.write_page(tmp_path / "vault")
-    packages.supply(
-        HERE, ["small==1.0"], (tmp_path / "vault",), tmp_path / "log", offline_only=False
-    )
-    assert packages.kept(tmp_path / "vault") == [
-        packages.shelf(tmp_path / "vault") / digest / wheel.name
-    ]
+    vault = tmp_path / "vault"
+    packages.write_page(vault)
+    assert supplied(HERE, vault) == packages.shelf(vault) / digest / wheel.name
+    assert packages.kept(vault) == [packages.shelf(vault) / digest / wheel.name]
 
 
 @pytest.fixture
@@ -98,10 +98,8 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a vault with a package, which pip would find elsewhere as well."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    wheel = small_wheel(tmp_path)
-    copy = tmp_path / "copy"
-    shutil.copyfile(wheel, copy)
-    packages.keep({copy: (wheel.name, files.sha256(wheel))}, tmp_path / "vault")
+    small_wheel(tmp_path)
+    keep_small(tmp_path / "vault")
     return tmp_path / "vault"
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from tests.failing import fails
 from tests.making import make_program
-from tests.tools.python.test_packages import small_wheel
+from tests.tools.python.test_packages import keep_small
 
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.tools import files
-from tfwright.tools.python import packages, venv
+from tfwright.tools.python import venv
 
 pytestmark = pytest.mark.medium
 
@@ -120,9 +119,7 @@ def test_a_store_that_is_reached_by_a_link_gives_the_same_path(
 def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
     tmp_path: Path, quick_python: Path
 ) -> None:
-    wheel = small_wheel(tmp_path)
-    digest = files.sha256(wheel)
-    packages.keep({wheel: (wheel.name, digest)}, tmp_path)
+    digest = keep_small(tmp_path)
 
     def made(line: str) -> tuple[Path, int]:
         path = made_of(quick_python, line, store=tmp_path)
@@ -140,8 +137,7 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
 def test_a_pin_that_another_one_needs_must_not_be_missing(
     tmp_path: Path, quick_python: Path
 ) -> None:
-    wheel = small_wheel(tmp_path, "Requires-Dist: absent>=2\n")
-    packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
+    keep_small(tmp_path, "Requires-Dist: absent>=2\n")
     with fails(RecipeError, "not installed"):
         made_of(quick_python, "small==1.0", store=tmp_path)
 
@@ -158,14 +154,12 @@ def test_a_real_old_python_gets_exactly_the_pins(tmp_path: Path, version: str) -
         "wheel==0.37.1",
         "setuptools==59.6.0",
     ]
-    made = venv.venv(Path(interpreter), pins, (tmp_path,), offline=False, log=tmp_path / "log")
+    made = made_of(Path(interpreter), *pins, store=tmp_path, offline=False)
     said = subprocess.run(
         [made, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True
     ).stdout.split()
     assert set(pins) <= set(said)
-    assert (
-        venv.venv(Path(interpreter), pins, (tmp_path,), offline=True, log=tmp_path / "log") == made
-    )
+    assert made_of(Path(interpreter), *pins, store=tmp_path) == made
     with pytest.raises(
         SupplyError,
         match=r"No matching distribution found for numpy==9\.9\.9|Could not find a version",
