@@ -1,6 +1,7 @@
 """The page of doctor: findings before facts, and what each one stops."""
 
 import pytest
+from tests.making import Read
 
 from tfwright.doctor import page
 from tfwright.doctor.inventory import Fact, Finding
@@ -18,14 +19,14 @@ FACTS = (
 
 
 def examined(
-    capsys: pytest.CaptureFixture[str],
+    out: Read,
     findings: tuple[Finding, ...] = (),
     facts: tuple[Fact, ...] = FACTS,
     *,
     everything: bool = False,
 ) -> list[str]:
     page.show_examination("demo", facts, findings, everything=everything)
-    return capsys.readouterr().out.splitlines()
+    return out().splitlines()
 
 
 @pytest.mark.parametrize(
@@ -39,15 +40,13 @@ def examined(
     ],
 )
 def test_the_verdict_is_the_first_line(
-    capsys: pytest.CaptureFixture[str], findings: tuple[Finding, ...], verdict: str
+    out: Read, findings: tuple[Finding, ...], verdict: str
 ) -> None:
-    assert examined(capsys, findings)[0] == f"demo: {verdict}"
+    assert examined(out, findings)[0] == f"demo: {verdict}"
 
 
-def test_a_finding_says_what_it_stops_what_is_wanted_and_what_to_do(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert examined(capsys, (COMPILER, NOTE), ())[1:] == [
+def test_a_finding_says_what_it_stops_what_is_wanted_and_what_to_do(out: Read) -> None:
+    assert examined(out, (COMPILER, NOTE), ())[1:] == [
         "",
         "1. no gcc 7  (stops 'check')",
         "   wanted  gcc 7",
@@ -61,16 +60,16 @@ def test_a_finding_says_what_it_stops_what_is_wanted_and_what_to_do(
 
 
 def test_a_comment_that_is_too_long_for_its_line_stays_a_comment_below_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    out: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = "invoke toolkit --recipe demo  # downloads CUDA and asks for its licence"
     alone = "# put the host file's cuda where this host has one, or take it out"
     finding = Finding("no CUDA", "CUDA", f"{row}\n{alone}", "check")
     monkeypatch.setenv("COLUMNS", "120")
-    shown = examined(capsys, (finding,), ())
+    shown = examined(out, (finding,), ())
     assert shown[4:] == [f"   do      {row}", f"           {alone}"]
     monkeypatch.setenv("COLUMNS", "48")
-    assert examined(capsys, (finding,), ())[4:] == [
+    assert examined(out, (finding,), ())[4:] == [
         "   do      invoke toolkit --recipe demo",
         "           # downloads CUDA and asks for its",
         "           # licence",
@@ -79,23 +78,21 @@ def test_a_comment_that_is_too_long_for_its_line_stays_a_comment_below_it(
     ]
 
 
-def test_what_was_not_found_is_counted_and_listed_only_on_demand(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lines = examined(capsys)
+def test_what_was_not_found_is_counted_and_listed_only_on_demand(out: Read) -> None:
+    lines = examined(out)
     assert [line.split() for line in lines[3:5]] == [
         ["*", "system", "Linux", "x86_64", "uname", "-sm"],
         ["git", "2.20", "git", "--version"],
     ]
     assert "* can change the bytes of this recipe's wheel" in lines
     assert lines[-1].startswith("1 optional item was not found;")
-    lines = examined(capsys, everything=True)
+    lines = examined(out, everything=True)
     assert ["driver", "-"] in [line.split() for line in lines]
     assert "--all" not in "\n".join(lines)
 
 
-def test_facts_that_decide_nothing_need_no_explanation(capsys: pytest.CaptureFixture[str]) -> None:
-    assert examined(capsys, facts=FACTS[1:2])[-1].split()[0] == "git"
+def test_facts_that_decide_nothing_need_no_explanation(out: Read) -> None:
+    assert examined(out, facts=FACTS[1:2])[-1].split()[0] == "git"
 
 
 def test_scripts_get_every_fact_and_one_entry_for_each_command() -> None:

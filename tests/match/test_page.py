@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from tests.making import Read
 
 from tfwright.facts import gpus, wheels
@@ -21,20 +20,18 @@ NEEDS = (DerivedPin("host.cuda", "9.2", source="the tested builds"),)
 
 
 def matched(
-    capsys: pytest.CaptureFixture[str],
+    out: Read,
     ranked: tuple[Candidate, ...],
     needs: tuple[DerivedPin, ...] = NEEDS,
     official: tuple[OfficialMatch, ...] = (OTHER,),
 ) -> str:
     excluded = () if needs else ("no release goes with both CUDA 9.2 and Python 3.12",)
     page.show_matches(page.MatchAnswer(WISH, official, ranked, needs, excluded))
-    return capsys.readouterr().out
+    return out()
 
 
-def test_recipes_that_fit_come_before_the_nearest_others(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    said = matched(capsys, (FITS, NEAR, FAR))
+def test_recipes_that_fit_come_before_the_nearest_others(out: Read) -> None:
+    said = matched(out, (FITS, NEAR, FAR))
     assert said.index("These recipes fit") < said.index("linux-r1.8")
     assert said.index("linux-r1.8") < said.index("The nearest others")
     assert "CUDA 9.0; no sm_30" in said
@@ -45,58 +42,48 @@ def test_recipes_that_fit_come_before_the_nearest_others(
     ]
 
 
-def test_without_a_recipe_that_fits_this_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "\nNo recipe fits\n" in matched(capsys, (NEAR,))
-    alone = matched(capsys, (FITS,))
+def test_without_a_recipe_that_fits_this_is_said(out: Read) -> None:
+    assert "\nNo recipe fits\n" in matched(out, (NEAR,))
+    alone = matched(out, (FITS,))
     assert "others" not in alone
 
 
-def test_a_recipe_that_lacks_only_code_for_the_gpu_can_be_copied(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert "invoke new --like" not in matched(capsys, (NEAR,))
-    assert "invoke new --like" in matched(capsys, (replace(NEAR, copy="8.0"),))
+def test_a_recipe_that_lacks_only_code_for_the_gpu_can_be_copied(out: Read) -> None:
+    assert "invoke new --like" not in matched(out, (NEAR,))
+    assert "invoke new --like" in matched(out, (replace(NEAR, copy="8.0"),))
 
 
-def test_where_every_recipe_is_for_another_machine_this_is_said_first(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_where_every_recipe_is_for_another_machine_this_is_said_first(out: Read) -> None:
     away = replace(FAR, elsewhere=True)
-    assert "\nNo recipe is for Linux" in matched(capsys, (away,))
+    assert "\nNo recipe is for Linux" in matched(out, (away,))
     # Next to a recipe for the machine, one for another is of no use.
-    assert FAR.recipe not in matched(capsys, (NEAR, away))
+    assert FAR.recipe not in matched(out, (NEAR, away))
 
 
-def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    said = matched(capsys, (NEAR,), ())
+def test_a_combination_that_no_release_was_made_for_has_no_new_recipe(out: Read) -> None:
+    said = matched(out, (NEAR,), ())
     heading, reason = said.splitlines()[-2:]
     assert "no TensorFlow for this" in heading
     assert "CUDA 9.2 and Python 3.12" in reason
 
 
-def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_official_wheel_that_fits_comes_first_with_the_line_for_pip(out: Read) -> None:
     found = replace(OTHER, differs=(), lacks=frozenset(), notes=("a driver",), fits=True)
-    said = matched(capsys, (FITS,), official=(found,))
+    said = matched(out, (FITS,), official=(found,))
     assert "These official wheels fit\n" in said
     assert said.index(found.install) < said.index("linux-r1.8")
     assert "a driver" in said
     assert wheels.read() in said
 
 
-def test_an_official_wheel_of_which_something_is_unknown_may_fit(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_official_wheel_of_which_something_is_unknown_may_fit(out: Read) -> None:
     fitting = replace(OTHER, differs=(), lacks=frozenset())
     may = replace(
         fitting, notes=("needs a CPU with avx; which one is there is not known",), fits=None
     )
-    assert "These official wheels may fit\n" in matched(capsys, (FITS,), official=(may,))
+    assert "These official wheels may fit\n" in matched(out, (FITS,), official=(may,))
     does = replace(fitting, wheel=replace(OTHER.wheel, version="2.7.1"), fits=True)
-    said = matched(capsys, (FITS,), official=(does, may))
+    said = matched(out, (FITS,), official=(does, may))
     assert "These official wheels fit\n" in said
     assert "is not known" not in said
 
@@ -120,20 +107,16 @@ def test_wheels_of_a_platform_that_was_not_read_may_fit_and_jetsons_have_nvidias
     assert "'--os Linux' says what fits in WSL 2" in out()
 
 
-def test_a_recipe_that_fits_is_not_denied_where_no_other_can_be_written(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    said = matched(capsys, (FITS,), ())
+def test_a_recipe_that_fits_is_not_denied_where_no_other_can_be_written(out: Read) -> None:
+    said = matched(out, (FITS,), ())
     assert "Besides these recipes, tfwright's tables have no TensorFlow for this" in said
 
 
-def test_without_an_official_wheel_that_fits_the_nearest_say_why(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_an_official_wheel_that_fits_the_nearest_say_why(out: Read) -> None:
     near = replace(OTHER, differs=("needs a CPU with avx",), lacks=frozenset({"CPU"}))
     # Whatever lacks what a nearer one lacks is no other answer.
     far = replace(OTHER, differs=("avx", "Python 3.6"), lacks=frozenset({"CPU", "Python"}))
-    said = matched(capsys, (FITS,), official=(near, far, OTHER))
+    said = matched(out, (FITS,), official=(near, far, OTHER))
     assert "No official wheel fits" in said
     assert "needs a CPU with avx" in said
     assert "no GPU code" in said

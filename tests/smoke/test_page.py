@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -26,18 +27,9 @@ def report(
         TrialOutcome("cnn", "failed", reason, numbers={"cpu_seconds": 0.5}),
         TrialOutcome("sweep", "passed", "fast", 1.0, {"curves": {"cpu": points, "gpu": points}}),
     )
-    return SmokeReport(
-        wheel,
-        "0" * 64,
-        1000,
-        "tensorflow",
-        "3.6.15",
-        "a machine",
-        "2026-01-01T00:00:00+00:00",
-        ("numpy<1.17",),
-        ("six==1.0",),
-        outcomes,
-    )
+    host = ("3.6.15", "a machine", "2026-01-01T00:00:00+00:00")
+    packages = (("numpy<1.17",), ("six==1.0",))
+    return SmokeReport(wheel, "0" * 64, 1000, "tensorflow", *host, *packages, outcomes)
 
 
 def test_each_program_has_a_line_and_the_totals_come_last(out: Read) -> None:
@@ -73,16 +65,14 @@ def test_the_page_holds_every_outcome_the_plot_and_the_numbers(tmp_path: Path, e
     assert "2 passed, 1 skipped, 1 failed" in text
     assert "The module imports." in text
     assert Tags(text).seen.count("svg") == 1
-    assert (
-        json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1]["reason"] == "needs a GPU"
-    )
+    data = json.loads((tmp_path / "smoke.json").read_bytes())
+    assert data["outcomes"][1]["reason"] == "needs a GPU"
     assert "smoke.html" in err()
 
 
 def test_a_program_of_another_tfwright_has_no_summary(tmp_path: Path) -> None:
-    whole = report()
     outcomes = (TrialOutcome("renamed", "passed", "went well"),)
-    page.write_report(SmokeReport(**{**vars(whole), "outcomes": outcomes}), tmp_path)
+    page.write_report(replace(report(), outcomes=outcomes), tmp_path)
     text = (tmp_path / "smoke.html").read_text("utf-8")
     assert "renamed" in text
     assert page.summary("imports") not in text
@@ -94,8 +84,7 @@ def test_nothing_that_a_wheel_says_becomes_part_of_the_page(tmp_path: Path) -> N
 
 
 def test_a_report_without_a_sweep_has_no_plot(tmp_path: Path) -> None:
-    whole = report()
-    page.write_report(SmokeReport(**{**vars(whole), "outcomes": whole.outcomes[:2]}), tmp_path)
+    page.write_report(replace(report(), outcomes=report().outcomes[:2]), tmp_path)
     assert "svg" not in Tags((tmp_path / "smoke.html").read_text("utf-8")).seen
 
 

@@ -1,4 +1,3 @@
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from tfwright.smoke.smoking import Request
 from tfwright.tools import json_text
 from tfwright.tools.python import packages, pips, venv
 
+Asking = Callable[..., Request]
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no
 # TensorFlow.
 MODULE = """\
@@ -36,22 +36,21 @@ def matmul(left, right):
 
 
 @pytest.fixture
-def request_for(tmp_path: Path) -> Callable[..., Request]:
+def request_for(tmp_path: Path) -> Asking:
     """Return a function that makes a request for a wheel; "3.6" names the Python of the tests."""
 
     def make(wheel: Path | str, **options: object) -> Request:
         path = wheel if isinstance(wheel, Path) else tmp_path / wheel
         path.touch()
-        host_file = HostFile(
-            build_out=tmp_path / "build_out", pythons={"3.6": Path("/nowhere/python3.6")}
-        )
+        pythons = {"3.6": Path("/nowhere/python3.6")}
+        host_file = HostFile(build_out=tmp_path / "build_out", pythons=pythons)
         # The options are as the test gives them.
         return Request(path, host_file, **options)  # type: ignore[arg-type]
 
     return make
 
 
-def test_the_wheels_tag_says_which_python_it_is_for(request_for: Callable[..., Request]) -> None:
+def test_the_wheels_tag_says_which_python_it_is_for(request_for: Asking) -> None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     wheel = f"tensorflow-2.20.0-cp{version.replace('.', '')}-none-any.whl"
     interpreter, found = smoke.target(request_for(wheel, python=sys.executable))
@@ -77,11 +76,9 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(packages, "run_pip", lambda run, *_: seen.append(run.argv[6:]))
     monkeypatch.setattr(venv, "create", lambda *_: None)
-    verify = job.recipe.verify.changed(requirements=requirements)
-    recipe = job.recipe.changed(verify=verify)
-    request = Request.of(
-        recipe, job.host_file, tmp_path / "a-1-py3-none-any.whl", job.places.stores
-    )
+    recipe = job.recipe.changed(verify=job.recipe.verify.changed(requirements=requirements))
+    wheel = tmp_path / "a-1-py3-none-any.whl"
+    request = Request.of(recipe, job.host_file, wheel, job.places.stores)
     smoke._install(request, Path(sys.executable), "3.11.0", ())
     assert len(seen) == 1 + bool(requirements)
     for what in seen:
@@ -92,15 +89,13 @@ def test_a_trial_of_an_offline_build_takes_packages_from_the_vault_alone(
     assert not Request.of(recipe, job.host_file, request.wheel).sources
 
 
-def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(
-    request_for: Callable[..., Request],
-) -> None:
+def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(request_for: Asking) -> None:
     wheel = "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"
     with fails(HostError, "Python 3.6", wheel, "--python"):
         smoke.target(request_for(wheel))
 
 
-def test_what_is_no_wheel_is_refused(request_for: Callable[..., Request], tmp_path: Path) -> None:
+def test_what_is_no_wheel_is_refused(request_for: Asking, tmp_path: Path) -> None:
     with fails(WheelError, "tensorflow.whl"):
         smoke.target(request_for("tensorflow.whl"))
     with fails(WheelError, "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"):
@@ -109,13 +104,10 @@ def test_what_is_no_wheel_is_refused(request_for: Callable[..., Request], tmp_pa
         smoke.smoke(request_for("demo-1.0-py3-none-any.whl"), lambda _: None)
 
 
-def test_a_release_gets_the_bounds_of_its_time(request_for: Callable[..., Request]) -> None:
+def test_a_release_gets_the_bounds_of_its_time(request_for: Asking) -> None:
     def bounds(version: str, *requirements: str) -> tuple[str, ...]:
-        return smoke.bounds_for(
-            request_for(
-                f"tensorflow-{version}-cp36-cp36m-linux_x86_64.whl", requirements=requirements
-            )
-        )
+        wheel = f"tensorflow-{version}-cp36-cp36m-linux_x86_64.whl"
+        return smoke.bounds_for(request_for(wheel, requirements=requirements))
 
     assert bounds("1.8.0") == ("protobuf<3.21", "numpy<1.17", "gast<0.3")
     assert bounds("1.8.0", "NumPy==1.14.5") == ("protobuf<3.21", "gast<0.3")
@@ -143,7 +135,7 @@ def statuses(outcomes: tuple[TrialOutcome, ...]) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_wheel_is_installed_and_every_program_run_on_it(
-    request_for: Callable[..., Request], make_wheel: Maker
+    request_for: Asking, make_wheel: Maker
 ) -> None:
     heard: list[TrialOutcome] = []
     request = request_for(make_wheel({"small.py": MODULE}), module="small")
@@ -160,7 +152,7 @@ def test_a_wheel_is_installed_and_every_program_run_on_it(
 
 
 def test_an_extra_that_is_asked_for_is_the_wheels_own(
-    request_for: Callable[..., Request], make_wheel: Maker, monkeypatch: pytest.MonkeyPatch
+    request_for: Asking, make_wheel: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(venv, "create", lambda *_: None)
@@ -175,14 +167,10 @@ def test_an_extra_that_is_asked_for_is_the_wheels_own(
 
 @pytest.mark.slow
 def test_after_a_failed_import_the_rest_is_skipped_and_the_venv_kept(
-    request_for: Callable[..., Request], make_wheel: Maker
+    request_for: Asking, make_wheel: Maker
 ) -> None:
-    request = request_for(
-        make_wheel(
-            {"small.py": "raise ImportError('libcublas.so.10.0: cannot open shared object file')"}
-        ),
-        module="small",
-    )
+    failing = "raise ImportError('libcublas.so.10.0: cannot open shared object file')"
+    request = request_for(make_wheel({"small.py": failing}), module="small")
     report = smoke.smoke(request, lambda _: None)
     assert [outcome.program for outcome in report.failures] == ["imports"]
     assert report.outcomes[-1].reason == "small does not import"
@@ -193,10 +181,9 @@ def test_after_a_failed_import_the_rest_is_skipped_and_the_venv_kept(
 
 @pytest.mark.slow
 def test_a_wheel_for_another_machine_is_refused_by_pip_and_said_so(
-    request_for: Callable[..., Request], make_wheel: Maker
+    request_for: Asking, make_wheel: Maker
 ) -> None:
-    wheel = shutil.copy(
-        make_wheel(), make_wheel().with_name("small-1.0-py3-none-macosx_10_9_arm64.whl")
-    )
-    with fails(WheelError, Path(wheel).name):
-        smoke.smoke(request_for(Path(wheel)), lambda _: None)
+    made = make_wheel()
+    wheel = made.rename(made.with_name("small-1.0-py3-none-macosx_10_9_arm64.whl"))
+    with fails(WheelError, wheel.name):
+        smoke.smoke(request_for(wheel), lambda _: None)

@@ -20,9 +20,8 @@ def next_to(wheel: Path, suffix: str) -> Path:
 def public(make_sealed: Maker, keys: Callable[..., tuple[Path, Path]]) -> tuple[Path, Path]:
     """Return a wheel with a statement and its envelope beside it, and the key that verifies it."""
     wheel, (private, public) = make_sealed(), keys()
-    said = json.dumps(
-        {"subject": [{"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}]}
-    ).encode()
+    subject = {"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}
+    said = json.dumps({"subject": [subject]}).encode()
     next_to(wheel, statement.SUFFIX).write_bytes(said)
     next_to(wheel, statement.SIGNED_SUFFIX).write_bytes(statement.sign(said, private))
     return wheel, public
@@ -42,24 +41,21 @@ def test_the_plain_statement_need_not_be_there(public: tuple[Path, Path]) -> Non
     assert statement.verify_signed(wheel, key)
 
 
-def test_a_changed_wheel_is_not_the_one_that_was_signed(public: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda wheel: wheel.write_bytes(wheel.read_bytes() + b"\0"), "SHA-256"),
+        (lambda wheel: next_to(wheel, statement.SUFFIX).write_text("{}", "utf-8"), ".intoto.json"),
+        (lambda wheel: next_to(wheel, statement.SIGNED_SUFFIX).unlink(), ".intoto.jsonl"),
+    ],
+    ids=["a changed wheel", "a changed statement", "no signature"],
+)
+def test_what_is_not_as_it_was_signed_is_refused(
+    public: tuple[Path, Path], change: Callable[[Path], object], named: str
+) -> None:
     wheel, key = public
-    wheel.write_bytes(wheel.read_bytes() + b"\0")
-    with fails(WheelError, wheel.name, "SHA-256"):
-        inspection.inspect(wheel, key)
-
-
-def test_a_changed_statement_is_not_the_one_that_was_signed(public: tuple[Path, Path]) -> None:
-    wheel, key = public
-    next_to(wheel, statement.SUFFIX).write_text("{}", "utf-8")
-    with fails(WheelError, f"{wheel.name}.intoto.json"):
-        inspection.inspect(wheel, key)
-
-
-def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -> None:
-    wheel, key = public
-    next_to(wheel, statement.SIGNED_SUFFIX).unlink()
-    with fails(WheelError, f"{wheel.name}.intoto.jsonl"):
+    change(wheel)
+    with fails(WheelError, wheel.name, named):
         inspection.inspect(wheel, key)
 
 

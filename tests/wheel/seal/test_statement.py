@@ -25,9 +25,8 @@ CHECKS = [{"name": "RECORD", "passed": True, "detail": "3 files"}]
 def said(make_sealed: Maker) -> Any:  # noqa: ANN401 what JSON holds
     path = make_sealed()
     with zipfile.ZipFile(path) as wheel:
-        return json.loads(
-            statement.write(wheel, path.name, SHA256, BuildOutcome(CHECKS, WHEN, "cache off"))
-        )
+        outcome = BuildOutcome(CHECKS, WHEN, "cache off")
+        return json.loads(statement.write(wheel, path.name, SHA256, outcome))
 
 
 def test_the_statement_is_one_by_the_schema_of_in_toto(said: Any) -> None:  # noqa: ANN401 the same
@@ -48,10 +47,8 @@ def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa:
 
 
 def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN401 the same
-    inputs = {
-        dependency["name"]: (dependency["uri"], dependency["digest"])
-        for dependency in said["predicate"]["buildDefinition"]["resolvedDependencies"]
-    }
+    found = said["predicate"]["buildDefinition"]["resolvedDependencies"]
+    inputs = {each["name"]: (each["uri"], each["digest"]) for each in found}
     commit = "0123456789" * 4
     assert inputs == {
         "source": (f"git+https://example.org/tensorflow.git@{commit}", {"gitCommit": commit}),
@@ -76,11 +73,8 @@ def test_the_container_image_and_clones_of_a_build_are_inputs(
     clone = "https://example.org/rules.git", "7" * 40
     source = a_record.source
     image = "ubuntu", "sha256:" + "6" * 64
-    bom = bill.write(
-        build_record.Materials(
-            "small", "1.0", source.url, source.commit, 1, {}, (), (clone,), image
-        )
-    )
+    own = ("small", "1.0", source.url, source.commit, 1)
+    bom = bill.write(build_record.Materials(*own, {}, (), (clone,), image))
     path = make_wheel({f"small-1.0.dist-info/{build_record.BILL_NAME}": bom.decode()})
     with zipfile.ZipFile(path) as wheel:
         found = {one["name"]: one for one in statement.dependencies(a_record, wheel)}
