@@ -11,6 +11,8 @@ from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.inspect.needs import Summary, WheelNeed
 
 HERE = {"system": "Linux", "machine": "x86_64"}
+MAC = {"system": "Darwin", "machine": "arm64"}
+WINDOWS = {"system": "Windows", "machine": "AMD64"}
 
 
 def first(**wanted: str) -> official.OfficialMatch:
@@ -44,18 +46,9 @@ def first(**wanted: str) -> official.OfficialMatch:
             "pip install 'tensorflow==2.11.0' 'wrapt<1.15' 'numpy<1.24'",
         ),
         ({"machine": "aarch64", "glibc": "2.26"}, "pip install 'tensorflow==2.20.0'"),
-        (
-            {"system": "Windows", "machine": "AMD64", "release": "2.13", "python": "3.8"},
-            'pip install "tensorflow-cpu==2.13.0"',
-        ),
-        (
-            {"system": "Darwin", "machine": "arm64", "release": "2.13", "python": "3.8"},
-            "pip install 'tensorflow==2.13.0'",
-        ),
-        (
-            {"system": "Windows", "machine": "AMD64", "gpu": "8.9"},
-            'pip install "tensorflow==2.10.1" "wrapt<1.15" "numpy<1.24"',
-        ),
+        (WINDOWS | {"release": "2.13", "python": "3.8"}, 'pip install "tensorflow-cpu==2.13.0"'),
+        (MAC | {"release": "2.13", "python": "3.8"}, "pip install 'tensorflow==2.13.0'"),
+        (WINDOWS | {"gpu": "8.9"}, 'pip install "tensorflow==2.10.1" "wrapt<1.15" "numpy<1.24"'),
         (
             {"system": "Darwin", "machine": "x86_64", "macos": "10.13", "python": "3.8"},
             "pip install 'tensorflow-cpu==2.7.4' 'protobuf<3.21' 'wrapt<1.15' 'numpy<1.24'",
@@ -79,10 +72,7 @@ def first(**wanted: str) -> official.OfficialMatch:
             {"gpu": "6.1", "release": "1.15.0", "python": "3.7"},
             "pip install 'tensorflow==1.15.0' 'protobuf<3.21' 'wrapt<1.15' 'numpy<1.20' 'h5py<3'",
         ),
-        (
-            {"system": "Darwin", "machine": "arm64", "python": "3.12"},
-            "pip install 'tensorflow==2.21.0'",
-        ),
+        (MAC | {"python": "3.12"}, "pip install 'tensorflow==2.21.0'"),
     ],
 )
 def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], install: str) -> None:
@@ -105,19 +95,10 @@ def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], in
         ({"machine": "aarch64", "release": "2.11.1"}, "another release"),
         ({"machine": "aarch64", "glibc": "2.12", "release": "2.20"}, "needs glibc 2.17"),
         ({"machine": "aarch64", "gpu": "8.7"}, "no GPU code on this platform"),
-        (
-            {"system": "Darwin", "machine": "arm64", "macos": "11.7"},
-            "needs macOS 12.0; 11.7 is there",
-        ),
+        ({**MAC, "macos": "11.7"}, "needs macOS 12.0; 11.7 is there"),
         # Wheels for Windows have other GPU code than those for Linux: tensorflow#22594.
-        (
-            {"system": "Windows", "machine": "AMD64", "gpu": "3.5", "release": "1.11"},
-            "code for 3.7",
-        ),
-        (
-            {"system": "Windows", "machine": "AMD64", "gpu": "8.9", "release": "2.18"},
-            "no GPU code on this platform",
-        ),
+        ({**WINDOWS, "gpu": "3.5", "release": "1.11"}, "code for 3.7"),
+        ({**WINDOWS, "gpu": "8.9", "release": "2.18"}, "no GPU code on this platform"),
     ],
 )
 def test_a_wheel_that_does_not_fit_says_why(wanted: dict[str, str], reason: str) -> None:
@@ -160,19 +141,10 @@ def test_a_wheel_gets_one_answer_from_the_table_from_an_index_and_from_its_own_b
         stated=(("cuda_version", row.cuda), ("cudnn_version", row.cudnn)),
         summary=Summary(needs, (), dict.fromkeys(row.gpu, 1), (), 0),
     )
-    entry = matching.MatchEntry(
-        project="tensorflow",
-        version=row.version,
-        filename=name,
-        url=name,
-        sha256="0" * 64,
-        size=1,
-        recipe="",
-        state="",
-        python=(),
-        platform=(),
-        needs=report.needs_of_machine(),
-    )
+    project = {"project": "tensorflow", "version": row.version, "filename": name, "url": name}
+    file = {"sha256": "0" * 64, "size": 1, "recipe": "", "state": "", "python": (), "platform": ()}
+    data = {**project, **file, "needs": report.needs_of_machine()}
+    entry = matching.MatchEntry.model_validate(data)
     text = matching.MatchDocument(wheels=(entry,)).model_dump_json().encode()
     (listed,) = matching.ranked(text, wish)
     (found,) = (found for found in official.matches(wish) if found.wheel == row)

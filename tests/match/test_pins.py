@@ -110,13 +110,10 @@ def test_a_downloaded_cuda_is_tried_with_the_packages_of_pip_that_hold_it() -> N
         return toolkit.of_pip(extra)
 
     extra = "['nvidia-cuda-runtime-cu12 >= 12.5', 'nvidia-cublas-cu12', 'nvidia-cudnn-cu12', 'six']"
-    assert of_pip("12.8", Release(2, 21)) == [
-        "cuda-toolkit[cudart,cublas]==12.8.1",
-        "nvidia-cudnn-cu12==9.7.0.*",
-    ]
-    assert of_pip("13.0", Release(2, 21)) == [
-        "cuda-toolkit[cudart,cublas]==13.0.2",
-        "nvidia-cudnn-cu13==9.12.0.*",
-    ]
+    for cuda, whole, cudnn in (("12.8", "12.8.1", "9.7.0"), ("13.0", "13.0.2", "9.12.0")):
+        assert of_pip(cuda, Release(2, 21)) == [
+            f"cuda-toolkit[cudart,cublas]=={whole}",
+            f"nvidia-cudnn-cu{cuda[:2]}=={cudnn}.*",
+        ]
     # Up to 2.17 the wheel is tried with the toolkit that it was built with.
     assert of_pip("12.8", Release(2, 17)) == []

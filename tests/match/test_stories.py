@@ -128,15 +128,9 @@ def test_the_index_of_a_company_says_which_of_its_wheels_fits_and_what_pip_is_to
 @pytest.mark.parametrize(
     ("log", "named"),
     [
-        (
-            "ERROR: demo-1.0-cp36-cp36m-linux_aarch64.whl is not a supported wheel on this platform.",
-            "aarch64",
-        ),
+        ("ERROR: a-1-cp36-cp36m-linux_aarch64.whl is not a supported wheel on this", "aarch64"),
         ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "compute_120"),
-        (
-            "ImportError: /lib64/libm.so.6: version `GLIBC_2.23' not found (required by /a/b.so)",
-            "GLIBC_2.23",
-        ),
+        ("/lib64/libm.so.6: version `GLIBC_2.23' not found (required by /a/b.so)", "GLIBC_2.23"),
     ],
 )
 def test_a_failed_log_is_answered_with_its_cause_and_what_to_do(

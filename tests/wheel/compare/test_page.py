@@ -47,13 +47,8 @@ def test_a_wheel_that_was_rebuilt_to_the_same_bytes_is_reproduced(out: Read) -> 
 
 def test_a_wheel_that_was_rebuilt_to_other_bytes_is_shown_with_the_causes(out: Read) -> None:
     apart = (Difference("other", "a.txt", "1 byte differs"),)
-    other = Reproduction(
-        Path("a.whl"),
-        Path("b.whl"),
-        Comparison(*SIDES, differences=apart),
-        ("The host has another compiler",),
-    )
-    build_page.show_reproduction(other)
+    compared, why = Comparison(*SIDES, differences=apart), ("The host has another compiler",)
+    build_page.show_reproduction(Reproduction(Path("a.whl"), Path("b.whl"), compared, why))
     shown = out()
     assert shown.startswith("not reproduced: a.whl (first), b.whl (second)\n")
     assert shown.endswith("why\n  The host has another compiler\n")

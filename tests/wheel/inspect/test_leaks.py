@@ -99,20 +99,11 @@ def test_paths_are_counted_and_one_is_shown() -> None:
 
 
 def test_a_note_names_files_directory_meaning_and_remedy() -> None:
-    wanted = LeakSearch(
-        [
-            HostDirectory("/srv/out", "the build_out", "Patch it."),
-            HostDirectory("/srv/out/cuda", "the CUDA toolkit", "Write another."),
-        ]
-    )
-    found = [
-        *(
-            leak
-            for name in ("a.h", "b.so", "c.py", "d.pc")
-            for leak in wanted.leaks(name, b'"/srv/out/cuda"', library=False)
-        ),
-        *wanted.leaks("e.so", b"/srv/out/r/tree/e.cc", library=True),
-    ]
+    out = HostDirectory("/srv/out", "the build_out", "Patch it.")
+    wanted = LeakSearch([out, HostDirectory("/srv/out/cuda", "the CUDA toolkit", "Write another.")])
+    found = [*wanted.leaks("e.so", b"/srv/out/r/tree/e.cc", library=True)]
+    for name in ("a.h", "b.so", "c.py", "d.pc"):
+        found += wanted.leaks(name, b'"/srv/out/cuda"', library=False)
     of_cuda, of_build = wanted.notes(found)
     assert of_cuda == (
         "4 files (a.h, b.so, c.py and 1 more) name /srv/out/cuda, the CUDA toolkit of this host. "

@@ -17,21 +17,19 @@ def faults(path: Path, python: str, *libraries: Library) -> list[str]:
         return tags.misfits(path, wheel, libraries, python)
 
 
-def test_a_wheel_for_this_python_and_machine_fits(make_wheel: Maker) -> None:
-    path = make_wheel({"small.so": ""}, f"small-1.0-cp36-cp36m-{HERE}.whl")
-    assert faults(path, "3.6.15") == []
-
-
-def test_a_wheel_for_another_python_does_not(make_wheel: Maker) -> None:
-    path = make_wheel(name=f"small-1.0-cp36-cp36m-{HERE}.whl")
-    assert faults(path, "3.7.16") == [
-        f"cp36-cp36m-{HERE} is not for CPython 3.7.16 on this machine"
-    ]
-
-
-def test_a_wheel_for_another_machine_does_not(make_wheel: Maker) -> None:
-    path = make_wheel(name="small-1.0-cp36-cp36m-win_amd64.whl")
-    assert len(faults(path, "3.6.15")) == 1
+@pytest.mark.parametrize(
+    ("tag", "python", "said"),
+    [
+        (f"cp36-cp36m-{HERE}", "3.6.15", ""),
+        (f"cp36-cp36m-{HERE}", "3.7.16", "{} is not for CPython 3.7.16 on this machine"),
+        ("cp36-cp36m-win_amd64", "3.6.15", "{} is not for CPython 3.6.15 on this machine"),
+    ],
+)
+def test_a_wheel_fits_the_python_and_the_machine_of_its_tag(
+    make_wheel: Maker, tag: str, python: str, said: str
+) -> None:
+    path = make_wheel({"small.so": ""}, f"small-1.0-{tag}.whl")
+    assert faults(path, python) == ([said.format(tag)] if said else [])
 
 
 def test_machine_code_in_a_wheel_for_any_machine_is_a_fault(make_wheel: Maker) -> None:
