@@ -77,10 +77,7 @@ def pack_member(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, moment: Moment)
 
 
 def seal(
-    wheel: zipfile.ZipFile,
-    target: IO[bytes],
-    epoch: int,
-    additions: Mapping[str, bytes] | None = None,
+    wheel: zipfile.ZipFile, target: IO[bytes], epoch: int, additions: Mapping[str, bytes]
 ) -> None:
     """Write the files of `wheel` to `target`, dated `epoch` (seconds).
 
@@ -93,7 +90,7 @@ def seal(
     # In UTC: zip has no time zone, and the host's must not show.
     when = min(max(filesystem.utc(epoch), EARLIEST), LATEST)
     moment = (when.year, when.month, when.day, when.hour, when.minute, when.second)
-    added = {f"{folder}/{name}": content for name, content in (additions or {}).items()}
+    added = {f"{folder}/{name}": content for name, content in additions.items()}
     kept = [one for one in archive.files(wheel) if one.filename not in {listing, *added}]
 
     with ThreadPoolExecutor(os.cpu_count()) as workers, zipfile.ZipFile(target, "w") as sealed:
