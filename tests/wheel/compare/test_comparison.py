@@ -235,7 +235,7 @@ def test_macos_libraries_are_compared_by_their_sections() -> None:
 def test_an_archive_that_ends_too_early_is_compared_as_far_as_it_goes() -> None:
     found = tell_apart([b"ab", b"c"], [b"ab", b"X", b"more"])
     assert found
-    assert (found.bytes, found.first) == (1, 2)
+    assert (found.bytes, found.starts) == (1, (2,))
     assert tell_apart([], [b"abX"]) is None
 
 

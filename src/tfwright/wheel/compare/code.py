@@ -31,8 +31,6 @@ class Apart(NamedTuple):
 
     bytes: int
     """How many differ, as far as both reach."""
-    first: int
-    """Where the first one is; where both are the same until one ends, its end."""
     starts: tuple[int, ...]
     """Where the first few runs of them start."""
 
@@ -54,7 +52,7 @@ def tell_apart(one: Iterable[bytes], two: Iterable[bytes]) -> Apart | None:
             if len(starts) < SHOWN:
                 starts += [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
         place += len(first)
-    return Apart(count, starts[0], tuple(starts[:SHOWN])) if count else None
+    return Apart(count, tuple(starts[:SHOWN])) if count else None
 
 
 def sample(names: Iterable[str]) -> tuple[str, ...]:
@@ -74,7 +72,7 @@ def stretches(one: Content, two: Content, before: range, after: range) -> TextFi
         what, starts = f"{len(before):,} bytes, then {len(after):,}", apart.starts[:1]
     pairs = [(_text_at(one, before, at), _text_at(two, after, at)) for at in starts]
     return TextFinding(
-        f"{what}, first at {apart.first:#x}",
+        f"{what}, first at {starts[0]:#x}",
         tuple(
             f"    text {first!r}, then {second!r}"
             for first, second in dict.fromkeys(pairs)
