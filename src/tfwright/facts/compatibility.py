@@ -357,24 +357,16 @@ def has_no_driver(macos: str) -> bool:
     return is_newer(macos, LAST_MAC_DRIVER) and not is_of_line(macos, LAST_MAC_DRIVER)
 
 
-@dataclass(frozen=True)
-class Drivers:
-    """NVIDIA's drivers for Linux that run what a CUDA builds on a GPU."""
+class Drivers(Range):
+    """NVIDIA's drivers for Linux that run what a CUDA builds on a GPU.
 
-    least: str
-    last: str
-    """The last line that knows the GPU; empty while NVIDIA goes on with it."""
-    source: str
-
-    def __str__(self) -> str:
-        if not self.last:
-            return f"{self.least} or later"
-        return f"{self.least} to {self.last}" if self.least else f"{self.last} or earlier"
+    The last of them, which knows the GPU, is empty while NVIDIA goes on with it.
+    """
 
     @property
     def exist(self) -> bool:
         """Whether the CUDA came before the last driver of the GPU."""
-        return not (self.last and is_newer(self.least, self.last))
+        return not (self.most and is_newer(self.least, self.most))
 
     def misfit(self, has: str) -> str:
         """Say why a driver is none of them; empty for one that is, or that is not known.
@@ -382,9 +374,9 @@ class Drivers:
         ``535`` stands for all of its line.
         """
         if not self.exist:
-            return f"needs driver {self.least}, and {self.last} is the last for this GPU"
+            return f"needs driver {self.least}, and {self.most} is the last for this GPU"
         too_old = is_older(has, self.least) and not is_of_line(has, self.least)
-        too_new = self.last and is_newer(has, self.last)
+        too_new = self.most and is_newer(has, self.most)
         return f"needs driver {self}, and {has} is there" if has and (too_old or too_new) else ""
 
 
