@@ -235,10 +235,10 @@ class Judge:
             )
             fits = not is_older(wanted.glibc, glibc)
             yield _floor("glibc", f"glibc {glibc}", wanted.glibc, remedy, fits=fits)
-        macos = [m for name in platforms if (m := re.match(r"macosx_(\d+)_(\d+)_", name))]
-        if macos and wanted.system == "Darwin":
-            tag = min((f"{it[1]}.{it[2]}" for it in macos), key=version_numbers)
-            least = max(needs.get("macos", ""), tag, key=version_numbers)
+        promises = list(filter(None, map(tags.macos, platforms)))
+        if promises and wanted.system == "Darwin":
+            oldest = min(promises, key=version_numbers)
+            least = max(needs.get("macos", ""), oldest, key=version_numbers)
             remedy = f"Use macOS {least} or later, or an older wheel."
             fits = not is_older(wanted.macos, least)
             yield _floor("macOS", f"macOS {least}", wanted.macos, remedy, fits=fits)

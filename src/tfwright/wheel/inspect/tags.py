@@ -135,7 +135,8 @@ def glibc(platform: str) -> str:
     return LEGACY.get(part[1], "0") if part[1] else f"{part[2]}.{part[3]}"
 
 
-def _macos(platform: str) -> str:
+def macos(platform: str) -> str:
+    """Return the same for macOS."""
     part = re.match(r"macosx_(\d+)_(\d+)_", platform)
     return f"{part[1]}.{part[2]}" if part else ""
 
@@ -169,7 +170,7 @@ def broken_promises(path: Path, stated: frozenset[Tag], found: Sequence[Library]
     """Say what is not as the name says, and keeps no pip and no newer system from the wheel."""
     lines = _unequal(stated, named(path))
     platforms = sorted({tag.platform for tag in named(path)})
-    for what, name, promise in (("glibc", "GLIBC", glibc), ("macOS", "macOS", _macos)):
+    for what, name, promise in (("glibc", "GLIBC", glibc), ("macOS", "macOS", macos)):
         # linux_x86_64 promises no glibc at all.
         promises = [(version, platform) for platform in platforms if (version := promise(platform))]
         # Of several platform tags the oldest counts: pip may choose the wheel for any of them.
