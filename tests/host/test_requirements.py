@@ -16,6 +16,7 @@ from tfwright.tools.container import engine
 from tfwright.tools.process.command import RunningContainer, entered
 
 Player = Callable[[dict[str, Any]], Host]
+DISK = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 2 1 216895488 15% /"
 PROGRAMS = {
     "/usr/bin/uname": {"-sm": "Linux x86_64"},
     "/usr/bin/apt-get": {"*": ""},
@@ -23,12 +24,7 @@ PROGRAMS = {
     "/usr/bin/git": {"--version": "git version 2.39.5"},
     "/usr/bin/c++": {"--version": "g++ (Debian) 12.2.0"},
     "/usr/bin/gcc": {"--version": "gcc (Debian) 7.5.0"},
-    "/usr/bin/df": {
-        "*": (
-            "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 "
-            "36700160 216895488 15% /"
-        )
-    },
+    "/usr/bin/df": {"*": DISK},
     "/usr/bin/nvidia-smi": {
         "--query-gpu=driver_version --format=csv,noheader": "580.82",
         "*": "GeForce GTX 1080, 6.1",
@@ -37,7 +33,7 @@ PROGRAMS = {
 BUILD_OUT = Path("/build_out")
 """Anywhere, whatever the path of this checkout is."""
 UNSET = HostFile(build_out=BUILD_OUT)
-LITTLE_ROOM = {"*": PROGRAMS["/usr/bin/df"]["*"].replace("216895488", "3145728")}
+LITTLE_ROOM = {"*": DISK.replace("216895488", "3145728")}
 HEADERS = {
     "include/cuda.h": "#define CUDA_VERSION 9020",
     "include/cudnn.h": "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 2\n#define CUDNN_PATCHLEVEL 1",
@@ -95,62 +91,36 @@ def about(named: str, recipe: Recipe, host: Host) -> Finding:
 AVX = {"/proc/cpuinfo": "flags : sse4_1 avx"}
 BEYOND_9_2 = "CUDA 9.2, as the recipe states, does not compile sm_75, compute_75"
 CUDNN_7_3 = {path: text.replace("MINOR 2", "MINOR 3") for path, text in IN_USR_LOCAL.items()}
-NO_APT = {"apt_get": None}
 TOOL = {"*": ""}
+NO_APT, XCODE = {"apt_get": None}, {"apt_get": None, "xcode_select": TOOL}
+X86_64, AARCH64 = {"host": {"machine": "x86_64"}}, {"uname": {"-sm": "Linux aarch64"}}
+MAC = {"host": {"system": "Darwin", "machine": "x86_64"}}
+OLD_GLIBC, GLIBC = {"verify": {"glibc": "2.17"}}, {"getconf": {"GNU_LIBC_VERSION": "glibc 2.27"}}
+OLD_BAZEL = {"bazel": {"version": "0.9.0"}}
 
 
 @pytest.mark.parametrize(
     ("tables", "programs", "says", "blocks"),
     [
-        (
-            {"host": {"system": "Darwin", "machine": "x86_64"}},
-            {},
-            "this host is Linux-x86_64; wanted: Darwin-x86_64",
-            "configure",
-        ),
-        (
-            {"host": {"machine": "x86_64"}},
-            {"uname": {"-sm": "Linux aarch64"}},
-            "this host is Linux-aarch64",
-            "configure",
-        ),
+        (MAC, {}, "this host is Linux-x86_64; wanted: Darwin-x86_64", "configure"),
+        (X86_64, AARCH64, "this host is Linux-aarch64", "configure"),
         ({"host": {"python": "3.2"}}, {}, "no Python 3.2", "check"),
         ({"host": {"python": "3.2"}}, {}, "pyenv install 3.2", "check"),
         ({}, {"c++": None}, "do: sudo apt-get install g++", "compile"),
         ({}, {**NO_APT, "c++": None, "dnf": TOOL}, "do: sudo dnf install gcc-c++", "compile"),
-        (
-            {},
-            {**NO_APT, "c++": None, "xcode_select": TOOL},
-            "do: xcode-select --install",
-            "compile",
-        ),
+        ({}, {**XCODE, "c++": None}, "do: xcode-select --install", "compile"),
         ({}, {**NO_APT, "c++": None}, "do: Install g++.", "compile"),
         (BISON, {"perl": TOOL}, "do: sudo apt-get install bison", "compile"),
-        (
-            BISON,
-            {**NO_APT, "perl": TOOL, "xcode_select": TOOL},
-            "do: brew install bison",
-            "compile",
-        ),
+        (BISON, {**XCODE, "perl": TOOL}, "do: brew install bison", "compile"),
         (BISON, {**NO_APT, "perl": TOOL}, "no bison", "compile"),
         ({}, {"git": None}, "do: sudo apt-get install git", "fetch"),
         ({}, {"git": {"--version": "git version 2.17.1"}}, "git 2.17.1", "fetch"),
         ({}, {"npm": None}, "[bazels]", ""),
         ({}, {"getconf": {}}, "no glibc; wanted: glibc, for which Bazel's", "compile"),
-        (
-            {"verify": {"glibc": "2.17"}},
-            {"getconf": {"GNU_LIBC_VERSION": "glibc 2.27"}},
-            "wanted: glibc 2.17 or older",
-            "",
-        ),
+        (OLD_GLIBC, GLIBC, "wanted: glibc 2.17 or older", ""),
         ({}, {"c++": {"--version": "c++ (Debian) 14.2.0"}}, "gcc 14.2.0; wanted: gcc 12", ""),
         ({}, {"df": LITTLE_ROOM}, f"3.0 GiB free at {BUILD_OUT}", ""),
-        (
-            {"bazel": {"version": "0.9.0"}},
-            {},
-            "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later",
-            "configure",
-        ),
+        (OLD_BAZEL, {}, "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or", "configure"),
     ],
 )
 def test_what_a_host_lacks_is_found_with_what_to_do_and_the_stage_that_it_stops(  # noqa: PLR0913, PLR0917
@@ -166,17 +136,16 @@ def test_what_a_host_lacks_is_found_with_what_to_do_and_the_stage_that_it_stops(
     assert finding.blocks == blocks
 
 
+def mounted(kind: str) -> dict[str, str]:
+    return {"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"}
+
+
 @pytest.mark.parametrize(
     ("files", "answers", "says", "blocks"),
     [
-        ({"/proc/mounts": "rootfs / rootfs rw\nserver:/x / nfs rw\n"}, {}, "is on nfs", "compile"),
-        (
-            {"/proc/mounts": "rootfs / rootfs rw\nserver:/x / nfs4 rw\n"},
-            {},
-            "is on nfs4",
-            "compile",
-        ),
-        ({"/proc/mounts": "rootfs / rootfs rw\nserver:/x / tmpfs rw\n"}, {}, "is on tmpfs", ""),
+        (mounted("nfs"), {}, "is on nfs", "compile"),
+        (mounted("nfs4"), {}, "is on nfs4", "compile"),
+        (mounted("tmpfs"), {}, "is on tmpfs", ""),
         (AVX, {"CC_OPT_FLAGS": "-mavx2"}, "a processor without avx2", "verify"),
         ({}, {"CC_OPT_FLAGS": "-march=native"}, "wanted: the same bytes on every host", ""),
     ],

@@ -108,7 +108,7 @@ class Requirements(HostComparison):
         if pythons.find(version, self.host_file, self.host.place):
             return
         absence = pythons.absence(version, self.host_file, self.host.place)
-        yield Finding(absence.found, absence.wanted, absence.remedy, blocks="check")
+        yield Finding(*absence, blocks="check")
 
     def git(self) -> Iterator[Finding]:
         least = OLDEST

@@ -5,8 +5,8 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tfwright.documents import filesystem
 from tfwright.documents.host_file import HostFile
@@ -57,8 +57,7 @@ def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
     return None
 
 
-@dataclass(frozen=True)
-class Absence:
+class Absence(NamedTuple):
     """Why a Python was not found."""
 
     found: str

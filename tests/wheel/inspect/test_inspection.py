@@ -33,23 +33,15 @@ def wheel_of(folder: Path, name: str, content: Mapping[str, bytes]) -> Path:
     """Make a wheel with binary content and a RECORD that is true."""
     project, version, *tag = name.removesuffix(".whl").split("-")
     metadata = f"{project}-{version}.dist-info"
-    files = {
-        **content,
-        f"{metadata}/METADATA": (
-            f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nRequires-Python: >=3.6\n"
-        ).encode(),
-        f"{metadata}/WHEEL": (
-            f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {'-'.join(tag)}\n"
-        ).encode(),
-    }
+    described = f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\n"
+    tagged = f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {'-'.join(tag)}\n"
+    own = {f"{metadata}/METADATA": described.encode(), f"{metadata}/WHEEL": tagged.encode()}
     path = folder / name
     with zipfile.ZipFile(path, "w") as wheel:
-        for member, data in files.items():
+        for member, data in {**content, **own}.items():
             wheel.writestr(member, data)
-        lines = [
-            *(record.describe(wheel, member) for member in wheel.infolist()),
-            record.RecordEntry(f"{metadata}/RECORD", "", ""),
-        ]
+        lines = [record.describe(wheel, member) for member in wheel.infolist()]
+        lines.append(record.RecordEntry(f"{metadata}/RECORD", "", ""))
         wheel.writestr(f"{metadata}/RECORD", record.render(lines))
     return path
 
@@ -57,10 +49,8 @@ def wheel_of(folder: Path, name: str, content: Mapping[str, bytes]) -> Path:
 def library(
     glibc: str = "2.12", architectures: tuple[str, ...] = (), path: str = "a.so"
 ) -> Library:
-    needs = {"GLIBC": VersionRequirement(glibc, "memcpy")}
-    part = LibraryPart(
-        system="Linux", machine="x86_64", requires=needs, gpu=dict.fromkeys(architectures, 1)
-    )
+    needs, gpu = {"GLIBC": VersionRequirement(glibc, "memcpy")}, dict.fromkeys(architectures, 1)
+    part = LibraryPart(system="Linux", machine="x86_64", requires=needs, gpu=gpu)
     return Library(path, 10, (part,))
 
 
@@ -153,20 +143,20 @@ def test_nccl_ops_is_said_to_be_real_or_a_stub(tmp_path: Path, source: str, kind
     [
         (
             b"is_cuda_build = True\ncuda_version_number = '10.1'\ncudnn_version_number = ''\n",
-            (("is_cuda_build", "True"), ("cuda_version_number", "10.1")),
+            {"is_cuda_build": "True", "cuda_version_number": "10.1"},
         ),
         (
             b"build_info = collections.OrderedDict([('cuda_version', '12.5.1'), ('c', os.name)])\n",
-            (("cuda_version", "12.5.1"),),
+            {"cuda_version": "12.5.1"},
         ),
     ],
     ids=["1.15", "later"],
 )
 def test_what_tensorflow_states_about_its_build_is_read_in_both_of_its_forms(
-    tmp_path: Path, text: bytes, stated: tuple[tuple[str, str], ...]
+    tmp_path: Path, text: bytes, stated: dict[str, str]
 ) -> None:
     content = {"tensorflow/python/platform/build_info.py": text}
-    assert inspection.inspect(wheel_of(tmp_path, LINUX, content)).stated == stated
+    assert dict(inspection.inspect(wheel_of(tmp_path, LINUX, content)).stated) == stated
 
 
 FAULTY: dict[str, tuple[str, dict[str, bytes], list[str]]] = {
@@ -311,13 +301,10 @@ def test_a_description_that_would_fill_the_memory_is_a_fault(
 
 def test_a_report_is_shown_as_a_table_and_as_json(out: Read) -> None:
     one = library(architectures=("sm_70", "compute_70"))
-    mac = LibraryPart(
-        system="macOS", machine="arm64", requires={"macOS": VersionRequirement("12.0")}
-    )
-    two = Library("b.dylib", 5, (mac,))
-    report = Inspection(
-        "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
-    )
+    needs = {"macOS": VersionRequirement("12.0")}
+    mac = LibraryPart(system="macOS", machine="arm64", requires=needs)
+    libraries = one, Library("b.dylib", 5, (mac,))
+    report = Inspection("a.whl", 100, 200, libraries=libraries, notes=("It is small.",))
     page.show_report(report)
     shown = out()
     assert "sm_70 compute_70" in shown
@@ -331,24 +318,17 @@ def test_what_a_wheel_needs_and_where_it_finds_cuda_is_shown(out: Read) -> None:
     need = WheelNeed("2.17", "x.data/purelib/tensorflow/a.so", "memcpy")
     unknown = Cpu("sse3", (), (Use("avx", "f", "9 of 9"),))
     asking = LibraryPart(system="Linux", machine="x86_64", cpu=unknown)
+    needs = {"GLIBC": need, "CPU": WheelNeed("avx", "a.so", "f", "9 of 9")}
     report = Inspection(
         "small.whl",
         100,
-        200,
-        "small",
-        "1.0",
+        unpacked=200,
         stated=(("is_cuda_build", "True"),),
         signed_by="0123",
         cuda=(cuda.CudaSource("inside the wheel", ("libcudnn.so.7",)),),
         cuda_in_reach=("cudnn",),
         libraries=(Library("a.so", 10, (asking,), nccl="2.4.7"),),
-        summary=Summary(
-            {"GLIBC": need, "CPU": WheelNeed("avx", "a.so", "f", "9 of 9")},
-            ("cxx11",),
-            {"sm_70": 1},
-            ("2.4.7",),
-            1234,
-        ),
+        summary=Summary(needs, ("cxx11",), {"sm_70": 1}, ("2.4.7",), 1234),
     )
     page.show_report(report)
     # The terminal may be narrow, and break lines.
