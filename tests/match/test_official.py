@@ -22,63 +22,53 @@ def first(**wanted: str) -> official.OfficialMatch:
 @pytest.mark.parametrize(
     ("wanted", "install"),
     [
-        ({"gpu": "6.1", "cuda": "11.8"}, "pip install 'tensorflow[and-cuda]==2.14.1'"),
+        ({"gpu": "6.1", "cuda": "11.8"}, "tensorflow[and-cuda]==2.14.1"),
         # Of the TensorRT that 2.14 asks for there is no file for this Python, and of that of 2.15.0 none.
-        ({"gpu": "3.5", "python": "3.11"}, "pip install 'tensorflow==2.14.1'"),
-        ({"gpu": "6.1", "release": "2.15.0"}, "pip install 'tensorflow==2.15.0'"),
+        ({"gpu": "3.5", "python": "3.11"}, "tensorflow==2.14.1"),
+        ({"gpu": "6.1", "release": "2.15.0"}, "tensorflow==2.15.0"),
         # Its wheel does not look for CUDA's libraries where pip puts them.
-        ({"gpu": "8.6", "release": "2.16.1"}, "pip install 'tensorflow==2.16.1'"),
-        ({"gpu": "8.6", "python": "3.8"}, "pip install 'tensorflow==2.13.1'"),
-        ({"python": "3.13"}, "pip install 'tensorflow-cpu==2.21.0'"),
+        ({"gpu": "8.6", "release": "2.16.1"}, "tensorflow==2.16.1"),
+        ({"gpu": "8.6", "python": "3.8"}, "tensorflow==2.13.1"),
+        ({"python": "3.13"}, "tensorflow-cpu==2.21.0"),
         # The release that was asked for, and not the newest of its line: 1.5.1 needs AVX.
-        (
-            {"release": "1.5.0", "cpu": "sse4.2"},
-            "pip install 'tensorflow==1.5.0' 'protobuf<3.21' 'numpy<1.17'",
-        ),
+        ({"release": "1.5.0", "cpu": "sse4.2"}, "tensorflow==1.5.0 protobuf<3.21 numpy<1.17"),
         # numpy 2 stops it at its import, and its metadata lets pip install that.
-        (
-            {"release": "2.10.0", "python": "3.9"},
-            "pip install 'tensorflow-cpu==2.10.0' 'wrapt<1.15' 'numpy<1.24'",
-        ),
+        ({"release": "2.10.0", "python": "3.9"}, "tensorflow-cpu==2.10.0 wrapt<1.15 numpy<1.24"),
         # A file of 2 KB is there for each of these Pythons, and not the wheel that it requires.
         (
             {"machine": "aarch64", "release": "2.11", "python": "3.10"},
-            "pip install 'tensorflow==2.11.0' 'wrapt<1.15' 'numpy<1.24'",
+            "tensorflow==2.11.0 wrapt<1.15 numpy<1.24",
         ),
-        ({"machine": "aarch64", "glibc": "2.26"}, "pip install 'tensorflow==2.20.0'"),
-        (WINDOWS | {"release": "2.13", "python": "3.8"}, 'pip install "tensorflow-cpu==2.13.0"'),
-        (MAC | {"release": "2.13", "python": "3.8"}, "pip install 'tensorflow==2.13.0'"),
-        (WINDOWS | {"gpu": "8.9"}, 'pip install "tensorflow==2.10.1" "wrapt<1.15" "numpy<1.24"'),
+        ({"machine": "aarch64", "glibc": "2.26"}, "tensorflow==2.20.0"),
+        (WINDOWS | {"release": "2.13", "python": "3.8"}, "tensorflow-cpu==2.13.0"),
+        (MAC | {"release": "2.13", "python": "3.8"}, "tensorflow==2.13.0"),
+        (WINDOWS | {"gpu": "8.9"}, "tensorflow==2.10.1 wrapt<1.15 numpy<1.24"),
         (
             {"system": "Darwin", "machine": "x86_64", "macos": "10.13", "python": "3.8"},
-            "pip install 'tensorflow-cpu==2.7.4' 'protobuf<3.21' 'wrapt<1.15' 'numpy<1.24'",
+            "tensorflow-cpu==2.7.4 protobuf<3.21 wrapt<1.15 numpy<1.24",
         ),
-        (
-            {"system": "Darwin", "gpu": "3.0"},
-            "pip install 'tensorflow-gpu==1.1.0' 'protobuf<3.21' 'numpy<1.17'",
-        ),
+        ({"system": "Darwin", "gpu": "3.0"}, "tensorflow-gpu==1.1.0 protobuf<3.21 numpy<1.17"),
         # 2.11.1 is for Python 3.8 and later.
-        ({"python": "3.7"}, "pip install 'tensorflow-cpu==2.11.0' 'wrapt<1.15' 'numpy<1.24'"),
-        (
-            {"gpu": "8.9", "release": "2.10"},
-            "pip install 'tensorflow==2.10.1' 'wrapt<1.15' 'numpy<1.24'",
-        ),
+        ({"python": "3.7"}, "tensorflow-cpu==2.11.0 wrapt<1.15 numpy<1.24"),
+        ({"gpu": "8.9", "release": "2.10"}, "tensorflow==2.10.1 wrapt<1.15 numpy<1.24"),
         # Later files of these lines have other GPU code: 1.12.3 has only that of one card, 1.15.5 none.
         (
             {"gpu": "6.1", "release": "1.12.0", "python": "3.6"},
-            "pip install 'tensorflow-gpu==1.12.0' 'protobuf<3.21' 'numpy<1.17' 'gast<0.3' 'h5py<3'",
+            "tensorflow-gpu==1.12.0 protobuf<3.21 numpy<1.17 gast<0.3 h5py<3",
         ),
         (
             {"gpu": "6.1", "release": "1.15.0", "python": "3.7"},
-            "pip install 'tensorflow==1.15.0' 'protobuf<3.21' 'wrapt<1.15' 'numpy<1.20' 'h5py<3'",
+            "tensorflow==1.15.0 protobuf<3.21 wrapt<1.15 numpy<1.20 h5py<3",
         ),
-        (MAC | {"python": "3.12"}, "pip install 'tensorflow==2.21.0'"),
+        (MAC | {"python": "3.12"}, "tensorflow==2.21.0"),
     ],
 )
 def test_the_newest_official_wheel_that_fits_is_named(wanted: dict[str, str], install: str) -> None:
     found = first(**wanted)
     assert not found.differs
-    assert found.install == install
+    # cmd takes a ' for a letter.
+    quote = '"' if wanted.get("system") == "Windows" else "'"
+    assert found.install == f"pip install {quote}{install.replace(' ', f'{quote} {quote}')}{quote}"
 
 
 @pytest.mark.parametrize(
