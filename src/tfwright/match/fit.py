@@ -179,8 +179,8 @@ class Judge:
         python = self.wanted.python
         exact = [tag for tag in stated if re.fullmatch(r"cp\d{2,}", tag.interpreter)]
         unlocked = bool(exact) and all(re.fullmatch(r"cp3\d+t", tag.abi) for tag in exact)
-        found = sorted({f"{tag.interpreter[2]}.{tag.interpreter[3:]}" for tag in exact})
-        found.sort(key=version_numbers)
+        named = {f"{tag.interpreter[2]}.{tag.interpreter[3:]}" for tag in exact}
+        found = sorted(named, key=version_numbers)
         said = f"{found[0]} to {found[-1]}" if len(found) > 1 else "".join(found)
         if self.wheel.modules:
             found = sorted(self.wheel.modules, key=version_numbers)
@@ -194,9 +194,7 @@ class Judge:
             said += " without its global lock"
         if python:
             made_for = {(tag.interpreter, tag.abi) for tag in stated}
-            fits = not made_for.isdisjoint(tags.interfaces(python)) and (
-                not found or python in found
-            )
+            fits = bool(made_for & tags.interfaces(python)) and (not found or python in found)
             remedy = f"Use such a Python, or a wheel with cp{python.replace('.', '')} in its name."
             said = f"{python}, as wanted" if fits else f"for Python {said or '3'}"
             # pip reads the metadata, too; of a patch level nothing is said here.
@@ -324,8 +322,9 @@ class Judge:
         name = f"libcudart.so.{line}"
         if line and self.host and name in _known_to_loader(self.host):
             return Judgement("CUDA", f"{name} is in the loader's cache", holds=True)
-        both = f"CUDA {toolkit} and {f'cuDNN {cudnn}' if cudnn else 'its cuDNN'}"
-        both = both if toolkit else "a CUDA whose version is not stated"
+        both = "a CUDA whose version is not stated"
+        if toolkit:
+            both = f"CUDA {toolkit} and {f'cuDNN {cudnn}' if cudnn else 'its cuDNN'}"
         paths = {"Windows": "PATH", "Darwin": "DYLD_LIBRARY_PATH"}
         path = paths.get(self.wanted.system, "LD_LIBRARY_PATH")
         remedy = f"Install {both}, and name their folders in {path}."
