@@ -172,6 +172,11 @@ class PlayedHost(BuildHost):
         self.fake.clock.next_night()
         return outcome
 
+    def pass_nights(self, count: int, *, changes: bool = False) -> None:
+        """Pass some nights; with `changes`, the recipe a is another one in each."""
+        for number in range(count):
+            self.pass_night(a=number if changes else None)
+
     def change(self, recipe: object, commit: str = "a" * 40) -> None:
         """Change the recipe and the commit of target a."""
         self.fake.parts["a"] = {"recipe": str(recipe), "the commit": commit}
@@ -198,9 +203,11 @@ class PlayedHost(BuildHost):
         return self.fake
 
 
-def host_with(folder: Path, *names: str, **keys: object) -> PlayedHost:
-    """Return a build host with these recipes, a simulated clock and the fake builder."""
+def host_with(folder: Path, *names: str, nights: int = 0, **keys: object) -> PlayedHost:
+    """Return a build host with these recipes, after some nights."""
     clock = SimulatedClock()
     recipes = [{"name": name} for name in names]
     nightly = NightlyFile.model_validate({"directory": str(folder), "recipe": recipes, **keys})
-    return PlayedHost(nightly, cast("PipelineBuilder", FakeBuilder(clock)), clock)
+    host = PlayedHost(nightly, cast("PipelineBuilder", FakeBuilder(clock)), clock)
+    host.pass_nights(nights)
+    return host

@@ -98,8 +98,7 @@ def test_new_wheels_are_told_where_that_is_asked_for(tmp_path: Path) -> None:
     sent: list[Notice] = []
     host = host_with(tmp_path, "a", url="https://wheels.example/", notices={"wheels": True})
     host = replace(host, channels=(inbox(sent),))
-    for _ in range(2):
-        host.pass_night()
+    host.pass_nights(2)
     (notice,) = sent
     assert notice.subject.startswith("a: new wheel 1.0+g")
     assert "pip install --extra-index-url https://wheels.example/r/a/ tf-a==1.0+g" in notice.text

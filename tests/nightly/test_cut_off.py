@@ -208,8 +208,7 @@ def test_a_clock_that_was_years_ahead_for_a_night_decides_nothing_after_it(tmp_p
 
 
 def test_a_reproduction_noted_years_ahead_does_not_lose_its_turn(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b")
-    host.pass_night()
+    host = host_with(tmp_path, "a", "b", nights=1)
     ahead(host.fake.clock, 3650)
     assert host.pass_night().reproduced == "a"
     ahead(host.fake.clock, -3650)
@@ -218,13 +217,11 @@ def test_a_reproduction_noted_years_ahead_does_not_lose_its_turn(tmp_path: Path)
 
 def test_what_was_hidden_years_ahead_is_deleted_in_time(tmp_path: Path) -> None:
     limits = {"count": 1, "hidden_days": 3}
-    host = host_with(tmp_path, "a", retention=limits, reproduce=False)
-    host.pass_night()
+    host = host_with(tmp_path, "a", retention=limits, reproduce=False, nights=1)
     ahead(host.fake.clock, 3650)
     host.pass_night(a="2")
     ahead(host.fake.clock, -3650)
-    for _ in range(5):
-        host.pass_night()
+    host.pass_nights(5)
     assert len(list(host.builds.iterdir())) == len(host.listed("tf-a")) == 1
 
 
@@ -299,8 +296,7 @@ def test_hosts_that_start_at_once_in_one_directory_build_everything_once(
 
 
 def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     (name,) = host.listed("tf-a")
     with file_lock.held(tmp_path / states.LOCK, "a night of eight hours"):
         site.yank(tmp_path, name, "wrong cuDNN")
@@ -313,8 +309,7 @@ def test_a_wheel_is_yanked_while_a_night_runs(tmp_path: Path) -> None:
 
 def test_two_that_publish_at_once_leave_the_newest_state(tmp_path: Path) -> None:
     """One process holds the site; the other waits, and then reads what the first one wrote."""
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     (name,) = host.listed("tf-a")
     with ThreadPoolExecutor(1) as other:
         with file_lock.held(tmp_path / site.LOCK, "publishing"):

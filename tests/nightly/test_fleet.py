@@ -73,7 +73,7 @@ class FakeFleet:
         return self.builder.reproduce(order.target, Path(order.last_wheel))
 
 
-def fleet_host(tmp_path: Path, *names: str, **keys: object) -> PlayedHost:
+def fleet_host(tmp_path: Path, *names: str, **keys: Any) -> PlayedHost:  # noqa: ANN401 as `host_with`
     host = host_with(tmp_path, *names, **{"on": "workers", **keys})
     return replace(host, fleet=cast("fleets.NightFleet", FakeFleet(host.fake)))
 

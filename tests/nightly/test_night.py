@@ -47,8 +47,7 @@ def test_the_first_night_builds_and_the_second_does_nothing(tmp_path: Path) -> N
 
 
 def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     host.change(2)
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     (due,) = night.plan(host)
@@ -57,8 +56,7 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b")
-    host.pass_night()
+    host = host_with(tmp_path, "a", "b", nights=1)
     host.fake.parts["b"] = {"recipe": "2", "the commit": "b" * 40}
     host.fake.broken["a"] = BROKEN
     assert host.pass_night(a="2").verdicts == {"a": "failed", "b": "good"}
@@ -69,8 +67,7 @@ def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Pa
 
 
 def test_failing_is_new_once_then_still_and_then_fixed(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     seen = []
     for broken in ({"a": BROKEN}, {"a": BROKEN}, {}, {}):
         host.fake.broken = broken
@@ -91,8 +88,7 @@ def test_a_wheel_that_fails_its_smoke_is_published_and_marked(tmp_path: Path) ->
 
 
 def test_stable_waits_for_smoke_and_reproduction(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     stable = host.site / "pointers/a/stable.json"
     assert not stable.exists()
     assert host.pass_night().reproduced == "a"
@@ -101,8 +97,7 @@ def test_stable_waits_for_smoke_and_reproduction(tmp_path: Path) -> None:
 
 
 def test_each_night_another_recipe_is_reproduced(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", "b", "c")
-    host.pass_night()
+    host = host_with(tmp_path, "a", "b", "c", nights=1)
     assert [host.pass_night().reproduced for _ in range(4)] == ["a", "b", "c", "a"]
 
 
@@ -114,8 +109,7 @@ def test_a_night_whose_time_is_used_up_reproduces_nothing(tmp_path: Path) -> Non
 
 
 def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     host.fake.rotten.add("a")
     host.pass_night()
     assert "not reproduced on 2026-01-02: 1 file differs" in host.page()
@@ -130,8 +124,7 @@ def test_a_server_that_does_not_answer_blocks_one_recipe(tmp_path: Path) -> None
 
 
 def test_what_blocks_a_recipe_now_is_shown_and_not_what_broke_it_before(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     host.fake.broken["a"] = BROKEN
     host.pass_night(a="2")
     host.fake.unreachable.add("a")
@@ -155,8 +148,7 @@ def test_a_failing_recipe_out_of_budget_says_what_broke_and_opens_no_thread(tmp_
 
 
 def test_a_site_that_somebody_removed_is_built_again(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     kept = shutil.copytree(host.builds, tmp_path / "kept")
     shutil.rmtree(host.site)
     assert host.pass_night().verdicts == {"a": "good"}
@@ -254,8 +246,7 @@ def test_what_ends_a_build_in_the_middle_reaches_no_other_and_leaves_nothing_hal
 
 
 def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     (wheel,) = (host.site / "packages").glob("*.whl")
     build = builds.all_below(host.builds, ())[0]
     # The same version from another toolchain: the fake names a wheel by its fingerprint.
@@ -268,14 +259,12 @@ def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Pat
 
 def test_retention_hides_first_and_deletes_later(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 3})
-    for number in range(4):
-        host.pass_night(a=number)
+    host.pass_nights(4, changes=True)
     assert len(host.listed("tf-a")) == 2
     assert len(list((host.site / "packages").glob("*.whl"))) == 4
     page = host.page("recipes/a.html")
     assert "hidden since 2026-01-03, deleted on 2026-01-06" in page
-    for _ in range(5):
-        host.pass_night()
+    host.pass_nights(5)
     assert len(list((host.site / "packages").glob("*.whl"))) == 2
     assert len(list(host.builds.glob("*"))) == 2
 
@@ -285,8 +274,7 @@ def test_nights_that_fail_hide_no_wheel(
     tmp_path: Path, limits: dict[str, int], failed: int
 ) -> None:
     host = host_with(tmp_path, "a", retention={"hidden_days": 0, **limits})
-    for number in range(3):
-        host.pass_night(a=number)
+    host.pass_nights(3, changes=True)
     wheels = host.listed("tf-a")
     assert len(wheels) == limits["count"]
     host.fake.broken["a"] = BROKEN
@@ -299,12 +287,10 @@ def test_nights_that_fail_hide_no_wheel(
 
 
 def test_retention_respects_a_keep_file(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
-    host.pass_night()
+    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0}, nights=1)
     (first,) = host.builds.glob("*")
     (first / builds.KEEP).touch()
-    for number in range(3):
-        host.pass_night(a=number)
+    host.pass_nights(3, changes=True)
     assert first.exists()
     assert "kept by hand" in host.page("recipes/a.html")
 
@@ -364,8 +350,7 @@ def all_builds(state: states.State) -> list[NightlyBuild]:
 def test_no_build_that_the_index_lists_makes_room(tmp_path: Path) -> None:
     limits = {"count": 9, "hidden_days": 30, "free": 100}
     host = on_a_small_disk(host_with(tmp_path, "a", retention=limits), 3)
-    for number in range(3):
-        host.pass_night(a=number)
+    host.pass_nights(3, changes=True)
     outcome = host.pass_night(a="4")
     assert outcome.verdicts == {"a": "blocked"}
     assert "in the host's directory" in outcome.details["a"]
@@ -382,8 +367,7 @@ def test_pages_link_no_build_that_was_deleted(tmp_path: Path) -> None:
 
 
 def test_a_deletion_that_was_cut_off_leaves_no_wheel(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
-    host.pass_night()
+    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0}, nights=1)
     (first,) = host.listed("tf-a")
     with without_sweep():
         host.pass_night(a="2")
@@ -459,8 +443,7 @@ def test_a_night_that_is_cut_off_twice_keeps_its_newest_verdict(tmp_path: Path) 
 
 
 def test_a_host_that_lost_its_state_shows_its_last_builds_and_no_older_ones(tmp_path: Path) -> None:
-    host = host_with(tmp_path, "a")
-    host.pass_night()
+    host = host_with(tmp_path, "a", nights=1)
     host.fake.broken["a"] = BROKEN
     host.pass_night(a="2")
     (tmp_path / states.FILE).unlink()
@@ -515,8 +498,7 @@ def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
 def test_a_recipe_that_is_blocked_for_some_nights_stays_blocked_and_is_told(tmp_path: Path) -> None:
     host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 2}))
     host.fake.unreachable.add("a")
-    for _ in range(3):
-        host.pass_night()
+    host.pass_nights(3)
     assert host.latest()["a"]["state"] == "blocked"
     assert "for 3 nights" in host.page()
     assert heard.kinds == ["blocked"]
@@ -624,8 +606,7 @@ def test_a_recipe_that_is_listed_no_more_becomes_stale_on_its_page(tmp_path: Pat
     before.fake.unreachable.add("never-built")
     before.pass_night()
     host = replace(before, nightly=host_with(tmp_path, "b").nightly)
-    for _ in range(6):
-        host.pass_night()
+    host.pass_nights(6)
     assert "stale since 2026-01-01" in host.page("badges/a.svg")
     page = host.page("recipes/a.html")
     assert "does not list this recipe any more" in page
@@ -660,13 +641,10 @@ def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(tmp_p
 
 def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) -> None:
     limits = {"size": 30_000, "hidden_days": 2}
-    host = host_with(tmp_path, "a", "b", retention=limits)
-    host.pass_night()
+    host = host_with(tmp_path, "a", "b", retention=limits, nights=1)
     # Reproduced, so that `stable` of both is their first build.
-    for _ in range(2):
-        host.pass_night()
-    for number in range(4):
-        host.pass_night(a=number)
+    host.pass_nights(2)
+    host.pass_nights(4, changes=True)
     with states.opened(tmp_path) as state:
         kept = state.builds("a")
         # The wheels alone would fit; with their pages and logs the builds do not.

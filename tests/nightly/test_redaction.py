@@ -87,8 +87,7 @@ def test_a_secret_of_any_source_is_published_nowhere(
             monkeypatch.setattr(builder, "fingerprint", refuses(secret))
     monkeypatch.setattr(builder, "build", leaking(builder))
     host = replace(host, bisect=lambda *_: Culprit("", f"Broken by token={TOKEN}"))
-    for _ in range(5):
-        host.pass_night()
+    host.pass_nights(5)
     with states.opened(host.directory) as state:
         newest = [state.build(kept.id) for kept in state.builds("a")][-1]
         wheel = state.builds("b")[0].wheel

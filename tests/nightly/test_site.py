@@ -82,8 +82,7 @@ def test_each_night_has_a_page_and_says_what_changed_in_it(tmp_path: Path) -> No
 
 def test_nights_in_a_row_without_a_change_are_one_line(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
-    for _ in range(4):
-        host.pass_night()
+    host.pass_nights(4)
     assert "3 nights, 2026-01-02 to 2026-01-04" in host.page("recipes/a.html")
 
 
