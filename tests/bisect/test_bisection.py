@@ -23,7 +23,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, HostError, ToolError, WheelError
 from tfwright.nightly import builds
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import CommitLine, KeptInputs
+from tfwright.nightly.builds import CommitLine, KeptInputs, NightlyBuild
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Verdict
@@ -285,7 +285,7 @@ SETUP = "tensorflow/tools/pip_package/setup.py"
 
 
 class FailingNight:
-    """The directory of a night: its recipe was good at one commit and failed at a later one."""
+    """The directory of a night: its recipe was good at one commit, and failed later."""
 
     def __init__(self, folder: Path, nightly_file: Path) -> None:
         self.folder = folder
@@ -297,13 +297,14 @@ class FailingNight:
         )
         (self.target,) = nightly.targets(nightly.read())
         self.good = good
+        self.add("built", good)
 
     def commit(self, version: str, subject: str) -> str:
         """Let the tree be of a release; return the commit."""
         return commit(self.upstream, {SETUP: f"_VERSION = '{version}'\n"}, subject)
 
-    def add(self, result: str, pinned: str, **more: object) -> Path:
-        """Add a build of this night with its inputs; return its directory."""
+    def add(self, result: str, pinned: str, **more: object) -> NightlyBuild:
+        """Add a build of this night with its inputs; return it."""
         name, named = f"2026-01-01-{result}", self.target
         build = a_build(
             id=name, target=named.name, recipe=named.recipe, result=result, commit=pinned, **more
@@ -314,17 +315,17 @@ class FailingNight:
         made_from = recipe.read(str(self.recipe))
         source = made_from.source.changed(commit=pinned)
         builds.keep_inputs(KeptInputs(made_from.changed(source=source)), home)
-        return home
+        return build
 
-    def fail(self, pinned: str) -> Path:
-        """Let the newest build fail in fetch; return its directory."""
+    def fail(self, pinned: str) -> NightlyBuild:
+        """Let the newest build fail in fetch; return it."""
         broken = {"stage": "fetch", "line": "another release"}
         return self.add("failed", pinned, broken=broken)
 
 
 @pytest.fixture
 def failing_night(shell: CommandLine, nightly_file: Path, tmp_path: Path) -> FailingNight:
-    """Return the directory of a night that knows its recipe, and no build yet."""
+    """Return the directory of a night that knows its recipe, and one good build."""
     assert shell
     return FailingNight(tmp_path, nightly_file)
 
@@ -333,7 +334,6 @@ def failing_night(shell: CommandLine, nightly_file: Path, tmp_path: Path) -> Fai
 def test_the_commit_with_which_a_recipe_began_to_fail_is_named(
     shell: CommandLine, failing_night: FailingNight, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    failing_night.add("built", failing_night.good)
     versions = {"One": "1.12.0", "Two": "1.13.0", "Three": "1.13.0"}
     made = {
         subject: failing_night.commit(version, subject) for subject, version in versions.items()
@@ -349,12 +349,8 @@ def test_the_commit_with_which_a_recipe_began_to_fail_is_named(
 def test_a_night_bisects_until_its_time_is_over_and_the_next_one_goes_on(
     failing_night: FailingNight,
 ) -> None:
-    failing_night.add("built", failing_night.good)
     made = [failing_night.commit("1.13.0", subject) for subject in ("One", "Two", "Three")]
-    home = failing_night.fail(made[-1])
-    with states.opened(failing_night.folder / "host") as state:
-        failed = state.build(home.name)
-    assert failed
+    failed = failing_night.fail(made[-1])
     notes: list[str] = []
     # Each time ends after one trial: of the good build, then of each commit.
     answers = [bisecting.by_night(failed, -1, notes.append) for _ in range(2)]
@@ -368,12 +364,7 @@ def test_a_night_bisects_until_its_time_is_over_and_the_next_one_goes_on(
 
 @pytest.mark.medium
 def test_a_night_says_why_nothing_could_be_bisected(failing_night: FailingNight) -> None:
-    failing_night.add("built", failing_night.good)
-    home = failing_night.fail(failing_night.good)
-    with states.opened(failing_night.folder / "host") as state:
-        failed = state.build(home.name)
-    assert failed
-    found = bisecting.by_night(failed, 100, print)
+    found = bisecting.by_night(failing_night.fail(failing_night.good), 100, print)
     assert found
     assert found.said.startswith("No bisection was possible: Nothing that decides the wheel")
 
@@ -382,7 +373,6 @@ def test_a_night_says_why_nothing_could_be_bisected(failing_night: FailingNight)
 def test_builds_between_which_nothing_changed_have_nothing_to_try(
     shell: CommandLine, failing_night: FailingNight
 ) -> None:
-    failing_night.add("built", failing_night.good)
     failing_night.fail(failing_night.good)
     remedy = shell.remedy(f"invoke bisect {failing_night.target.name}")
     assert shell.fault

@@ -50,6 +50,7 @@ def test_a_wheel_that_cannot_be_listed_is_named_with_its_remedy(tmp_path: Path, 
 
 
 def matches(folder: Path, **wish: str) -> list[MatchedWheel]:
+    write.refresh(folder)
     text = (folder / matching.FILE).read_bytes()
     return matching.ranked(text, Wish(**wish))
 
@@ -58,7 +59,6 @@ def test_the_wheel_that_fits_best_is_shown_with_how_to_install_it(
     tmp_path: Path, out: Read
 ) -> None:
     write_wheel(tmp_path / "packages", version="1.0+cpu")
-    write.refresh(tmp_path)
     page.show_matches(matches(tmp_path), URL)
     shown = out()
     assert f"pip install --extra-index-url {URL}simple/ demo==1.0+cpu" in shown
@@ -67,7 +67,6 @@ def test_the_wheel_that_fits_best_is_shown_with_how_to_install_it(
 
 def test_a_wheel_that_does_not_fit_is_not_recommended(tmp_path: Path, out: Read) -> None:
     write_wheel(tmp_path / "packages", version="1.0+cpu")
-    write.refresh(tmp_path)
     page.show_matches(matches(tmp_path, release="2.0"), URL)
     shown = out()
     assert "another release" in shown
@@ -76,7 +75,6 @@ def test_a_wheel_that_does_not_fit_is_not_recommended(tmp_path: Path, out: Read)
 
 def test_an_index_without_a_wheel_says_so(tmp_path: Path, err: Read) -> None:
     (tmp_path / "packages").mkdir()
-    write.refresh(tmp_path)
     page.show_matches(matches(tmp_path), URL)
     assert err() == "This index has no wheel.\n"
 

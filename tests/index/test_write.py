@@ -20,6 +20,14 @@ def page(folder: Path, project: str = "demo", place: str = "simple") -> dict[str
     return found
 
 
+def indexed(folder: Path, *versions: str, **wheel: Any) -> Path:  # noqa: ANN401 as `write_wheel` takes them
+    """Write wheels and the index of their folder; return the last one."""
+    for version in versions or ("1.0",):
+        made = write_wheel(folder / "packages", version=version, **wheel)
+    write.refresh(folder)
+    return made
+
+
 class Anchors(HTMLParser):
     """Collects the links of a page as a browser would see them."""
 
@@ -34,8 +42,7 @@ class Anchors(HTMLParser):
 
 
 def test_a_wheel_is_listed_with_hash_size_and_metadata(tmp_path: Path) -> None:
-    wheel = write_wheel(tmp_path / "packages", requires_python=">=3.6")
-    write.refresh(tmp_path)
+    wheel = indexed(tmp_path, requires_python=">=3.6")
     (listed,) = page(tmp_path)["files"]
     assert listed["filename"] == wheel.name
     assert listed["size"] == wheel.stat().st_size
@@ -46,16 +53,14 @@ def test_a_wheel_is_listed_with_hash_size_and_metadata(tmp_path: Path) -> None:
 
 
 def test_the_metadata_file_is_cut_out_byte_for_byte(tmp_path: Path) -> None:
-    wheel = write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
+    wheel = indexed(tmp_path)
     with zipfile.ZipFile(wheel) as content:
         inside = content.read("demo-1.0.dist-info/METADATA")
     assert (tmp_path / "packages" / f"{wheel.name}.metadata").read_bytes() == inside
 
 
 def test_links_in_html_lead_to_the_wheel_with_its_hash(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages", version="1.0+cu92.sm30")
-    write.refresh(tmp_path)
+    indexed(tmp_path, "1.0+cu92.sm30")
     (anchor,) = Anchors((tmp_path / "simple/demo/index.html").read_text()).found
     href = str(anchor["href"])
     assert href.startswith("../../packages/demo-1.0%2Bcu92.sm30-py3-none-any.whl#sha256=")
@@ -80,9 +85,7 @@ def test_nothing_is_read_or_written_when_nothing_changed(tmp_path: Path) -> None
 
 
 def test_one_new_wheel_is_read_and_no_other(tmp_path: Path) -> None:
-    for minor in range(5):
-        write_wheel(tmp_path / "packages", version=f"1.{minor}")
-    write.refresh(tmp_path)
+    indexed(tmp_path, "1.0", "1.1", "1.2", "1.3", "1.4")
     write_wheel(tmp_path / "packages", version="1.10")
     again = write.refresh(tmp_path)
     assert again.read == 1
@@ -91,8 +94,7 @@ def test_one_new_wheel_is_read_and_no_other(tmp_path: Path) -> None:
 
 def test_a_hidden_wheel_leaves_the_pages_and_stays_on_the_disk(tmp_path: Path) -> None:
     wheel = write_wheel(tmp_path / "packages", version="1.0")
-    write_wheel(tmp_path / "packages", version="2.0")
-    write.refresh(tmp_path)
+    indexed(tmp_path, "2.0")
     write.refresh(tmp_path, {wheel.name: {"hidden": True}})
     assert page(tmp_path)["versions"] == ["2.0"]
     assert wheel.exists()
@@ -112,8 +114,7 @@ def test_pages_go_with_the_last_wheel_of_a_project(tmp_path: Path) -> None:
 
 
 def test_a_name_never_stands_for_other_bytes(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
+    indexed(tmp_path)
     write_wheel(tmp_path / "packages", body="answer = 43\n")
     update = write.refresh(tmp_path)
     (fault,) = update.refused
@@ -124,8 +125,7 @@ def test_a_name_never_stands_for_other_bytes(tmp_path: Path) -> None:
 
 
 def test_a_name_stays_taken_after_its_wheel_was_deleted(tmp_path: Path) -> None:
-    wheel = write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
+    wheel = indexed(tmp_path)
     wheel.unlink()
     write.refresh(tmp_path)
     write_wheel(tmp_path / "packages", body="answer = 43\n")
@@ -193,8 +193,7 @@ def test_a_project_can_be_archived_with_a_reason(tmp_path: Path) -> None:
 
 
 def test_a_lost_catalog_costs_time_and_nothing_else(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "packages")
-    write.refresh(tmp_path)
+    indexed(tmp_path)
     before = (tmp_path / "simple/demo/index.html").read_text()
     (tmp_path / "packages" / wheels.FILE).unlink()
     assert write.refresh(tmp_path).read == 1

@@ -487,14 +487,20 @@ def run_by_slurm(tmp_path: Path, *batches: str, **keys: object) -> list[SlurmRes
     return ended
 
 
-# Task 0 is cancelled at once. Task 1 ends only when task 0 was submitted again.
-CANCELLING = """\
+# How a program of Slurm begins that leaves results in the place of tasks.
+ROOM = """\
 cd "$(dirname "$0")/room"
-echo "$@" >> submitted
-if [ "$(wc -l < submitted)" = 2 ]; then
-    for number in 0 1; do
+leave() {
+    for number; do
         printf '{"run": "room", "task": %d, "status": 0, "seconds": 1}' $number > $number.json
     done
+}
+"""
+# Task 0 is cancelled at once. Task 1 ends only when task 0 was submitted again.
+CANCELLING = f"""{ROOM}
+echo "$@" >> submitted
+if [ "$(wc -l < submitted)" = 2 ]; then
+    leave 0 1
     echo 18
 else
     echo 17
@@ -516,12 +522,10 @@ def test_a_cancelled_task_is_submitted_again_while_the_others_run(
 @pytest.mark.medium
 def test_a_user_reads_why_slurm_lets_tasks_wait(tmp_path: Path, programs: Programs) -> None:
     given, room = table_of(tmp_path), tmp_path / "room"
-    queue = """\
-cd "$(dirname "$0")/room"
+    queue = f"""{ROOM}
 if [ -e asked ]; then
     echo '0 PENDING None'
-    echo '{"run": "room", "task": 0, "status": 0, "seconds": 1}' > 0.json
-    echo '{"run": "room", "task": 1, "status": 0, "seconds": 1}' > 1.json
+    leave 0 1
 else
     touch asked
     echo '0 PENDING PartitionTimeLimit'
@@ -589,13 +593,12 @@ done
 echo 17
 """
 # Task 0 is lost. Once it was submitted again, one task ends before each look.
-ENDING = """\
-cd "$(dirname "$0")/room"
+ENDING = f"""{ROOM}
 if [ "$(wc -l < submitted)" = 1 ]; then
     rm -f queue/0
 else
     set -- $(ls queue)
-    printf '{"run": "room", "task": %d, "status": 0, "seconds": 1}' $1 > "$1.json"
+    leave $1
     rm "queue/$1"
 fi
 for number in $(ls queue); do echo "$number RUNNING None"; done
@@ -616,13 +619,12 @@ def test_no_more_tasks_than_the_limit_are_submitted_also_after_one_was_lost(
 def test_a_slurm_that_takes_no_more_is_asked_again_while_tasks_run(
     tmp_path: Path, programs: Programs
 ) -> None:
-    submit = """\
-cd "$(dirname "$0")/room"
+    submit = f"""{ROOM}
 echo x >> asked
 case $(wc -l < asked) in
     1) echo 17 ;;
     2) echo sbatch: error: Socket timed out >&2; exit 1 ;;
-    *) for number in 0 1; do printf '{"run": "room", "task": %d, "status": 0, "seconds": 1}' $number > $number.json; done; echo 18 ;;
+    *) leave 0 1; echo 18 ;;
 esac
 """
     programs(sbatch=submit, squeue="echo '0 RUNNING None'")
@@ -651,10 +653,9 @@ def test_a_task_that_slurm_loses_each_time_is_given_up_as_lost(
 def test_while_slurm_does_not_answer_no_task_counts_as_lost(
     tmp_path: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    away = """\
-cd "$(dirname "$0")/room"
+    away = f"""{ROOM}
 echo x >> asked
-[ "$(wc -l < asked)" -lt 9 ] || echo '{"run": "room", "task": 0, "status": 0, "seconds": 1}' > 0.json
+[ "$(wc -l < asked)" -lt 9 ] || leave 0
 echo slurm_load_jobs error: Unable to contact slurm controller >&2
 exit 1
 """
