@@ -79,8 +79,8 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
     asked = {
         name: options[name] for name in ("until", "again", "fresh", "offline", "wait", "cache")
     }
-    archives = until not in engine.WITHOUT_ARCHIVES or bool(by)
-    job = job_of(recipe, jobs=engine.jobs_asked(options["jobs"]), archives=archives, **asked)
+    # What is verified was built from all that the recipe pins.
+    job = job_of(recipe, jobs=engine.jobs_asked(options["jobs"]), all_inputs=bool(by), **asked)
     built: dict[str, str] = {}
     if by:
         from tfwright.build import verified
@@ -168,8 +168,7 @@ def plan(
     from tfwright.pipeline.stages import configure
 
     engine.insist(until, again)
-    archives = until not in engine.WITHOUT_ARCHIVES
-    job = job_of(recipe, until=until, again=again, offline=offline, archives=archives)
+    job = job_of(recipe, until=until, again=again, offline=offline)
     # Text as it is, so that it can be sent into a file and compared.
     if bazelrc:
         return Answer(configure.rendered(job.recipe, job.host_file), sys.stdout.write)

@@ -152,7 +152,7 @@ def _wanted(
         return None, None
     try:
         # Bazel loads what ./configure writes, so an analysis needs a configured tree.
-        made = engine.build(replace(job, until="configure"))
+        made = engine.build(replace(job, until="configure", all_inputs=True))
         recipe, tree, configured = job.recipe, made.of(Tree), made.of(Configured)
         # Where the build runs it: this host may not have the libraries that it wants.
         with containers.around(job, "compile"):

@@ -35,10 +35,6 @@ PUBLISHED = "stamps/publish.json"
 """Where the publish stage of a recipe leaves its stamp, below the recipe's directory."""
 
 
-WITHOUT_ARCHIVES = ("source", "configure")
-"""The last stages of builds that need no archive: who wants the tree need not wait for them."""
-
-
 class Decision(NamedTuple):
     """Whether a stage has to run, and why."""
 

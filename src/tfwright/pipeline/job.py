@@ -147,8 +147,8 @@ class Job:
     what earlier builds taught."""
     until: str = "publish"
     """The last stage that is wanted; what only later stages need may be missing."""
-    archives: bool = True
-    """Whether fetch brings the archives, too, which no stage before compile reads."""
+    all_inputs: bool = False
+    """Whether fetch brings the archives also for a build that needs none of them."""
     pinned_bazel: str = ""
     """The version that the recipe pins, where this host builds with another one in its place."""
     locked: Path | None = None
@@ -170,6 +170,11 @@ class Job:
         # Several build_out may share a cache, and have recipes of the same name.
         place = hashlib.sha256(str(self.places.own.resolve()).encode()).hexdigest()[:8]
         return self.host_file.cache_directory / "private" / f"{self.name}-{place}"
+
+    @property
+    def wants_archives(self) -> bool:
+        """Whether fetch brings the archives: no stage before compile reads them."""
+        return self.all_inputs or self.until not in {"source", "configure"}
 
     def reaches(self, stage: str) -> bool:
         """Say whether a build goes as far as a stage."""

@@ -65,7 +65,7 @@ def run(
             f"This host builds with Bazel {bazel.version} in place of the pinned {job.pinned_bazel}"
         )
     epoch = GitRepository(repository).epoch(source.commit)
-    if not job.archives:
+    if not job.wants_archives:
         job.listener.note(f"Archives are left to 'invoke fetch --recipe {job.argument}'")
         starts = ExternalRules(job, pins, repository).starts if fetch.substitutes else ()
         return Inputs(
@@ -243,7 +243,7 @@ def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
 
 def damage(job: Job, inputs: Inputs) -> str | None:
     """Say which of the shared places was removed meanwhile, or that archives were left out."""
-    if job.archives and not inputs.whole:
+    if job.wants_archives and not inputs.whole:
         return "only what ./configure needs was fetched"
     repositories = [inputs.mirror, *(clone.repository for clone in inputs.clones)]
     programs = [inputs.programs.python] if inputs.programs else []
