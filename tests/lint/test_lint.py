@@ -317,7 +317,7 @@ def test_a_change_is_what_this_branch_did_since_it_left_the_other(
     run_git("checkout", "-q", "-", cwd=recipe.parent)
     assert changes.change_since("other").files == ("patches/ä.patch",)
     monkeypatch.setattr(changes, "ROOT", make_folder(tmp_path / "elsewhere"))
-    with fails(RecipeError, "is in no git repository"):
+    with fails(RecipeError, "other", tmp_path / "elsewhere"):
         changes.change_since("other")
 
 

@@ -50,19 +50,15 @@ class RecipeChange:
 def change_since(revision: str) -> RecipeChange:
     """Return what this checkout changed since it left a git revision: what that got since is not.
 
-    Raises RecipeError if git does not know the revision, or no repository has this directory.
+    Raises RecipeError if git does not know the revision here.
     """
-    if not _answer("rev-parse", "--git-dir"):
-        raise RecipeError(
-            f"{ROOT} is in no git repository", remedy="Check its recipes without --changed."
-        )
     # Resolved first: what a person types must not become an option.
     commit = _answer("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if not commit:
         raise RecipeError(
-            f"{revision!r} is not a revision of this checkout",
-            remedy="Name one that 'git branch --all' or 'git tag' lists. A shallow clone has few: "
-            "run 'git fetch origin main', then --changed FETCH_HEAD.",
+            f"{revision!r} is not a revision of a git repository in {ROOT}",
+            remedy="Name one that 'git branch --all' or 'git tag' lists, or leave --changed out. A "
+            "shallow clone has few: run 'git fetch origin main', then --changed FETCH_HEAD.",
         )
     # Of a history that is cut off, git sees no common beginning.
     left = _answer("merge-base", commit, "HEAD") or commit
