@@ -1,6 +1,5 @@
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,6 +73,13 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path
         ('"--config=opt"', '"--config=opt --copt=-g"', "flag", "holds 2 flags"),
         ("TF_NEED_GCP = false\n", "", "unanswered", "TF_NEED_GCP"),
         ("TF_NEED_GCP = false\n", "TF_NEED_GCP = false\nTF_BANANA = true\n", "answer", "BANANA"),
+        ("[compile]", '[compile]\ntarget = "//tensorflow:lib.so"', "wheel", "makes no wheel"),
+        (
+            "[compile]",
+            '[compile]\ntarget = "//tensorflow/tools/pip_package:wheel"',
+            "wheel",
+            "makes no wheel of TensorFlow 1.8",
+        ),
     ],
 )
 def test_a_mistake_is_found_with_its_rule(
@@ -125,25 +131,25 @@ def test_cuda_on_macos_needs_patches_after_tensorflow_1_1(tmp_path: Path) -> Non
     assert not any("no patches" in found.what for found in linting.lint(str(copy)))
 
 
-def test_a_cuda_that_is_not_the_one_of_host_is_one_finding(tmp_path: Path) -> None:
-    path = Path(shutil.copy(recipes.find("linux-r2.21-cuda12.8-sm120"), tmp_path))
-    (found,) = changed(path, 'VERSION = "12.8.1"', 'VERSION = "12.9.1"')
-    assert "[host] names 12.8" in found.what
+AXES = '["3.10", "3.11", "3.13"]'
 
 
-def test_what_depends_on_an_answer_that_is_neither_yes_nor_no_is_not_counted(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("release", "before", "after", "says"),
+    [
+        ("r2.21", 'VERSION = "12.8.1"', 'VERSION = "12.9.1"', "[host] names 12.8"),
+        # What depends on such an answer is not counted.
+        ("r2.21", "TF_NEED_CUDA = true", 'TF_NEED_CUDA = "true"', "neither true nor false"),
+        ("r2.20", AXES, '["3.12"]', "name each Python once, and not 3.12"),
+        ("r2.20", AXES, '["3.11", "3.11"]', "name each Python once, and not 3.12"),
+    ],
+)
+def test_a_mistake_that_others_follow_from_is_one_finding(
+    tmp_path: Path, release: str, before: str, after: str, says: str
 ) -> None:
-    path = Path(shutil.copy(recipes.find("linux-r2.21-cuda12.8-sm120"), tmp_path))
-    (found,) = changed(path, "TF_NEED_CUDA = true", 'TF_NEED_CUDA = "true"')
-    assert "neither true nor false" in found.what
-
-
-@pytest.mark.parametrize("pythons", ['["3.12"]', '["3.11", "3.11"]'])
-def test_a_python_that_the_axes_repeat_is_refused(tmp_path: Path, pythons: str) -> None:
-    path = Path(shutil.copy(recipes.find("linux-r2.20-cuda12.8-sm120"), tmp_path))
-    (found,) = changed(path, '["3.10", "3.11", "3.13"]', pythons)
-    assert "name each Python once, and not 3.12" in found.what
+    path = Path(shutil.copy(recipes.find(f"linux-{release}-cuda12.8-sm120"), tmp_path))
+    (found,) = changed(path, before, after)
+    assert says in found.what
 
 
 @pytest.mark.medium
@@ -256,34 +262,26 @@ def test_a_lock_that_its_recipe_has_left_behind_is_found(outside: Path) -> None:
     found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")
     (outdated, *_) = [finding for finding in found if finding.rule == "lock"]
     assert "requirement numpy==1.14.6 is wanted" in outdated.what
+    # The commands of a remedy take a recipe by its path.
     assert outdated.remedy.startswith(f"Run 'invoke lock --recipe {outside}'")
+    assert recipes.read(CPU).argument == CPU
 
 
-def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = "") -> Path:
-    """Return the only recipe of a checkout whose commit holds the demo's, or another text."""
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the only recipe of a checkout, which is the demo's."""
     checkout = tmp_path / "checkout"
-    (checkout / "recipes").mkdir(parents=True)
-    recipe = checkout / "recipes/demo.toml"
-    whole = (recipes.RECIPES / "demo.toml").read_text("utf-8")
-    recipe.write_text(text or whole, "utf-8")
-    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "Begin"]):
-        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", *identity, *command], cwd=checkout, check=True)
-    recipe.write_text(whole, "utf-8")
+    commit(checkout, {"recipes/demo.toml": (recipes.RECIPES / "demo.toml").read_text("utf-8")})
     monkeypatch.setattr(changes, "ROOT", checkout)
     monkeypatch.setattr(recipes, "RECIPES", checkout / "recipes")
-    return recipe
+    return checkout / "recipes/demo.toml"
 
 
-def test_a_change_names_keys_files_and_what_to_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = committed(tmp_path, monkeypatch)
-    change_text(recipe, "peak = ", "peak = 1")
-    text = recipe.read_text("utf-8")
-    recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
+def test_a_change_names_keys_files_and_what_to_run(committed: Path) -> None:
+    change_text(committed, "peak = ", "peak = 1")
+    change_text(committed, '\nsummary = "', '\nsummary = "New: ')
     # One that was not committed yet is looked at as well.
-    recipe.with_name("new.toml").write_text(text, "utf-8")
+    shutil.copy(committed, committed.with_name("new.toml"))
     change = changes.change_since("HEAD")
     assert change.recipes == ("demo", "new")
     assert "summary" in [key.key for key in change.keys]
@@ -291,30 +289,22 @@ def test_a_change_names_keys_files_and_what_to_run(
     assert "invoke plan --recipe demo" in change.tests
 
 
-def test_a_change_of_resolved_packages_names_each_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = committed(tmp_path, monkeypatch)
-    recipe.with_suffix(".pins").write_text('verify = ["six==1.17.0"]\n', "utf-8")
-    change = changes.change_since("HEAD")
-    assert [(key.key, key.before, key.after) for key in change.keys] == [
-        ("verify.six", "", "1.17.0")
-    ]
+def test_a_change_of_resolved_packages_names_each_of_them(committed: Path) -> None:
+    committed.with_suffix(".pins").write_text('verify = ["six==1.17.0"]\n', "utf-8")
+    (key,) = changes.change_since("HEAD").keys
+    assert (key.key, key.before, key.after) == ("verify.six", "", "1.17.0")
 
 
 def test_a_change_is_what_this_branch_did_since_it_left_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    committed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = committed(tmp_path, monkeypatch)
     # The checkout may lie below the top of its repository, and files may have any name.
-    monkeypatch.setattr(changes, "ROOT", recipe.parent)
-    make_file(recipe.parent / "patches/ä.patch", "")
-    run_git("checkout", "-qb", "other", cwd=recipe.parent)
-    run_git("commit", "-q", "--allow-empty", "-m", "Meanwhile", cwd=recipe.parent)
-    make_file(recipe.parent / "toolkits/of_the_other.toml", "")
-    run_git("add", "toolkits", cwd=recipe.parent)
-    run_git("commit", "-qm", "More", cwd=recipe.parent)
-    run_git("checkout", "-q", "-", cwd=recipe.parent)
+    monkeypatch.setattr(changes, "ROOT", committed.parent)
+    checkout = committed.parents[1]
+    run_git("checkout", "-qb", "other", cwd=checkout)
+    commit(checkout, {"recipes/toolkits/of_the_other.toml": ""})
+    run_git("checkout", "-q", "-", cwd=checkout)
+    make_file(committed.parent / "patches/ä.patch", "")
     assert changes.change_since("other").files == ("patches/ä.patch",)
     monkeypatch.setattr(changes, "ROOT", make_folder(tmp_path / "elsewhere"))
     with fails(RecipeError, "other", tmp_path / "elsewhere"):
@@ -322,32 +312,29 @@ def test_a_change_is_what_this_branch_did_since_it_left_the_other(
 
 
 def test_a_recipe_whose_patch_is_gone_is_among_those_that_a_change_is_about(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    committed: Path,
 ) -> None:
-    recipe = committed(tmp_path, monkeypatch)
-    patch = make_file(recipe.parents[1] / "patches/demo/0009-new.patch", "")
-    change_text(recipe, 'patches = ["', 'patches = ["demo/0009-new.patch", "')
-    run_git("add", "--all", cwd=recipe.parent)
-    run_git("commit", "-qm", "Name it", cwd=recipe.parent)
-    patch.unlink()
+    change_text(committed, 'patches = ["', 'patches = ["demo/0009-new.patch", "')
+    checkout = committed.parents[1]
+    commit(checkout, {"patches/demo/0009-new.patch": ""})
+    (checkout / "patches/demo/0009-new.patch").unlink()
     assert changes.change_since("HEAD").recipes == ("demo",)
 
 
 @pytest.mark.parametrize("broken", ["= 1", "a = " + "[" * 9000, "\udcff"])
 def test_a_change_that_breaks_a_recipe_is_shown_and_left_to_its_findings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+    committed: Path, broken: str
 ) -> None:
-    recipe = committed(tmp_path, monkeypatch)
-    recipe.write_text(broken, "utf-8", "surrogateescape")
+    committed.write_text(broken, "utf-8", "surrogateescape")
     change = changes.change_since("HEAD")
     assert (change.recipes, change.keys) == (("demo",), ())
     assert [finding.rule for finding in linting.lint("demo")] == ["schema"]
 
 
-def test_the_keys_of_a_recipe_that_was_broken_before_are_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    committed(tmp_path, monkeypatch, "= 1")
+def test_the_keys_of_a_recipe_that_was_broken_before_are_new(committed: Path) -> None:
+    whole = committed.read_text("utf-8")
+    commit(committed.parents[1], {"recipes/demo.toml": "= 1"})
+    committed.write_text(whole, "utf-8")
     change = changes.change_since("HEAD")
     assert {key.before for key in change.keys} == {""}
 
@@ -369,13 +356,6 @@ def test_each_fault_of_the_schema_is_a_finding_of_its_own(outside: Path) -> None
     assert len({finding.line for finding in found}) == 2
 
 
-def test_the_commands_of_a_remedy_take_a_recipe_by_its_path(outside: Path) -> None:
-    found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")
-    (remedy, *_) = [finding.remedy for finding in found if finding.rule == "lock"]
-    assert f"--recipe {outside}'" in remedy
-    assert recipes.read(CPU).argument == CPU
-
-
 def test_a_substitute_that_replaces_an_archive_by_itself_is_found(outside: Path) -> None:
     text = outside.read_text("utf-8")
     table = text.partition("[fetch.substitutes.nasm]\n")[2]
@@ -391,20 +371,6 @@ def test_a_substitute_that_says_nothing_of_what_it_replaces_is_found(outside: Pa
     (found,) = [finding for finding in changed(outside, line[1], "") if finding.rule == "replaces"]
     assert "substitute nasm does not state which archive it replaces" in found.what
     assert "[fetch.substitutes.nasm]" in outside.read_text("utf-8").splitlines()[found.line - 1]
-
-
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [
-        ("//tensorflow:libtensorflow.so", "makes no wheel"),
-        ("//tensorflow/tools/pip_package:wheel", "makes no wheel of TensorFlow 1.8"),
-    ],
-)
-def test_a_target_that_makes_no_wheel_is_found(outside: Path, target: str, says: str) -> None:
-    found = changed(outside, "[compile]", f'[compile]\n# Why.\ntarget = "{target}"')
-    (wheel,) = [finding for finding in found if finding.rule == "wheel"]
-    assert says in wheel.what
-    assert "compile" in wheel.remedy
 
 
 def test_a_platform_tag_that_the_pip_of_the_target_python_does_not_read_is_found(
@@ -423,34 +389,13 @@ def test_a_platform_tag_that_the_pip_of_the_target_python_does_not_read_is_found
     assert "pip" not in {found.rule for found in linting.lint(str(outside))}
 
 
-def history(folder: Path) -> tuple[str, str]:
-    """Make a repository; return a commit of its branch, and one that is not on it."""
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    commits = []
-    for name, arguments in (
-        ("", ("init", "--quiet", "--initial-branch=r1.8")),
-        ("first", ("commit", "--quiet", "--allow-empty", "-m", "first")),
-        ("", ("checkout", "--quiet", "-b", "other")),
-        ("second", ("commit", "--quiet", "--allow-empty", "-m", "second")),
-    ):
-        command = ["git", "-C", str(folder), *identity, *arguments]
-        subprocess.run(command, check=True)
-        if name:
-            shown = ["git", "-C", str(folder), "rev-parse", "HEAD"]
-            commits.append(subprocess.run(shown, check=True, capture_output=True, text=True).stdout)
-    first, second = commits
-    return first.strip(), second.strip()
-
-
 def with_history(outside: Path, folder: Path) -> tuple[HostFile, str, str]:
     """Let the recipe pin a commit of a mirror; return the mirror's host file and its commits."""
-    folder.mkdir()
-    on_branch, elsewhere = history(folder)
+    on_branch, elsewhere = commit(folder), commit(folder, message="two")
     recipe = recipes.read(str(outside))
-    text = outside.read_text("utf-8").replace(recipe.source.commit, on_branch)
-    outside.write_text(text, "utf-8")
+    change_text(outside, recipe.source.commit, on_branch)
     outside.with_suffix(".lock").unlink()
-    return (HostFile(mirrors={recipe.source.url: str(folder)}), on_branch, elsewhere)
+    return HostFile(mirrors={recipe.source.url: str(folder)}), on_branch, elsewhere
 
 
 def test_a_patch_that_upstream_has_by_now_is_due(outside: Path, tmp_path: Path) -> None:
@@ -492,11 +437,9 @@ def test_a_verification_in_the_future_is_found(outside: Path) -> None:
 
 @pytest.mark.medium
 def test_a_change_is_reviewed_with_what_its_builds_would_run(
-    shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Read
+    shell: CommandLine, committed: Path, out: Read
 ) -> None:
-    recipe = committed(tmp_path, monkeypatch)
-    text = recipe.read_text("utf-8")
-    recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
+    change_text(committed, '\nsummary = "', '\nsummary = "New: ')
     shell.status("invoke lint --changed HEAD")
     assert shell.fault is None
     shown = " ".join(out().split())
@@ -504,7 +447,7 @@ def test_a_change_is_reviewed_with_what_its_builds_would_run(
     assert "files recipes/demo.toml" in shown
     assert "plan of demo runs check, fetch, source" in shown
     # It cannot be planned, and its findings say why.
-    change_text(recipe, "TF_NEED_IGNITE = false\n", "")
+    change_text(committed, "TF_NEED_IGNITE = false\n", "")
     shell.status("invoke lint --changed HEAD")
     assert shell.fault is None
     assert "TF_NEED_IGNITE" in out()
