@@ -3,12 +3,11 @@
 import io
 
 from tfwright.diagnosis import reader
-from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.reader import Diagnosis, Excerpt, Match
 
 
-def diagnose(log: str | bytes, known: Facts | None = None) -> Diagnosis:
-    return reader.read(io.BytesIO(log.encode() if isinstance(log, str) else log), known)
+def diagnose(log: str | bytes) -> Diagnosis:
+    return reader.read(io.BytesIO(log.encode() if isinstance(log, str) else log))
 
 
 def root_of(log: str | bytes) -> Excerpt:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.reading import explaining
 from tests.making import Read, make_file
 
 from tfwright.diagnosis import page, reader
-from tfwright.diagnosis.facts import Facts
 from tfwright.errors import Evidence
 
 TIMEOUT = """\
@@ -89,17 +89,10 @@ def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
     assert reader.record(log, 0, killed=False, died=False) == reader.FailureRecord(None, None)
 
 
-def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) -> None:
-    log = make_file(
-        tmp_path / "a.log", "ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n"
-    )
-    old, new = (
-        reader.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
-        for version in ("0.15.0", "0.26.1")
-    )
-    assert old is not None
+def test_facts_of_the_build_rule_out_a_cause_and_prove_another() -> None:
+    error = "ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n"
+    old, new = (explaining(f"Build label: {bazel}\n{error}")[0] for bazel in ("0.15.0", "0.26.1"))
     assert old.entry.id == "bazel-name-not-defined"
-    assert new is not None
     assert (new.entry.id, new.certain) == ("bazel-http-archive-gone", True)
 
 

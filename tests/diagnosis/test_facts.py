@@ -9,13 +9,7 @@ from tfwright.diagnosis import facts, reader
 from tfwright.diagnosis.facts import Facts
 
 
-def test_what_is_known_otherwise_counts_for_more_than_the_log() -> None:
-    known = Facts(system="Darwin", cuda=False, gpu=False, bazel="0.15.2")
-    lines = ["Linux host 5.10", "Build label: 0.26.1", "libcudart.so.9.2 not found"]
-    assert facts.of(lines, known) == known
-
-
-def test_a_log_shows_what_is_not_known_otherwise() -> None:
+def test_a_log_that_does_not_name_cuda_may_be_of_a_build_with_it() -> None:
     assert facts.of(["cannot find libcudart.so.9.2"]).cuda is True
     assert facts.of(["all is well"]).cuda is None
 

@@ -1,13 +1,13 @@
 """Facts of a build that rule a cause out, or prove it: its Bazel, its release, its system.
 
-A recipe states them. A log shows some of them: they are read off what its tools write.
+They are read off what its tools write.
 """
 
 import operator
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -95,27 +95,22 @@ class Facts:
         return self.system == need if self.system else None
 
 
-def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
-    """Return the facts that some lines show; what is `known` otherwise counts for more."""
-    found = known or Facts()
+def of(texts: Sequence[str]) -> Facts:
+    """Return the facts that some lines show."""
     text = "\n".join((*texts[:_MOST], *texts[_MOST:][-_MOST:]))
     read: dict[str, Any] = {name: bool(rule(name).search(text)) for name in FLAGS}
     for name in ("bazel", "release", "python"):
         shown = rule(name).search(text)
-        read[name] = getattr(found, name) or (shown["value"] if shown else "")
+        read[name] = shown["value"] if shown else ""
     # A folder of Windows has no dot: Python313.
     read["python"] = re.sub(r"^([23])(\d+)$", r"\1.\2", read["python"])
     systems = ("Darwin", "Windows", "Linux")
-    system = next((name for name in systems if rule(name.lower()).search(text)), "")
-    gpu = found.gpu
-    for name, there in (("gpu", True), ("no_gpu", False), ("gpu_skipped", True)):
-        if gpu is None and rule(name).search(text):
-            gpu = there
+    read["system"] = next((name for name in systems if rule(name.lower()).search(text)), "")
+    said = {"gpu": True, "no_gpu": False, "gpu_skipped": True}
+    read["gpu"] = next((there for name, there in said.items() if rule(name).search(text)), None)
     # Only ever True: a log that does not name CUDA may be cut off before it does.
-    cuda = found.cuda
-    if cuda is None and rule("cuda").search(text):
-        cuda = True
+    read["cuda"] = True if rule("cuda").search(text) else None
     places = [place["value"] for place in islice(rule("place").finditer(text), _MOST_PLACES)]
     if places and not any(map(os.path.exists, places)):
         read["elsewhere"] = places[0]
-    return replace(found, **read, system=found.system or system, cuda=cuda, gpu=gpu)
+    return Facts(**read)

@@ -144,17 +144,15 @@ def diagnose(name: str, listener: Listener = SILENCE) -> Diagnosis:
         return read(stream)
 
 
-def record(
-    log: Path, start: int, *, killed: bool, died: bool, known: Facts | None = None
-) -> FailureRecord:
+def record(log: Path, start: int, *, killed: bool, died: bool) -> FailureRecord:
     """Read what the last run wrote: the part of `log` from byte `start` on.
 
     Not everything leaves a line: `killed` says that the kernel killed programs meanwhile, `died`
-    that Bazel's server did not come to its end. `known` are facts that the recipe states.
+    that Bazel's server did not come to its end.
     """
     with log.open("rb") as text:
         text.seek(start)
-        found = read(text, known)
+        found = read(text)
     match = next((match for match in found.matches if match.explains), None)
     # A line that says why counts for more than what the kernel counted, a general one for less.
     if (killed or died) and (match is None or match.entry.rank != "root"):
@@ -164,11 +162,11 @@ def record(
     return FailureRecord(found.first, match)
 
 
-def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
-    """Read a log to its end; `known` are facts of the build that the log need not show."""
+def read(stream: LogStream) -> Diagnosis:
+    """Read a log to its end."""
     kept = log.read(stream)
     # Before the complaints: a fact of the build rules out causes of another platform.
-    known = facts.of([line.text for line in kept.lines], known)
+    known = facts.of([line.text for line in kept.lines])
     around = _Surroundings(kept.lines, known)
     search = Search(kept.lines, complaints.find(kept.lines, known))
     root = search.root()
