@@ -41,7 +41,8 @@ def tree_of(job: Job, **others: object) -> Tree:
 
 
 def configured_of(bazelrc: Path | Artefact, **others: object) -> Configured:
-    usual = {"bazelrc": _artefact(bazelrc), "asked": ()}
+    programs = {"path": Path("bin"), "sha256": ""}
+    usual = {"bazelrc": _artefact(bazelrc), "asked": (), "programs": programs}
     return Configured.model_validate({**usual, **others})
 
 

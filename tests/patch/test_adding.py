@@ -11,6 +11,7 @@ import pytest
 from tests.failing import fails
 from tests.making import make_file, make_folder
 from tests.patch.conftest import EDITED, applied
+from tests.results import configured_of
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
@@ -18,7 +19,6 @@ from tfwright.patch import adding, reading
 from tfwright.patch.writing import WrittenPatch
 from tfwright.pipeline import stamps
 from tfwright.pipeline.job import RecipeJob
-from tfwright.pipeline.results import Configured
 from tfwright.pipeline.stage import Artefact
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
@@ -126,7 +126,7 @@ def test_what_configure_wrote_is_no_edit_until_it_is_edited(
 ) -> None:
     written = make_file(job.places.tree / ".bazelrc", "build -c opt\n")
     bazelrc = Artefact.of(written)
-    made = Configured(bazelrc=bazelrc, asked=(), written=(bazelrc,))
+    made = configured_of(bazelrc, written=(bazelrc,))
     monkeypatch.setattr(stamps, "last", lambda *_: made)
     (added,) = add(diff(text, "Edited."))
     assert added.files == (EDITED,)

@@ -153,10 +153,8 @@ class Configured(Result):
     others: tuple[str, ...] = ()
     """The same of what is not a file: links to directories with where they lead, and directories
     that are repositories of their own."""
-    programs: Folder | None = None
-    """The directory that is first on the PATH of later stages: what appeared in it would be run.
-
-    None in stamps of earlier versions."""
+    programs: Folder
+    """The directory that is first on the PATH of later stages: what appeared in it would be run."""
     exported: dict[str, str] = {}
     """What the build needs in its environment because no file carries it: the answers of TensorFlow
     0.10 to 1.1."""

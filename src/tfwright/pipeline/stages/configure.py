@@ -117,7 +117,7 @@ def _repeated(job: Job, key: str, tree: Path) -> Configured | None:
         sound = all(files.sha256(copy) == artefact.sha256 for artefact, copy in copies.items())
     except (OSError, ValueError):
         return None
-    if not sound or not made.programs or made.programs.changed():
+    if not sound or made.programs.changed():
         return None
     WorkTree(tree).restore()
     for artefact, copy in copies.items():

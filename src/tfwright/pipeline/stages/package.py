@@ -58,7 +58,7 @@ def run(
             )
         remedy = f"Look into the log; '{invoke('shell --stage package')}' opens a shell there."
         runner.run(command, job.log("package"), remedy=remedy)
-    wheel = _only_wheel(job, table, built.target)
+    wheel = _only_wheel(job)
     if table.libraries or table.rpath:
         _relink(table, wheel, job.listener.note)
     return RawWheel(wheel=Artefact.of(wheel))
@@ -97,23 +97,16 @@ def _scratch(job: Job) -> Path:
     return job.places.dist / "scratch"
 
 
-def _only_wheel(job: Job, table: PackageTable, target: str) -> Path:
+def _only_wheel(job: Job) -> Path:
     """Return the one wheel that was made."""
     made = sorted(_destination(job).iterdir())
     # Two wheels, or a wheel and a stray file: choosing between them would be a guess.
     if len(made) == 1 and made[0].suffix == ".whl":
         return made[0]
-    remedy = "Correct package.flags, or patch what the log shows, so that only one wheel is left."
-    if target == WHEEL_TARGET:
-        remedy = f"Correct the flags or patches, so that {target} builds one wheel."
-    elif table.program:
-        remedy = (
-            "Correct package.program or package.arguments: it puts one wheel, and nothing else, "
-            f"into {DESTINATION}."
-        )
     raise ToolError(
         f"Packaging should have made one wheel, and made {len(made)} files",
-        remedy=remedy,
+        remedy="Correct [package], or the flags or patches of the recipe, so that one wheel, and "
+        "nothing else, is put there.",
         evidence=Evidence(
             where=str(_destination(job)),
             log=files.existing(job.log("package")),
