@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
 
 from tfwright.documents import filesystem, host_file
 from tfwright.documents.host_file import HostFile
@@ -46,17 +45,3 @@ def test_a_home_that_is_the_root_of_the_disk_is_no_part_of_every_path(
 ) -> None:
     monkeypatch.setenv("HOME", home)
     assert filesystem.without_home("/usr/bin: no") == "/usr/bin: no"
-
-
-@pytest.mark.parametrize("letter", ["\\u0000", "\\n", "\\u001b[2J"])
-def test_a_path_of_the_host_has_no_control_characters(letter: str, tmp_path: Path) -> None:
-    file = make_file(tmp_path / "host.toml", f'build_out = "/out{letter}"\n')
-    with fails(RecipeError, "control"):
-        load(file, HostFile)
-
-
-@pytest.mark.parametrize("key", ["mirrors", "downloads"])
-def test_an_address_of_the_host_has_no_control_characters(key: str, tmp_path: Path) -> None:
-    file = make_file(tmp_path / "host.toml", f'[{key}]\n"https://a/" = "https://b/\\u0000"\n')
-    with fails(RecipeError, "printable"):
-        load(file, HostFile)

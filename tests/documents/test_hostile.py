@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
+from tests.making import change_text
 
 from tfwright.documents import recipe, toml
 from tfwright.documents.names import inner_path
@@ -55,6 +56,7 @@ def refused(path: Path, text: str) -> RecipeError:
         ('x = """' + '\\"""' * 120_000, "not valid TOML"),
         ("#\n" * 250_000 + "x", "not valid TOML"),
         ("\n" * 2_000_000, "is larger than"),
+        ("#" * (toml.LARGEST + 1), "is larger than"),
     ],
     ids=lambda value: value[:20],
 )
@@ -66,16 +68,6 @@ def test_a_text_that_would_keep_the_parser_busy_is_refused(
     assert len(told.what) < 4000
 
 
-def test_a_document_without_end_is_read_no_further_than_it_may_be(recipe_file: Path) -> None:
-    assert "is larger than" in refused(recipe_file, "#" * (toml.LARGEST + 1)).what
-
-
-def test_a_byte_order_mark_is_named(recipe_file: Path) -> None:
-    recipe_file.write_text(recipe_file.read_text("utf-8"), "utf-8-sig")
-    with fails(RecipeError, "TOML"):
-        recipe.read(str(recipe_file))
-
-
 def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "host.toml"
     os.mkfifo(pipe)
@@ -83,16 +75,9 @@ def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
         toml.load(pipe, toml.Table)
 
 
-def test_many_unknown_keys_are_described_once(recipe_file: Path) -> None:
-    told = refused(recipe_file, "".join(f"k{number} = 1\n" for number in range(9_000)))
-    assert "and 8,980 more" in told.what
-
-
 def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(recipe_file: Path) -> None:
-    text = recipe_file.read_text("utf-8")
     odd = "A" + "[" * 40 + "." * 40 + "9" * 200
-    text = text.replace('"A recipe for tests"', f'"{odd}"  # {odd}')
-    recipe_file.write_text(text, "utf-8")
+    change_text(recipe_file, '"A recipe for tests"', f'"{odd}"  # {odd}')
     assert recipe.read(str(recipe_file)).summary == odd
 
 
@@ -125,17 +110,13 @@ def test_a_recipe_cannot_be_named_like_a_directory_that_all_recipes_share(
 )
 @pytest.mark.parametrize("table", ["host", "verify", "plugins"])
 def test_nothing_but_an_exact_pin_reaches_pip(recipe_file: Path, line: str, table: str) -> None:
-    key, header = {
-        "host": ("requirements", "\n[host]"),
-        "verify": ("requirements", "\n[verify]"),
-        "plugins": ("plugins", "\n[verify]"),
-    }[table]
-    text = recipe_file.read_text("utf-8")
-    if table == "host":
-        recipe_file.write_text(text.replace("[bazel]", f'{key} = ["{line}"]\n[bazel]'), "utf-8")
-        told = refused(recipe_file, "")
-    else:
-        told = refused(recipe_file, f'{header}\n{key} = ["{line}"]\n')
+    tables = {
+        "host": f'requirements = ["{line}"]\n[bazel]',
+        "verify": f'[verify]\nrequirements = ["{line}"]\n[bazel]',
+        "plugins": f'[verify]\nplugins = ["{line}"]\n[bazel]',
+    }
+    change_text(recipe_file, "[bazel]", tables[table])
+    told = refused(recipe_file, "")
     assert "must be an exact pin" in told.what
 
 

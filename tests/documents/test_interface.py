@@ -37,11 +37,6 @@ def test_the_exact_version_is_read_off_whatever_says_it(
     assert table.release == Release(exact.major, exact.minor)
 
 
-def test_a_version_of_another_release_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"source\.version: 2\.5\.1 is not of release 2\.4"):
-        source(branch="r2.4", version="2.5.1")
-
-
 def test_versions_are_ordered_by_their_numbers() -> None:
     versions = ["2.10.0", "2.4.4", "2.4", "1.15.5+nv22.12"]
     ordered = sorted(versions, key=lambda text: ExactRelease.parse(text).numbers)
@@ -96,12 +91,6 @@ def recipe(**tables: object) -> Recipe:
         "compile": {"target": "//:wheel"},
     }
     return Recipe.model_validate({**document, **tables})
-
-
-def test_an_interface_of_its_own_states_its_target() -> None:
-    assert recipe().compile.target == "//:wheel"
-    with pytest.raises(ValidationError, match=r"compile\.target must be stated"):
-        recipe(compile={})
 
 
 def test_another_repository_is_packaged_by_what_it_compiles_unless_it_says_otherwise() -> None:

@@ -36,7 +36,8 @@ def test_a_release_that_is_stated_wins_over_the_branch(recipe_file: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("r1.8", "'linux-r1.8-cpu'"), ("dmo", "'demo'"), ("nope", "")]
+    ("name", "meant"),
+    [("r1.8", "'linux-r1.8-cpu'"), ("dmo", "'demo'"), ("dmeo", "'demo'"), ("nope", "")],
 )
 def test_an_unknown_recipe_suggests_only_what_is_like_it(name: str, meant: str) -> None:
     with pytest.raises(RecipeError) as caught:
@@ -239,11 +240,6 @@ def test_of_very_many_faults_the_first_ones_are_told_and_the_others_counted(
 def test_the_nccl_rebuild_is_refused_where_there_is_no_such_library(recipe_file: Path) -> None:
     recipe_file.write_text(recipe_file.read_text("utf-8") + "[nccl]\nrebuild = true\n", "utf-8")
     assert "only 1.0 to 1.12 do" in fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.14"').what
-
-
-def test_a_wrong_name_suggests_the_nearest() -> None:
-    with fails(RecipeError, "demo"):
-        recipe.find("dmeo")
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_folder
+from tests.making import change_text, make_file, make_folder
 
 from tfwright.documents import recipe as recipes
 from tfwright.errors import RecipeError
@@ -28,13 +28,15 @@ def request_of(name: str, job: RecipeJob) -> RecipeJob:
     return replace(job, recipe=recipes.read(name))
 
 
+def publish(name: str, job: RecipeJob) -> None:
+    make_file(request_of(name, job).places.own / engine.PUBLISHED, "")
+
+
 @pytest.mark.usefixtures("two")
 def test_the_second_of_two_recipes_with_one_wheel_is_refused_before_its_build(
     job: RecipeJob,
 ) -> None:
-    published = request_of("one", job).places.own / engine.PUBLISHED
-    published.parent.mkdir(parents=True)
-    published.touch()
+    publish("one", job)
     second = request_of("two", job)
     with fails(RecipeError, "replace", "project_name"):
         engine.build(second)
@@ -42,21 +44,16 @@ def test_the_second_of_two_recipes_with_one_wheel_is_refused_before_its_build(
 
 
 def test_another_project_name_makes_another_wheel(job: RecipeJob, two: Path) -> None:
-    path = two / "two.toml"
-    text = path.read_text("utf-8").replace("[source]", '[source]\nrelease = "1.12"')
-    path.write_text(text + '\n[package]\nproject_name = "tensorflow-two"\n', "utf-8")
-    published = request_of("one", job).places.own / engine.PUBLISHED
-    published.parent.mkdir(parents=True)
-    published.touch()
+    named = '[package]\nproject_name = "tensorflow-two"\n[source]\nrelease = "1.12"'
+    change_text(two / "two.toml", "[source]", named)
+    publish("one", job)
     engine.insist_on_own_wheel(request_of("two", job))
 
 
 @pytest.mark.usefixtures("two")
 def test_a_recipe_that_was_published_before_is_built_again(job: RecipeJob) -> None:
     for name in ("one", "two"):
-        published = request_of(name, job).places.own / engine.PUBLISHED
-        published.parent.mkdir(parents=True)
-        published.touch()
+        publish(name, job)
     engine.insist_on_own_wheel(request_of("two", job))
 
 
@@ -64,8 +61,6 @@ def test_a_recipe_that_was_published_before_is_built_again(job: RecipeJob) -> No
 def test_what_is_left_of_a_recipe_that_was_removed_does_not_count(
     job: RecipeJob, two: Path
 ) -> None:
-    published = request_of("one", job).places.own / engine.PUBLISHED
-    published.parent.mkdir(parents=True)
-    published.touch()
+    publish("one", job)
     (two / "one.toml").unlink()
     engine.insist_on_own_wheel(request_of("two", job))

@@ -417,12 +417,6 @@ def test_every_way_that_failed_is_listed(job: RecipeJob) -> None:
     assert ways == ["wheels", "debian"]
 
 
-def test_a_part_without_a_version_in_host_is_refused(job: RecipeJob) -> None:
-    values = {**job.recipe.model_dump(), "toolkit": {"nccl": {"wheels": {}}}}
-    with pytest.raises(ValueError, match=r"name its version as well: \[host\] nccl"):
-        Recipe.model_validate(values)
-
-
 def test_a_lock_refuses_other_packages_than_it_was_written_for(
     with_wheel: RecipeJob, tmp_path: Path
 ) -> None:
