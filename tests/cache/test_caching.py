@@ -217,7 +217,7 @@ def test_a_file_that_is_damaged_on_the_server_is_sent_again_by_the_host_that_met
     caching.publish(writer, built(compiled(writer, adding(ACTION))))
     name = f"/cas/{sha256(ACTION.encode())}"
     backend.content[name] = b"X" * len(ACTION)
-    files.remove(writer.places.own / "cache-entries.json")
+    files.remove(writer.places.cache_entries)
     caching.publish(reader, built(compiled(reader, adding(ACTION))))
     assert backend.content[name] == ACTION.encode()
 

@@ -33,9 +33,8 @@ def profiled(job: RecipeJob, **actions: float) -> None:
         for name, seconds in actions.items()
     ]
     other = {"cat": "general information", "name": "x", "ph": "X", "dur": 9e9}
-    costs.profile(job).parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n  ".join(json.dumps(event) for event in [other, *events])
-    costs.profile(job).write_text(f'[\n  {lines},\n  {{"cat":"action pro', "utf-8")
+    make_file(job.places.profile, f'[\n  {lines},\n  {{"cat":"action pro')
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: Re
 def test_a_damaged_line_of_a_run_makes_the_table_shorter_and_no_more(
     line: bytes, built: RecipeJob
 ) -> None:
-    kept = built.places.logs / "compile.cost.jsonl"
+    kept = built.places.runs
     kept.write_bytes(line + b"\n" + kept.read_bytes())
     cost = costs.of(built, PIPELINE)
     assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
@@ -85,7 +84,7 @@ def test_events_of_other_types_than_bazels_are_left_out(built: RecipeJob) -> Non
         {"cat": "action processing", "dur": 1},
     ]
     lines = ",\n".join(json.dumps(event) for event in events)
-    costs.profile(built).write_text(f"[\n{lines}\n]\n", "utf-8")
+    built.places.profile.write_text(f"[\n{lines}\n]\n", "utf-8")
     costs.note(built, Spent(1.0, 1.0, 1, 1))
     assert costs.of(built, PIPELINE).bazel[-1].slowest == ()
 
@@ -94,7 +93,7 @@ def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins
     job: RecipeJob,
 ) -> None:
     profiled(job, **{f"action{number}": 100.0 - number for number in range(costs.SLOWEST + 5)})
-    path = costs.profile(job)
+    path = job.places.profile
     twins = [line for line in path.read_text("utf-8").splitlines() if "action processing" in line]
     path.write_text("\n".join([path.read_text("utf-8"), *twins]), "utf-8")
     costs.note(job, Spent(1.0, 1.0, 1, 1))

@@ -20,7 +20,6 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import CompileTable, ConfigureTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import SupplyError, ToolError
-from tfwright.pipeline.compile import invocation
 from tfwright.pipeline.compile.invocation import Invocation
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Copied
@@ -223,7 +222,7 @@ def test_a_server_that_has_the_network_is_not_used(
         table=CompileTable(),
         release=online.recipe.source.release,
         binary=binary,
-        options=bazel_client.options(binary, invocation.install_root(online)),
+        options=bazel_client.options(binary, online.places.install_root),
         python=Path(sys.executable),
     )
     client = calls.client

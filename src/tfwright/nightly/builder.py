@@ -32,7 +32,7 @@ from tfwright.nightly.builds import (
     SmokeLine,
 )
 from tfwright.nightly.night import FreeSpace, LostArchives
-from tfwright.pipeline import caching, cost, engine, stamps
+from tfwright.pipeline import caching, engine, stamps
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Built, Tree, Verdict
 from tfwright.pipeline.stage import Results
@@ -373,7 +373,7 @@ def _kept_logs(job: RecipeJob, work: Path, until: str) -> dict[str, object]:
         long = log.stat().st_size > PLAIN_LOG
         copy = _packed(log, folder) if long else shutil.copyfile(log, folder / log.name)
         kept.append(f"logs/{copy.name}")
-    profile = cost.profile(job)
+    profile = job.places.profile
     if "compile" in later or not profile.is_file():
         return {"logs": tuple(kept)}
     return {"logs": tuple(kept), "profile": f"logs/{_packed(profile, folder).name}"}

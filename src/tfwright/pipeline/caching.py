@@ -39,12 +39,12 @@ class CacheRecord(BaseModel):
     @classmethod
     def of(cls, job: Job, toolchain: str) -> "CacheRecord":
         """Return that of a toolchain; an empty one where that of another was written down."""
-        found = json_text.kept(_record(job), cls)
+        found = json_text.kept(job.places.cache_entries, cls)
         return found if found and found.toolchain == toolchain else cls(toolchain=toolchain)
 
     def keep(self, job: Job, **changes: object) -> None:
         """Write it down, with some changes."""
-        files.write(_record(job), self.model_copy(update=changes).model_dump_json())
+        files.write(job.places.cache_entries, self.model_copy(update=changes).model_dump_json())
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def flags(known: Mapping[str, str], address: str) -> Iterator[str]:
 
 def forget(job: Job) -> None:
     """Forget what the cache did for earlier runs of Bazel: nothing of what they made is left."""
-    if written := json_text.kept(_record(job), CacheRecord):
+    if written := json_text.kept(job.places.cache_entries, CacheRecord):
         written.keep(job, actions=(), use=None)
 
 
@@ -234,7 +234,3 @@ def summary(built: Built) -> str:
     if use is None:
         return "cache off"
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
-
-
-def _record(job: Job) -> Path:
-    return job.places.own / "cache-entries.json"

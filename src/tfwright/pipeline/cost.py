@@ -57,16 +57,11 @@ class Cost:
         return _slowest(action for run in self.bazel for action in run.slowest)
 
 
-def profile(job: Job) -> Path:
-    """Return where Bazel writes down when each action ran."""
-    return job.places.logs / "compile.profile.json"
-
-
 def note(job: Job, spent: Spent) -> None:
     """Keep what a run of Bazel took, with its slowest actions."""
-    run = Run(spent, _slowest(profiles.read(profile(job))))
+    run = Run(spent, _slowest(profiles.read(job.places.profile)))
     # A line for each run: a killed Bazel must not take the runs before it along.
-    with _kept(job).open("a", encoding="utf-8") as lines:
+    with job.places.runs.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(run)) + "\n")
 
 
@@ -89,7 +84,7 @@ def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
         "vault, of all recipes": places.vault,
     }
     runs, kept = TypeAdapter(Run), list[Run]()
-    for line in _kept(job).read_bytes().splitlines() if _kept(job).is_file() else ():
+    for line in places.runs.read_bytes().splitlines() if places.runs.is_file() else ():
         # A kill cuts a line off, and one line less only makes a table shorter.
         with suppress(ValidationError):
             kept.append(runs.validate_json(line))
@@ -104,10 +99,6 @@ def size(path: Path) -> int:
     states = (state for _, state in trees.files_below(path))
     blocks = {(state.st_dev, state.st_ino): state.st_blocks for state in states}
     return BLOCK * sum(blocks.values())
-
-
-def _kept(job: Job) -> Path:
-    return job.places.logs / "compile.cost.jsonl"
 
 
 def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:

@@ -14,117 +14,75 @@ from tfwright.progress import SILENCE, STAGES, Listener
 from tfwright.tools import files
 
 
-@dataclass(frozen=True)
 class Places:
     """Where everything of one recipe lies, under build_out."""
 
-    build_out: Path
-    recipe: str
-
-    @property
-    def vault(self) -> Path:
-        """Inputs by digest, shared by all recipes."""
+    def __init__(self, build_out: Path, recipe: str) -> None:  # noqa: PLR0915 half are docstrings
+        """Name every place; nothing is made."""
+        self.build_out = build_out
         # Outside of any recipe's directory, so --fresh and clean leave it alone.
-        return self.build_out / "vault"
-
-    @property
-    def archives(self) -> Path:
+        self.vault = build_out / "vault"
+        """Inputs by digest, shared by all recipes."""
+        self.archives = self.vault / "repository_cache"
         """What Bazel downloads, by digest: the repository cache of all recipes."""
-        return self.vault / "repository_cache"
-
-    @property
-    def bundled(self) -> Path:
+        self.bundled = self.vault / "bundles" / recipe
         """What a bundle brought for this recipe and no checksum need hold: Bazel, packages, venvs.
 
-        A vault of its own, so that no other recipe's build takes anything from it.
-        """
-        return self.vault / "bundles" / self.recipe
+        A vault of its own, so that no other recipe's build takes anything from it."""
+        self.git = build_out / "git"
+        """Bare mirrors, shared by all recipes."""
+        self.install_root = build_out / "bazel_install"
+        """Where each Bazel unpacks itself."""
+        self.wheelhouse = build_out / "wheelhouse"
+        """The wheels that passed."""
+        self.own = own = build_out / recipe
+        """This recipe's directory, which holds the rest."""
+        self.tree = own / "tree"
+        """The checkout that is patched, configured and built."""
+        self.patched = own / "patched"
+        """The patched commit in git's index, without files, and what each patch made of it."""
+        self.readings = own / "readings"
+        """The rules that were read, by what they were read from."""
+        self.bazel = own / "bazel"
+        """Bazel's output base."""
+        self.asked = own / "asked"
+        """The output base in which Bazel is asked for the lock, after a failure of that."""
+        self.registry = own / "registry"
+        """The files of registries of modules that the lock led to."""
+        self.external = own / "external.json"
+        """What Bazel left in its external repositories."""
+        self.cache_entries = own / "cache-entries.json"
+        """What the build cache did, and what its server is to get."""
+        self.logs = own / "logs"
+        """One log per stage and program."""
+        self.events = self.logs / "compile.events.json"
+        """What Bazel says that it built."""
+        self.profile = self.logs / "compile.profile.json"
+        """When each of Bazel's actions ran."""
+        self.runs = self.logs / "compile.cost.jsonl"
+        """What each run of Bazel took."""
+        self.stamps = own / "stamps"
+        """What was done."""
+        self.dist = own / "dist"
+        """The wheel before it is published."""
+        # Programs would otherwise obey the user's .bazelrc, .gitconfig and pip settings.
+        self.home = own / "home"
+        """The empty home directory of the programs that are run."""
+        self.git_settings = self.home / ".gitconfig"
+        """What leads Bazel's git to the clones on this host."""
+        self.programs = own / "bin"
+        """First on the PATH of the programs that are run: the pinned Bazel, the target Python."""
+        self.memory = own / "memory.json"
+        """What earlier builds taught about this host's memory."""
+        self.configured = own / "configured"
+        """Copies of what ./configure wrote, for a run of which all is the same that it reads."""
+        self.lock = own / "lock"
+        """Held while this recipe is built."""
 
     @property
     def stores(self) -> tuple[Path, ...]:
         """Where Bazel and packages are looked for; what is new goes to the first."""
         return (self.bundled, self.vault) if self.bundled.is_dir() else (self.vault,)
-
-    @property
-    def git(self) -> Path:
-        """Bare mirrors, shared by all recipes."""
-        return self.build_out / "git"
-
-    @property
-    def wheelhouse(self) -> Path:
-        """The wheels that passed."""
-        return self.build_out / "wheelhouse"
-
-    @property
-    def own(self) -> Path:
-        """This recipe's directory, which holds the rest."""
-        return self.build_out / self.recipe
-
-    @property
-    def tree(self) -> Path:
-        """The checkout that is patched, configured and built."""
-        return self.own / "tree"
-
-    @property
-    def patched(self) -> Path:
-        """The patched commit in git's index, without files, and what each patch made of it."""
-        return self.own / "patched"
-
-    @property
-    def readings(self) -> Path:
-        """The rules that were read, by what they were read from."""
-        return self.own / "readings"
-
-    @property
-    def bazel(self) -> Path:
-        """Bazel's output base."""
-        return self.own / "bazel"
-
-    @property
-    def asked(self) -> Path:
-        """The output base in which Bazel is asked for the lock, after a failure of that."""
-        return self.own / "asked"
-
-    @property
-    def logs(self) -> Path:
-        """One log per stage and program."""
-        return self.own / "logs"
-
-    @property
-    def stamps(self) -> Path:
-        """What was done."""
-        return self.own / "stamps"
-
-    @property
-    def dist(self) -> Path:
-        """The wheel before it is published."""
-        return self.own / "dist"
-
-    @property
-    def home(self) -> Path:
-        """The empty home directory of the programs that are run."""
-        # Programs would otherwise obey the user's .bazelrc, .gitconfig and pip settings.
-        return self.own / "home"
-
-    @property
-    def programs(self) -> Path:
-        """First on the PATH of the programs that are run: the pinned Bazel, the target Python."""
-        return self.own / "bin"
-
-    @property
-    def memory(self) -> Path:
-        """What earlier builds taught about this host's memory."""
-        return self.own / "memory.json"
-
-    @property
-    def configured(self) -> Path:
-        """Copies of what ./configure wrote, for a run of which all is the same that it reads."""
-        return self.own / "configured"
-
-    @property
-    def lock(self) -> Path:
-        """Held while this recipe is built."""
-        return self.own / "lock"
 
 
 @dataclass(frozen=True, kw_only=True)

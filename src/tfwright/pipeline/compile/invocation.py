@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable
 from tfwright.documents.release import NO_RELEASE, Release
-from tfwright.pipeline import caching, cost
+from tfwright.pipeline import caching
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, Copied, Inputs, Tree, Unpinned
 from tfwright.pipeline.stage import Writes
@@ -77,7 +77,7 @@ class Invocation:
             release=tree.release,
             binary=inputs.bazel.path,
             # Asked of the binary itself: which flags a version has changed from release to release.
-            options=bazel_client.options(inputs.bazel.path, install_root(job)),
+            options=bazel_client.options(inputs.bazel.path, job.places.install_root),
             python=inputs.python,
             epoch=tree.epoch,
             exported=configured.exported,
@@ -95,7 +95,7 @@ class Invocation:
             self.binary,
             places.tree,
             self.output_base or places.bazel,
-            install_root(self.job),
+            places.install_root,
             places.own / "bazelrc",
             # The recipe's answers come last: a variable of ./configure must win.
             {**self.environment, **self.exported},
@@ -127,16 +127,17 @@ class Invocation:
         yield Writes(self.client.rc, self._rc())
         if self.copies:
             led = {copied.remote: copied.repository for copied in self.copies}
-            yield Writes(_gitconfig(self.job), clones.configuration(led))
+            yield Writes(self.job.places.git_settings, clones.configuration(led))
 
     def write_settings(self) -> None:
         """Write those files; a git configuration of an earlier build is removed."""
         # It names repositories of an earlier build, which may be gone.
-        files.remove(_gitconfig(self.job))
-        files.remove(self._registry)
-        cached = Store(self.job.places.archives)
+        places = self.job.places
+        files.remove(places.git_settings)
+        files.remove(places.registry)
+        cached = Store(places.archives)
         for path, sha256 in self.registry.items():
-            files.write(self._registry / path, files.content(cached.path(sha256)))
+            files.write(places.registry / path, files.content(cached.path(sha256)))
         for written in self.settings:
             files.write(written.path, written.content)
 
@@ -160,7 +161,7 @@ class Invocation:
             # The log then names the rc file that each flag came from.
             "--announce_rc",
             "--verbose_failures",
-            f"--build_event_json_file={events(self.job)}",
+            f"--build_event_json_file={self.job.places.events}",
             *self._profile(),
             *self._caches(),
             *self._resources(jobs),
@@ -190,12 +191,9 @@ class Invocation:
         lines = [f"import {self.job.places.tree / name}\n" for name in names]
         # The lock led to these files, by their checksums; Bazel would look for them at a server.
         if self.registry:
-            lines.append(f"common --registry={self._registry.as_uri()} --lockfile_mode=off\n")
+            registry = self.job.places.registry.as_uri()
+            lines.append(f"common --registry={registry} --lockfile_mode=off\n")
         return "".join(lines)
-
-    @property
-    def _registry(self) -> Path:
-        return self.job.places.own / "registry"
 
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
@@ -204,7 +202,7 @@ class Invocation:
         # The name of the flag was changed in the course of time.
         spelling = next((name for name in names if name in self.options.build), None)
         if spelling and "profile" in self.options.build:
-            yield from (f"--{spelling}", f"--profile={cost.profile(self.job)}")
+            yield from (f"--{spelling}", f"--profile={self.job.places.profile}")
 
     def _caches(self) -> Iterator[str]:
         """Yield the flags for what recipes and hosts share."""
@@ -247,17 +245,3 @@ def _temporary() -> dict[str, str]:
     """Return where the caller wants temporary files: Bazel hands it on to its actions."""
     folder = os.environ.get("TMPDIR", "")
     return {"TMPDIR": folder} if folder and Path(folder).is_dir() else {}
-
-
-def install_root(job: Job) -> Path:
-    """Return where Bazel unpacks itself."""
-    return job.places.build_out / "bazel_install"
-
-
-def events(job: Job) -> Path:
-    """Return the file in which Bazel says what it built."""
-    return job.places.logs / "compile.events.json"
-
-
-def _gitconfig(job: Job) -> Path:
-    return job.places.home / ".gitconfig"

@@ -55,7 +55,7 @@ def run(
     """
     from tfwright.pipeline import caching
     from tfwright.pipeline.caching import CompilerChoice
-    from tfwright.pipeline.compile import attempts, invocation
+    from tfwright.pipeline.compile import attempts
     from tfwright.pipeline.compile.invocation import Invocation
     from tfwright.pipeline.external import record_repositories
     from tfwright.tools.bazel.output import built_files
@@ -76,7 +76,7 @@ def run(
         finally:
             # The server outlives its client, and keeps its memory for hours.
             client.stop()
-            record_repositories(client.output_base, _external_file(job))
+            record_repositories(client.output_base, job.places.external)
             use = caching.recorded(job, cache)
             spoiled = cache is not None and cache.spoiled
             if spoiled:
@@ -89,7 +89,7 @@ def run(
         )
     # The outputs reach the disk before the stamp that vouches for them.
     trees.settle(job.places.own)
-    outputs = built_files(invocation.events(job))
+    outputs = built_files(job.places.events)
     # What the programs among the outputs find when they run. The nccl stage replaces its library
     # later, and answers for it.
     folders = [path.with_name(f"{path.name}.runfiles") for path in outputs]
@@ -107,7 +107,6 @@ def run(
 
 def _prepare(job: Job, bazel: "Invocation", host: HostFacts) -> None:
     """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
-    from tfwright.pipeline.compile import invocation
     from tfwright.tools.bazel import installation
 
     bazel.write_settings()
@@ -119,7 +118,7 @@ def _prepare(job: Job, bazel: "Invocation", host: HostFacts) -> None:
     # Bazel makes its links again, but leaves a directory in the place of one.
     for name in LINKS:
         files.remove(job.places.tree / name)
-    if wrong := installation.mend(bazel.binary, invocation.install_root(job)):
+    if wrong := installation.mend(bazel.binary, job.places.install_root):
         job.listener.note(f"Bazel unpacks itself again: {wrong[0]} changed on disk")
     _insist_on_external(job, bazel.client)
     _forget_compiler(job, bazel.client, host)
@@ -141,7 +140,7 @@ def _insist_on_external(job: Job, client: "Client") -> None:
     """
     from tfwright.pipeline.external import changed_repositories, discard_repository
 
-    changed = changed_repositories(client.output_base, _external_file(job))
+    changed = changed_repositories(client.output_base, job.places.external)
     if not changed:
         return
     client.stop()
@@ -151,10 +150,6 @@ def _insist_on_external(job: Job, client: "Client") -> None:
     job.listener.note(
         f"External repository {changed[0]}{more} changed on disk; Bazel makes it again"
     )
-
-
-def _external_file(job: Job) -> Path:
-    return job.places.own / "external.json"
 
 
 def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
