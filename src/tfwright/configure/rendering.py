@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfwright.configure import stanzas
 from tfwright.configure.bazelrc import FIRST_OWN_FILE
-from tfwright.configure.catalogue import Answer
+from tfwright.configure.catalogue import Answer, Answers
 from tfwright.configure.interview import Interview, as_text
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
@@ -26,10 +26,11 @@ def render(interview: Interview) -> str:
     """
     dialect = interview.dialect
     written = settled(interview)
-    features = list[tuple[str, str]]()
-    for prompt in dialect.prompts:
-        if prompt.feature and prompt.variable in written:
-            features.append((prompt.feature, prompt.variable))
+    features = [
+        (prompt.feature, prompt.variable)
+        for prompt in dialect.prompts
+        if prompt.feature and prompt.variable in written
+    ]
     # ./configure runs the program to learn its version; a plan must work on hosts without it.
     clang = "CLANG_CUDA_COMPILER_PATH" if written["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH"
     clang_version = re.search(r"(?:llvm|clang)-(\d+)", str(written.get(clang, "")))
@@ -55,38 +56,97 @@ def render(interview: Interview) -> str:
 
 def settled(interview: Interview) -> dict[str, Answer]:
     """Return the answers as the version writes them: it cuts versions and follows links."""
-    answers = dict(interview.answers)
-    for variable, value in answers.items():
-        # 1.7 to 1.13 cut versions: CUDA to two numbers, cuDNN to one.
-        if isinstance(value, str) and value:
-            answers[variable] = _settle(interview, variable, value)
-    # After the loop: where a library lies depends on its version, which may have been cut.
+    settling = _Settling(interview)
+    answers = {
+        variable: settling.settle(variable, value) if isinstance(value, str) and value else value
+        for variable, value in interview.answers.items()
+    }
+    # After the others: where a library lies depends on its version, which may have been cut.
     if "TENSORRT_INSTALL_PATH" in answers:
-        answers["TENSORRT_INSTALL_PATH"] = _library_folder(interview, answers)
-    if interview.dialect.traits["nccl_by_library"] and "NCCL_INSTALL_PATH" in answers:
-        answers["NCCL_INSTALL_PATH"] = _nccl_folder(interview, answers)
+        answers["TENSORRT_INSTALL_PATH"] = settling.library_folder(answers)
+    if settling.traits["nccl_by_library"] and "NCCL_INSTALL_PATH" in answers:
+        answers["NCCL_INSTALL_PATH"] = settling.nccl_folder(answers)
     return answers
 
 
-def _settle(interview: Interview, variable: str, value: str) -> str:
-    traits = interview.dialect.traits
-    if traits["versions_cut"] and variable in _KEPT_PARTS:
-        return _cut(value, _KEPT_PARTS[variable])
-    if traits["nccl_version_cut"] and variable == "TF_NCCL_VERSION":
-        return _cut(value, 1)
-    if variable.endswith("COMPUTE_CAPABILITIES") and traits["capabilities_joined"]:
-        return "".join(value.split())
-    if variable == "TF_SYSTEM_LIBS":
-        # As configure sorts them, which keeps a blank behind a comma.
-        separator = "," if "," in value or not traits["system_libs_by_blanks"] else None
-        return ",".join(sorted(value.split(separator)))
-    if (
-        value.startswith(("/", "~"))
-        and _follows(interview)
-        and _followed(interview, variable, value)
-    ):
-        return _led_to(value)
-    return value
+_KEPT_PARTS = {"TF_CUDA_VERSION": 2, "TF_CUDNN_VERSION": 1}
+"""How many numbers of a version remain where versions are cut."""
+_NCCL_FOLDERS = ("lib", "lib64", "lib/powerpc64le-linux-gnu", "lib/x86_64-linux-gnu", "")
+"""Where configure looks for NCCL's library, in this order."""
+
+
+class _Settling:
+    """What one ./configure makes of single answers."""
+
+    def __init__(self, interview: Interview) -> None:
+        dialect = interview.dialect
+        self.by, self.release, self.traits = interview.by, dialect.release, dialect.traits
+        # Links of another system cannot be followed here.
+        self.follows = dialect.system == platform.system()
+
+    def settle(self, variable: str, value: str) -> str:
+        traits = self.traits
+        # 1.7 to 1.13 cut versions: CUDA to two numbers, cuDNN to one.
+        if traits["versions_cut"] and variable in _KEPT_PARTS:
+            return _cut(value, _KEPT_PARTS[variable])
+        if traits["nccl_version_cut"] and variable == "TF_NCCL_VERSION":
+            return _cut(value, 1)
+        if variable.endswith("COMPUTE_CAPABILITIES") and traits["capabilities_joined"]:
+            return "".join(value.split())
+        if variable == "TF_SYSTEM_LIBS":
+            # As configure sorts them, which keeps a blank behind a comma.
+            separator = "," if "," in value or not traits["system_libs_by_blanks"] else None
+            return ",".join(sorted(value.split(separator)))
+        is_path = value.startswith(("/", "~"))
+        return _led_to(value) if is_path and self.follows and self._led(variable, value) else value
+
+    def _led(self, variable: str, path: str) -> bool:
+        """Say whether the version writes what the links of a path lead to, instead of the path."""
+        traits = self.traits
+        match variable:
+            case "CUDNN_INSTALL_PATH":
+                # The bash scripts before 1.4 resolve the path only where it was typed.
+                return self.release >= Release(1, 4) or self.by == "dialogue"
+            case "NCCL_INSTALL_PATH" | "TENSORRT_INSTALL_PATH":
+                return True
+            case "CUDA_TOOLKIT_PATH":
+                return traits["cuda_found"] and traits["cuda_links_followed"]
+            case "GCC_HOST_COMPILER_PATH":
+                return traits["compiler_links_followed"] and (
+                    # Before 2.12 a compiler that is not a link keeps its path, whatever its
+                    # directory is.
+                    traits["folder_links_followed"] or _is_link(path)
+                )
+            case "CLANG_COMPILER_PATH" | "CLANG_CUDA_COMPILER_PATH":
+                return traits["clang_choice"]
+            case _:
+                return False
+
+    def library_folder(self, answers: Answers) -> str:
+        """Return where TensorRT's library really lies: configure writes that."""
+        prefix = Path(str(answers["TENSORRT_INSTALL_PATH"]))
+        name = f"libnvinfer.so.{answers.get('TF_TENSORRT_VERSION', '')}"
+        for folder in (prefix, prefix / "lib", prefix / "lib64") if self.follows else ():
+            for link in sorted(folder.glob("libnvinfer.so*")):
+                if (found := link.resolve()).name == name:
+                    return str(found.parent)
+        return str(prefix)
+
+    def nccl_folder(self, answers: Answers) -> str:
+        """Return the folder of NCCL's library, which 1.12 and 1.13 write instead of the answer."""
+        prefix = str(answers["NCCL_INSTALL_PATH"])
+        name = f"libnccl.so.{answers.get('TF_NCCL_VERSION', '')}"
+        for folder in _NCCL_FOLDERS if self.follows else ():
+            if Path(prefix, folder, name).exists():
+                return str(Path(prefix, folder))
+        # On a host without the library, as in a plan, its first place is assumed.
+        return f"{prefix}/lib"
+
+
+def _cut(version: str, parts: int) -> str:
+    """Return a version with exactly so many numbers: 9.2.148 is 9.2, and 9 is 9.0."""
+    # CUDA 9 becomes 9.0, as configure.py fills it up to the parts that it keeps.
+    return ".".join([*version.split("."), *["0"] * parts][:parts])
 
 
 def _led_to(path: str) -> str:
@@ -98,78 +158,10 @@ def _led_to(path: str) -> str:
     return os.path.realpath(home)
 
 
-_KEPT_PARTS = {"TF_CUDA_VERSION": 2, "TF_CUDNN_VERSION": 1}
-"""How many numbers of a version remain where versions are cut."""
-
-
-def _cut(version: str, parts: int) -> str:
-    """Return a version with exactly so many numbers: 9.2.148 is 9.2, and 9 is 9.0."""
-    # CUDA 9 becomes 9.0, as configure.py fills it up to the parts that it keeps.
-    return ".".join([*version.split("."), *["0"] * parts][:parts])
-
-
-def _follows(interview: Interview) -> bool:
-    """Say whether links can be followed: not those of another system."""
-    return interview.dialect.system == platform.system()
-
-
-def _followed(interview: Interview, variable: str, path: str) -> bool:
-    """Say whether a version writes what the links of a path lead to, instead of the path."""
-    traits = interview.dialect.traits
-    release = interview.dialect.release
-    match variable:
-        case "CUDNN_INSTALL_PATH":
-            # The bash scripts before 1.4 resolve the path only where it was typed.
-            return release >= Release(1, 4) or interview.by == "dialogue"
-        case "NCCL_INSTALL_PATH" | "TENSORRT_INSTALL_PATH":
-            return True
-        case "CUDA_TOOLKIT_PATH":
-            return traits["cuda_found"] and traits["cuda_links_followed"]
-        case "GCC_HOST_COMPILER_PATH":
-            return traits["compiler_links_followed"] and (
-                # Before 2.12 a compiler that is not a link keeps its path, whatever its
-                # directory is.
-                traits["folder_links_followed"] or _is_link(path)
-            )
-        case "CLANG_COMPILER_PATH" | "CLANG_CUDA_COMPILER_PATH":
-            return traits["clang_choice"]
-        case _:
-            return False
-
-
 def _is_link(path: str) -> bool:
     if open_container():
         return bool(runner.answer(Command.of_system("readlink", path)).strip())
     return Path(path).is_symlink()
-
-
-def _library_folder(interview: Interview, answers: dict[str, Answer]) -> str:
-    """Return where TensorRT's library really lies, which configure writes instead of the answer."""
-    prefix = Path(str(answers["TENSORRT_INSTALL_PATH"]))
-    name = f"libnvinfer.so.{answers.get('TF_TENSORRT_VERSION', '')}"
-    # Links of another system cannot be followed here.
-    if _follows(interview):
-        for folder in (prefix, prefix / "lib", prefix / "lib64"):
-            links = sorted(folder.glob("libnvinfer.so*"))
-            found = [link.resolve() for link in links if link.resolve().name == name]
-            if found:
-                return str(found[0].parent)
-    return str(prefix)
-
-
-_NCCL_FOLDERS = ("lib", "lib64", "lib/powerpc64le-linux-gnu", "lib/x86_64-linux-gnu", "")
-"""Where configure looks for NCCL's library, in this order."""
-
-
-def _nccl_folder(interview: Interview, answers: dict[str, Answer]) -> str:
-    """Return the folder of NCCL's library, which 1.12 and 1.13 write instead of the answer."""
-    prefix = str(answers["NCCL_INSTALL_PATH"])
-    name = f"libnccl.so.{answers.get('TF_NCCL_VERSION', '')}"
-    for folder in _NCCL_FOLDERS:
-        if _follows(interview) and Path(prefix, folder, name).exists():
-            return str(Path(prefix, folder))
-    # On a host without the library, as in a plan, its first place is assumed.
-    return f"{prefix}/lib"
 
 
 def exported(interview: Interview) -> dict[str, str]:
