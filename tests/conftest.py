@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -73,19 +74,7 @@ def recipe_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def recipe() -> Recipe:
     """Return a small recipe."""
-    return Recipe.model_validate(
-        {
-            "name": "small",
-            "summary": "A recipe for tests",
-            "source": {
-                "url": "https://example.org/tensorflow.git",
-                "branch": "r1.8",
-                "commit": "0123456789" * 4,
-            },
-            "host": {"system": "any", "machine": "any", "python": "any"},
-            "bazel": {"version": "0.26.1"},
-        }
-    )
+    return Recipe.model_validate({"name": "small", **tomllib.loads(MINIMAL)})
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.making import make_file
+from tests.making import make_program
 
 from tfwright import old_python
 from tfwright.documents.recipe import ROOT
@@ -19,8 +19,7 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
     if not python.exists():
         pytest.skip(f"there is no Python {version} here")
     tasks = os.path.relpath(ROOT / "tasks.py", tmp_path)
-    newer = make_file(tmp_path / "python3.12", "#!/bin/sh\n")
-    newer.chmod(0o755)
+    make_program(tmp_path / "python3.12", "#!/bin/sh\n")
     done = subprocess.run(
         [python, tasks, "match", "--gpu", "RTX 3090"],
         cwd=tmp_path,
@@ -34,6 +33,15 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
     assert done.stderr.endswith(f"    python3.12 {tasks} match --gpu 'RTX 3090'\n")
 
 
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let root have no program but those of a directory, which is empty yet; return it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return tmp_path
+
+
 @pytest.mark.parametrize(
     ("programs", "start"),
     [
@@ -45,31 +53,25 @@ def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path:
     ],
 )
 def test_the_line_for_an_old_python_uses_what_the_system_has(
-    programs: tuple[str, ...], start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    programs: tuple[str, ...], start: str, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in programs:
-        (tmp_path / name).touch(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
+        (alone / name).touch(0o755)
     monkeypatch.setattr(old_python, "_system", lambda: "debian 11")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
     line = old_python.message(["tasks.py", "build"]).splitlines()[-1].strip()
     assert line.startswith(start)
     assert line.endswith("--no-project --python 3.13 python tasks.py build")
 
 
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(("user", "sudo"), [(0, ""), (1000, "sudo ")])
 def test_the_line_for_an_old_python_asks_for_root_only_where_it_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user: int, sudo: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
     monkeypatch.setattr(old_python, "_system", lambda: "ubuntu 22.04")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "    sudo apt-get update && sudo apt-get install -y python3.11" in old_python.message(
-        ["tasks.py"]
-    )
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert "    apt-get update && apt-get install -y python3.11" in old_python.message(["tasks.py"])
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    line = f"    {sudo}apt-get update && {sudo}apt-get install -y python3.11"
+    assert line in old_python.message(["tasks.py"])
 
 
 def test_a_shim_that_starts_no_python_is_not_named(
@@ -82,10 +84,7 @@ def test_a_shim_that_starts_no_python_is_not_named(
         "pyenv/versions/3.12.1/bin/python3.12": "exit 0",
     }
     for name, does in programs.items():
-        program = tmp_path / name
-        program.parent.mkdir(parents=True)
-        program.write_text(f"#!/bin/sh\n{does}\n", "utf-8")
-        program.chmod(0o755)
+        make_program(tmp_path / name, f"#!/bin/sh\n{does}\n")
     monkeypatch.setenv("PATH", f"{tmp_path}/shims:{tmp_path}/usr")
     monkeypatch.setenv("PYENV_ROOT", f"{tmp_path}/pyenv")
     shown = old_python.message(["tasks.py", "build"])

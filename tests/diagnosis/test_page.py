@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.diagnosis.reading import diagnose
+from tests.making import Read
 
 from tfwright.diagnosis import page
 from tfwright.terminal.answer import plain
@@ -22,17 +23,17 @@ Connection refused
 """
 
 
-def shown(log: str, capsys: pytest.CaptureFixture[str], report: Path | None = None) -> list[str]:
+def shown(log: str, err: Read) -> list[str]:
     """Return the lines on standard error."""
-    page.show_diagnosis(diagnose(log), report)
-    return capsys.readouterr().err.splitlines()
+    page.show_diagnosis(diagnose(log), None)
+    return err().splitlines()
 
 
 def test_the_root_line_comes_first_then_the_action_and_the_known_cause(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    err: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    lines = shown(GETTID, capsys)
+    lines = shown(GETTID, err)
     root = GETTID.splitlines()[1]
     assert lines[:4] == [
         f"Line 2: {root}",
@@ -49,24 +50,22 @@ def test_the_root_line_comes_first_then_the_action_and_the_known_cause(
     assert any(line.startswith("  kind:   host-source-error: ") for line in lines)
 
 
-def test_a_cause_that_the_line_proves_is_called_known(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown("Please downgrade your bazel installation to version 0.26.1 or lower", capsys)
+def test_a_cause_that_the_line_proves_is_called_known(err: Read) -> None:
+    lines = shown("Please downgrade your bazel installation to version 0.26.1 or lower", err)
     assert "  known:  configure-bazel-too-new, line 1" in lines
 
 
 def test_lines_to_type_stay_whole_below_each_other(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    err: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    lines = shown("ModuleNotFoundError: No module named 'numpy'\n", capsys)
+    lines = shown("ModuleNotFoundError: No module named 'numpy'\n", err)
     first = lines.index("    type:      python -m pip install numpy")
     assert lines[first + 1] == ("               invoke pin --recipe NAME --add numpy")
 
 
-def test_what_follows_the_root_line_is_quoted_and_other_complaints_are_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lines = shown(SEVERAL, capsys)
+def test_what_follows_the_root_line_is_quoted_and_other_complaints_are_named(err: Read) -> None:
+    lines = shown(SEVERAL, err)
     assert lines[1] == "    | b.cc:1:1: error: 'x' was not declared in this scope"
     also = [line for line in lines if line.startswith("  also:")]
     assert also[0].startswith("  also:   host-name-missing, line 2: b.cc:1:1: ")
@@ -74,36 +73,34 @@ def test_what_follows_the_root_line_is_quoted_and_other_complaints_are_named(
     assert len(also) == page.MOST_OTHERS + 1
 
 
-def test_a_long_complaint_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_complaint_is_cut(err: Read) -> None:
     long = f"b.cc:1:1: error: '{'x' * 200}' was not declared in this scope\n"
-    lines = shown(SEVERAL.splitlines()[0] + "\n" + long, capsys)
+    lines = shown(SEVERAL.splitlines()[0] + "\n" + long, err)
     (also,) = [line for line in lines if line.startswith("  also:")]
     assert also.endswith("x …")
 
 
-def test_what_only_looks_bad_is_named_as_harmless(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown("WARNING: ignoring http_proxy in environment.\n", capsys)
+def test_what_only_looks_bad_is_named_as_harmless(err: Read) -> None:
+    lines = shown("WARNING: ignoring http_proxy in environment.\n", err)
     assert lines[0] == "tfwright recognises no error in this log."
     assert lines[1].startswith("  harmless: bazel-remark, line 1: ")
 
 
-def test_what_is_harmless_only_without_a_gpu_says_what_to_do_with_one(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    lines = shown("Num GPUs Available:  0\n", capsys)
+def test_what_is_harmless_only_without_a_gpu_says_what_to_do_with_one(err: Read) -> None:
+    lines = shown("Num GPUs Available:  0\n", err)
     assert lines[0] == "tfwright recognises no error in this log."
     assert "invoke match --gpu NAME" in " ".join(lines)
 
 
-def test_a_log_without_an_error_is_shown_with_its_end(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown("Reading zorp\nReading frob\n\n", capsys)
+def test_a_log_without_an_error_is_shown_with_its_end(err: Read) -> None:
+    lines = shown("Reading zorp\nReading frob\n\n", err)
     assert lines[1].split() == ["end:", "Reading", "frob"]
-    lines = shown("Collecting package metadata: done\nSolving environment: \\\n", capsys)
+    lines = shown("Collecting package metadata: done\nSolving environment: \\\n", err)
     assert "conda was still looking" in " ".join(lines[1:])
 
 
-def test_an_empty_log_says_how_to_catch_one(capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = shown("", capsys)
+def test_an_empty_log_says_how_to_catch_one(err: Read) -> None:
+    (line,) = shown("", err)
     assert line.startswith("The log is empty. Bazel writes to standard error")
 
 

@@ -1,6 +1,5 @@
 """The configure stage, with small configure scripts on a real pty in a real git repository."""
 
-import subprocess
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,16 +28,11 @@ pytestmark = pytest.mark.medium
 
 COMMIT = "0123456789" * 4
 SOURCE = {"url": "https://example.org/tensorflow.git", "commit": COMMIT}
-ANSWERS: dict[str, bool | str] = {
-    "TF_ENABLE_XLA": False,
-    "TF_NEED_OPENCL_SYCL": False,
-    "TF_NEED_ROCM": False,
-    "TF_NEED_CUDA": False,
-    "TF_DOWNLOAD_CLANG": False,
-    "TF_NEED_MPI": False,
-    "TF_SET_ANDROID_WORKSPACE": False,
-    "CC_OPT_FLAGS": "-O2",
-}
+FEATURES = (
+    *("TF_ENABLE_XLA", "TF_NEED_OPENCL_SYCL", "TF_NEED_ROCM", "TF_NEED_CUDA"),
+    *("TF_DOWNLOAD_CLANG", "TF_NEED_MPI", "TF_SET_ANDROID_WORKSPACE"),
+)
+ANSWERS: dict[str, bool | str] = {**dict.fromkeys(FEATURES, False), "CC_OPT_FLAGS": "-O2"}
 START = """\
 #!/bin/bash
 set -e
@@ -136,23 +130,16 @@ class Bench:
         facts = facts_of(python, python=pythons.version_of(python))
         inputs = inputs_of(self.tree, bazel, python, commit=COMMIT)
         there = (self.folder / "tree.git").is_dir()
-        content = self.git("rev-parse", "HEAD^{tree}").strip() if there else ""
+        content = run_git("rev-parse", "HEAD^{tree}", cwd=self.tree) if there else ""
         tree = tree_of(job, path=self.tree, commit=COMMIT, release="1.13", content=content)
         return facts, inputs, tree
 
     def commit(self, script: str) -> None:
-        (self.tree / "configure").write_text(script)
-        (self.tree / "configure").chmod(0o755)
+        make_program(self.tree / "configure", script)
         (self.tree / "tracked.cc").write_text("as upstream\n")
-        self.git("init", "-q", "--separate-git-dir", str(self.folder / "tree.git"))
-        self.git("add", "configure", "tracked.cc", *self.more)
-        self.git("commit", "-q", "-m", "tree")
-
-    def git(self, *arguments: str) -> str:
-        own = ("-C", str(self.tree), "-c", "user.name=t", "-c", "user.email=t@example.org")
-        return subprocess.run(
-            ["git", *own, *arguments], check=True, capture_output=True, text=True
-        ).stdout
+        run_git("init", "-q", "--separate-git-dir", self.folder / "tree.git", cwd=self.tree)
+        run_git("add", "configure", "tracked.cc", *self.more, cwd=self.tree)
+        run_git("commit", "-q", "-m", "tree", cwd=self.tree)
 
     def fails(
         self, script: str, kind: type[TfwrightError], match: str, **changed: object
@@ -228,14 +215,8 @@ def test_a_refused_answer_stops_at_the_second_asking(bench: Bench) -> None:
 
 def test_missing_answers_are_named_all_at_once_before_anything_runs(bench: Bench) -> None:
     with fails(RecipeError, "TF_NEED_ROCM = false", "TF_NEED_MPI = false"):
-        bench.run(
-            "#!/bin/sh\ntouch ran\n",
-            {
-                name: value
-                for name, value in ANSWERS.items()
-                if name not in {"TF_NEED_MPI", "TF_NEED_ROCM"}
-            },
-        )
+        given = {name: ANSWERS[name] for name in {*ANSWERS} - {"TF_NEED_MPI", "TF_NEED_ROCM"}}
+        bench.run("#!/bin/sh\ntouch ran\n", given)
     assert not (bench.tree / "ran").exists()
 
 
@@ -427,7 +408,6 @@ def test_what_an_earlier_configure_edited_is_put_back_first(bench: Bench) -> Non
     assert bench.again() == first
 
 
-@pytest.mark.medium
 @pytest.mark.parametrize("changed", ["kernel.cc", "version.txt"])
 def test_a_change_of_a_compiled_source_alone_does_not_run_configure_again(
     bench: Bench, changed: str
@@ -463,7 +443,6 @@ def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(bench: 
     assert configure.inputs(job) != configure.inputs(other)
 
 
-@pytest.mark.medium
 @pytest.mark.parametrize("kind", ["link to a directory", "repository of its own"])
 def test_what_is_no_file_and_appeared_in_the_tree_is_damage(
     bench: Bench, tmp_path: Path, kind: str
@@ -473,19 +452,16 @@ def test_what_is_no_file_and_appeared_in_the_tree_is_damage(
     for name in ("tree", "tree.git"):
         (job.places.own / name).symlink_to(tmp_path / name)
     # The paths of the stage's own files are those of another directory.
-    configured = configured.model_copy(
-        update={
-            "written": tuple(
-                artefact.model_copy(update={"path": job.places.tree / artefact.path.name})
-                for artefact in configured.written
-            )
-        }
-    )
+    written = [
+        artefact.model_copy(update={"path": job.places.tree / artefact.path.name})
+        for artefact in configured.written
+    ]
+    configured = configured.model_copy(update={"written": tuple(written)})
     assert configure.damage(job, configured) is None
     strange = bench.tree / "strange"
     if kind == "repository of its own":
         strange.mkdir()
-        subprocess.run(["git", "init", "-q", strange], check=True)
+        run_git("init", "-q", cwd=strange)
     else:
         strange.symlink_to(tmp_path)
     assert "strange" in str(configure.damage(job, configured))

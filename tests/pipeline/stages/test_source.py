@@ -1,7 +1,6 @@
 """The source stage: the pinned commit, the assets, the patches, and nothing else."""
 
 import os
-import shutil
 import subprocess
 import zlib
 from dataclasses import dataclass
@@ -28,24 +27,16 @@ MPI = "third_party/mpi/mpi.bzl"
 def mirror(tmp_path: Path) -> Path:
     """Make a repository as the fetch stage leaves it."""
     path = tmp_path / "upstream"
-    texts = {"core/op.cc": "int op;\n", MPI: "OPEN = False\n", "testdata/big": "big\n"}
-    for name, text in texts.items():
-        make_file(path / name, text)
     make_program(path / "configure", "#!/bin/sh\n")
-    run_git("init", "--quiet", cwd=path)
-    run_git("add", "--all", cwd=path)
-    run_git("commit", "--quiet", "--message=one", cwd=path)
+    texts = {"core/op.cc": "int op;\n", MPI: "OPEN = False\n", "testdata/big": "big\n"}
+    commit(path, texts)
     return path / ".git"
 
 
 @pytest.fixture
 def inputs(mirror: Path) -> Inputs:
-    return Inputs(
-        mirror=mirror,
-        commit=run_git("rev-parse", "HEAD", cwd=mirror),
-        epoch=1524847009,
-        programs=None,
-    )
+    pinned = run_git("rev-parse", "HEAD", cwd=mirror)
+    return Inputs(mirror=mirror, commit=pinned, epoch=1524847009, programs=None)
 
 
 @pytest.fixture
@@ -283,14 +274,12 @@ def test_settings_of_a_tree_s_repository_run_nothing_and_hide_nothing(
     bench: Bench, tmp_path: Path
 ) -> None:
     tree = bench.run()
-    hook = tmp_path / "hooks/post-checkout"
-    hook.parent.mkdir()
-    make_program(hook, f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    for name in ("post-index-change", "fsmonitor"):
-        shutil.copy(hook, hook.with_name(name))
+    hooks = tmp_path / "hooks"
+    for name in ("post-checkout", "post-index-change", "fsmonitor"):
+        make_program(hooks / name, f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     settings = {
-        "core.hooksPath": str(hook.parent),
-        "core.fsmonitor": str(hook.with_name("fsmonitor")),
+        "core.hooksPath": str(hooks),
+        "core.fsmonitor": str(hooks / "fsmonitor"),
         "core.trustctime": "false",
         "core.checkStat": "minimal",
     }
@@ -345,9 +334,7 @@ def test_a_directory_or_commit_of_the_mirror_with_other_bytes_is_refused(
 ) -> None:
     mirror = bench.inputs.mirror
     name = run_git("rev-parse", what, cwd=mirror)
-    make_file(mirror.parent / "core/other.cc", "int evil;\n")
-    run_git("add", "--all", cwd=mirror.parent)
-    run_git("commit", "--quiet", "--message=two", cwd=mirror.parent)
+    commit(mirror.parent, {"core/other.cc": "int evil;\n"}, "two")
     kind = run_git("cat-file", "-t", name, cwd=mirror)
     stranger = subprocess.run(
         ["git", "cat-file", kind, run_git("rev-parse", what, cwd=mirror)],
