@@ -130,9 +130,9 @@ def test_a_build_that_only_configures_waits_for_no_archive_and_a_whole_one_fetch
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("archives", [True, False])
+@pytest.mark.parametrize("until", ["publish", "configure"])
 def test_which_file_bazel_begins_with_is_handed_on_where_it_is_rewritten(
-    job: RecipeJob, tmp_path: Path, quick_python: Path, *, archives: bool
+    job: RecipeJob, tmp_path: Path, quick_python: Path, until: str
 ) -> None:
     rule = f'http_archive(name = "r", url = "https://a.example/r.zip", sha256 = "{"1" * 64}")\n'
     texts = {"MODULE.bazel": rule, "MODULE.bazel.lock": "{}"}
@@ -149,6 +149,6 @@ def test_which_file_bazel_begins_with_is_handed_on_where_it_is_rewritten(
     source = recipe.source.changed(url=str(tmp_path / "upstream"), commit=pinned)
     settings = job.host_file.changed(drop=tmp_path / "drop")
     changed = recipe.changed(source=source, fetch=FetchTable(substitutes={"r": other}))
-    job = replace(job, recipe=changed, host_file=settings, archives=archives, offline=False)
+    job = replace(job, recipe=changed, host_file=settings, until=until, offline=False)
     made = run(job, quick_python)
     assert made.starts == ("MODULE.bazel",)
