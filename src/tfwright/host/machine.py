@@ -36,32 +36,23 @@ class Disk(NamedTuple):
 def release(place: Place) -> Seen:
     """Return the name and version of the distribution, or of macOS."""
     # PRETTY_NAME may stand without quotes, as the shell allows.
-    text = place.read("/etc/os-release")
-    named = re.search(r'^PRETTY_NAME="?(.*?)"?$', text.value, re.MULTILINE)
-    if named:
-        return Seen(named[1], text.by)
+    if named := place.read("/etc/os-release").find(r'^PRETTY_NAME="?(.*?)"?$'):
+        return named
     mac = place.ask("sw_vers", "-productVersion")
     return Seen(f"macOS {mac}", mac.by) if mac else NOTHING
 
 
 def glibc(place: Place) -> Seen:
     """Return the version of glibc; nothing where the C library is another."""
-    text = place.ask("getconf", "GNU_LIBC_VERSION")
     # Only glibc's getconf knows the name.
-    if not text.value.startswith("glibc "):
-        return NOTHING
-    return Seen(text.value.removeprefix("glibc "), text.by)
+    return place.ask("getconf", "GNU_LIBC_VERSION").find(r"\Aglibc (.*)")
 
 
 def processor(place: Place) -> Seen:
     """Return which of EXTENSIONS the processor has."""
-    text = place.read("/proc/cpuinfo")
     # x86 says "flags", ARM "Features".
-    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text.value, re.MULTILINE)
-    if flags:
-        found = Seen(flags[1], text.by)
-    else:
-        found = place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
+    found = place.read("/proc/cpuinfo").find(r"^(?:flags|Features)\s*:(.*)$")
+    found = found or place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
     # Linux writes sse4_1 and macOS SSE4.1 and AVX1.0 for what gcc calls sse4.1 and avx.
     spelled = re.sub(r"sse4_([12])", r"sse4.\1", found.value.lower())
     words = spelled.replace("avx1.0", "avx").split()
@@ -79,9 +70,8 @@ def memory(place: Place) -> Seen:
 
 def swap(place: Place) -> Seen:
     """Return the bytes of swap."""
-    text = place.read("/proc/meminfo")
-    found = re.search(r"^SwapTotal:\s+(\d+) kB", text.value, re.MULTILINE)
-    return Seen(str(int(found[1]) * 1024), text.by) if found else NOTHING
+    found = place.read("/proc/meminfo").find(r"^SwapTotal:\s+(\d+) kB")
+    return Seen(str(int(found.value) * 1024), found.by) if found else NOTHING
 
 
 def disk(place: Place, path: Path) -> Disk:
@@ -114,6 +104,4 @@ def _mounted(place: Place, mount: str) -> tuple[str, tuple[str, ...]]:
 
 def address_space(place: Place) -> Seen:
     """Return the bytes of address space that a process may have; nothing without a limit."""
-    limits = place.read("/proc/self/limits")
-    found = re.search(r"^Max address space +(\d+)", limits.value, re.MULTILINE)
-    return Seen(found[1], limits.by) if found else NOTHING
+    return place.read("/proc/self/limits").find(r"^Max address space +(\d+)")

@@ -87,19 +87,14 @@ def cuda(place: Place, toolkit: Path) -> list[Seen]:
         listed = Seen(str(json_text.parsed(manifest.value)["cuda"]["version"]), manifest.by)
     except (ValueError, KeyError, TypeError):
         listed = NOTHING
-    named = _first(r"CUDA Version ([\d.]+)", place.read(toolkit / "version.txt"))
+    named = place.read(toolkit / "version.txt").find(r"CUDA Version ([\d.]+)")
     compiler = place.ask(str(toolkit / "bin/nvcc"), "--version")
-    printed = _first(r"release [\d.]+, V([\d.]+)", compiler)
-    header = _first(r"#define CUDA_VERSION ([0-9]{1,9})\b", place.read(toolkit / "include/cuda.h"))
+    printed = compiler.find(r"release [\d.]+, V([\d.]+)")
+    header = place.read(toolkit / "include/cuda.h").find(r"#define CUDA_VERSION ([0-9]{1,9})\b")
     # 9020 stands for 9.2, 12080 for 12.8.
     number = int(header.value or 0)
     defined = Seen(f"{number // 1000}.{number % 1000 // 10}", header.by) if number else NOTHING
     return [seen for seen in (listed, named, printed, defined) if seen]
-
-
-def _first(pattern: str, text: Seen) -> Seen:
-    found = re.search(pattern, text.value, re.MULTILINE)
-    return Seen(found[1], text.by) if found else NOTHING
 
 
 def ceiling(place: Place, toolkit: Path) -> Ceiling:
@@ -111,10 +106,10 @@ def ceiling(place: Place, toolkit: Path) -> Ceiling:
     include = toolkit / "include"
     text = place.read(include / "crt/host_config.h") or place.read(include / "host_config.h")
     # The conditions decide before the words, which in 12.2 and 12.3 name a clang that may pass.
-    gcc = re.search(r"gcc versions later than ([\d.]+) are not supported", text.value)
-    condition = re.search(r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE)
-    clang = condition or re.search(r"clang version must be less than ([\d.]+)", text.value)
-    return Ceiling(gcc[1] if gcc else "", clang[1] if clang else "", text.by)
+    gcc = text.find(r"gcc versions later than ([\d.]+) are not supported")
+    condition = text.find(r"^#if \(__clang_major__ >= (\d+)\)")
+    clang = condition or text.find(r"clang version must be less than ([\d.]+)")
+    return Ceiling(gcc.value, clang.value, text.by)
 
 
 def library(place: Place, part: PartName, prefixes: Iterable[Path]) -> Seen:
@@ -125,7 +120,7 @@ def library(place: Place, part: PartName, prefixes: Iterable[Path]) -> Seen:
         text = place.read(header)
         # The old cudnn.h of a newer cuDNN only includes another header, and has no numbers.
         macros = [f"{known.macro}_{name}" for name in ("MAJOR", "MINOR", "PATCH(?:LEVEL)?")]
-        parts = [_first(rf"#define {macro}\s+(\d+)", text).value for macro in macros]
+        parts = [text.find(rf"#define {macro}\s+(\d+)").value for macro in macros]
         if all(parts):
             return Seen(".".join(parts), text.by)
     return NOTHING
@@ -133,17 +128,17 @@ def library(place: Place, part: PartName, prefixes: Iterable[Path]) -> Seen:
 
 def driver(place: Place) -> Seen:
     """Return the version of the loaded driver; nothing without one."""
-    if asked := _first(_DRIVER_ANSWER, place.ask(*_DRIVER_QUESTION)):
+    if asked := place.ask(*_DRIVER_QUESTION).find(_DRIVER_ANSWER):
         return asked
     # nvidia-smi may be missing where the driver is loaded, as in a container.
     loaded = place.read("/proc/driver/nvidia/version")
-    return _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded) or _mac_driver(place)
+    return loaded.find(r"Kernel Module(?: for \S+)?\s+([\d.]+)") or _mac_driver(place)
 
 
 def driver_fault(place: Place) -> Seen:
     """Return what nvidia-smi says where it is installed and does not answer."""
     said = place.ask(*_DRIVER_QUESTION, failed=True)
-    return NOTHING if _first(_DRIVER_ANSWER, said) else said
+    return NOTHING if said.find(_DRIVER_ANSWER) else said
 
 
 def _mac_driver(place: Place) -> Seen:
@@ -193,11 +188,10 @@ def _capability(name: str) -> str:
 
 def nouveau(place: Place) -> Seen:
     """Say whether the free driver nouveau is loaded; NVIDIA's cannot load at the same time."""
-    modules = place.read("/proc/modules")
-    loaded = re.search(r"^nouveau ", modules.value, re.MULTILINE)
-    return Seen("loaded", modules.by) if loaded else NOTHING
+    loaded = place.read("/proc/modules").find(r"^(nouveau) ")
+    return Seen("loaded", loaded.by) if loaded else NOTHING
 
 
 def protection(place: Place) -> Seen:
     """Return whether macOS's System Integrity Protection is ``enabled`` or ``disabled``."""
-    return _first(r"status: (\w+)", place.ask("csrutil", "status"))
+    return place.ask("csrutil", "status").find(r"status: (\w+)")

@@ -1,6 +1,7 @@
 """The host that is looked at: this one, or a directory that plays another."""
 
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +27,11 @@ class Seen:
 
     def __str__(self) -> str:
         return self.value
+
+    def find(self, pattern: str) -> "Seen":
+        """Return the first group of a pattern in it, whose ^ and $ are those of a line."""
+        found = re.search(pattern, self.value, re.MULTILINE)
+        return Seen(found[1], self.by) if found else NOTHING
 
 
 NOTHING = Seen()

@@ -88,9 +88,8 @@ def parse(line: str) -> Compiler | None:
 
 def xcode(place: Place) -> Seen:
     """Return the version of the selected Xcode, or else the directory of the command line tools."""
-    version = place.ask("xcodebuild", "-version")
-    found = re.match(r"Xcode ([\d.]+)", version.value)
-    return Seen(found[1], version.by) if found else place.ask("xcode-select", "-p")
+    version = place.ask("xcodebuild", "-version").find(r"\AXcode ([\d.]+)")
+    return version or place.ask("xcode-select", "-p")
 
 
 def bazel(place: Place) -> Seen:
