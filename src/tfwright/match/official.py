@@ -101,14 +101,14 @@ def proved(wanted: Wish) -> bool:
 
 def _facts(wheel: OfficialWheel, wanted: Wish) -> WheelFacts:
     """Return what the table says of a wheel on the platform of a wish."""
-    arm = wanted.system == "Linux" and wanted.machine == "aarch64"
-    needs = {"gpu": "", "glibc": wheel.aarch64_glibc if arm else ""}
-    if proved(wanted) and wanted.system == "Linux":
-        needs = {name: getattr(wheel, name) for name in ("glibc", "cpu", "cuda", "cudnn")}
-        needs["gpu"] = ",".join(wheel.gpu)
-    else:
-        gpu = {"Windows": wheel.windows_gpu, "Darwin": wheel.macos_gpu}.get(wanted.system, ())
-        needs |= {"gpu": ",".join(gpu), "cuda": wheel.cuda, "cudnn": wheel.cudnn}
+    needs = {"cuda": wheel.cuda, "cudnn": wheel.cudnn}
+    gpu = {"Windows": wheel.windows_gpu, "Darwin": wheel.macos_gpu}.get(wanted.system, ())
+    if (wanted.system, wanted.machine) == ("Linux", "x86_64"):
+        needs |= {"glibc": wheel.glibc, "cpu": wheel.cpu}
+        gpu = wheel.gpu
+    elif (wanted.system, wanted.machine) == ("Linux", "aarch64"):
+        needs["glibc"] = wheel.aarch64_glibc
+    needs["gpu"] = ",".join(gpu)
     # Those for ARM: https://github.com/tensorflow/tensorflow/issues/121157
     said = NO_CODE if proved(wanted) else f"{NO_CODE} on this platform"
     tags = frozenset(wheel.tags())
