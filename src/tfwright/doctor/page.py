@@ -92,12 +92,7 @@ def examination_data(
         "recipe": recipe,
         "may_start": not any(finding.blocks for finding in findings),
         "facts": [
-            {
-                "name": fact.name.strip(),
-                "value": fact.seen.value,
-                "by": fact.seen.by,
-                "decides": fact.decides,
-            }
+            {"name": fact.name.strip(), **vars(fact.seen), "decides": fact.decides}
             for fact in facts
         ],
         # One entry for a command, so that a script need not split the text.

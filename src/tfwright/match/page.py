@@ -60,13 +60,7 @@ def matches_data(answer: MatchAnswer) -> object:
         }
         for found in answer.official
     ]
-    return {
-        "wanted": answer.wanted,
-        "official": official,
-        "recipes": answer.recipes,
-        "new": answer.new,
-        "excluded": answer.excluded,
-    }
+    return {**vars(answer), "official": official}
 
 
 def show_matches(answer: MatchAnswer) -> None:
