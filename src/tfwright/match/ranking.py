@@ -50,9 +50,10 @@ def rank(
         if recipe.source.bundled or recipe.source.interface == "own":
             continue
         copy = _copy_for(recipe, wanted)
-        differs = tuple(_differences(recipe, wanted, host, copy))
         places = (recipe.host.system, wanted.system), (recipe.host.machine, wanted.machine)
-        elsewhere = any(asked and has not in {"any", asked} for has, asked in places)
+        apart = [f"for {has}" for has, wish in places if wish and has not in {"any", wish}]
+        differs = (*apart, *_differences(recipe, wanted, host, copy))
+        elsewhere = bool(apart)
         proved = STAGES.index(recipe.verified.until) if recipe.verified else -1
         away = order(recipe.source.release)
         target = around if differs else asked
@@ -86,14 +87,11 @@ def _copy_for(recipe: Recipe, wanted: Wish) -> str:
 
 
 def _differences(recipe: Recipe, wanted: Wish, host: Host, copy: str) -> Iterator[str]:
+    """Say what differs besides system and machine."""
     table = recipe.host
-    if wanted.system and table.system not in {"any", wanted.system}:
-        yield f"for {table.system}"
     version = str(recipe.source.version or recipe.source.release)
     if wanted.release and not is_of_line(version, wanted.release):
         yield f"TensorFlow {version}"
-    if wanted.machine and table.machine not in {"any", wanted.machine}:
-        yield f"for {table.machine}"
     if wanted.python and table.python not in {"any", wanted.python}:
         yield f"Python {table.python}"
     if wanted.cpu and recipe.verify.cpu and is_above(recipe.verify.cpu, wanted.cpu):
