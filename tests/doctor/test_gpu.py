@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tfwright.doctor.gpu import CudaRequirements, _clang_too_new
+from tfwright.doctor.requirements import Requirements
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -54,9 +55,8 @@ def test_what_a_recipe_without_cuda_answers_of_tensorrt_does_not_matter(
     play: Player, tmp_path: Path
 ) -> None:
     plain = recipe(TF_NEED_CUDA=False)
-    settings = HostFile(build_out=tmp_path)
-    assert list(CudaRequirements(plain, settings, play({})).tensorrt()) == []
-    assert list(CudaRequirements(plain, settings, play({})).driver()) == []
+    found = Requirements(plain, HostFile(build_out=tmp_path), play({})).cuda()
+    assert list(found) == []
 
 
 def test_a_capability_that_nvcc_does_not_know_is_found_before_it_compiles(

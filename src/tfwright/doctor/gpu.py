@@ -47,8 +47,6 @@ class CudaRequirements(HostComparison):
         return compatibility.cuda(self.in_force.version) if self.in_force else None
 
     def toolkit(self) -> Iterator[Finding]:
-        if not cuda.needed(self.recipe):
-            return
         place = self.places.toolkit
         wanted = self.recipe.host.cuda or ""
         seen = nvidia.cuda(self.host.place, place)
@@ -82,11 +80,9 @@ class CudaRequirements(HostComparison):
 
     def cudnn(self) -> Iterator[Finding]:
         # TensorFlow does not build with CUDA alone; another repository may.
-        own = self.recipe.source.interface == "own"
-        without = own and not self.recipe.host.cudnn
-        if without or not cuda.needed(self.recipe):
-            return
         wanted = self.recipe.host.cudnn or ""
+        if self.recipe.source.interface == "own" and not wanted:
+            return
         prefixes = self.places.prefixes
         row = self.row
         found = nvidia.library(self.host.place, "cudnn", prefixes)
@@ -120,8 +116,7 @@ class CudaRequirements(HostComparison):
     def one_root(self) -> Iterator[Finding]:
         """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
         # The fork includes cudnn.h from files whose include path has CUDA's own root only.
-        forked = self.recipe.source.url.startswith("https://github.com/NVIDIA/")
-        if not forked or not cuda.needed(self.recipe):
+        if not self.recipe.source.url.startswith("https://github.com/NVIDIA/"):
             return
         root = self.places.toolkit
         apart = nvidia.library(self.host.place, "cudnn", self.places.prefixes)
@@ -146,8 +141,6 @@ class CudaRequirements(HostComparison):
 
     def _library(self, part: PartName) -> Iterator[Finding]:
         """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
-        if not cuda.needed(self.recipe):
-            return
         title = nvidia.LIBRARIES[part].title
         wanted = getattr(self.recipe.host, part) or ""
         # The toolkit first: `invoke toolkit` puts every library there.
@@ -161,10 +154,7 @@ class CudaRequirements(HostComparison):
 
     def host_compiler(self) -> Iterator[Finding]:
         # With TF_CUDA_CLANG, clang compiles the device code itself, and nvcc has no host compiler.
-        if (
-            not cuda.needed(self.recipe)
-            or self.recipe.configure.answers.get("TF_CUDA_CLANG") is True
-        ):
+        if self.recipe.configure.answers.get("TF_CUDA_CLANG") is True:
             return
         answered = self.recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
         # The host file wins over the recipe; without either, nvcc takes gcc from PATH.
@@ -259,8 +249,6 @@ class CudaRequirements(HostComparison):
                 )
 
     def driver(self) -> Iterator[Finding]:
-        if not cuda.wanted(self.recipe):
-            return
         has = self.host.driver
         # Where nvidia-smi answered, it need not be asked again.
         if not has.by.startswith("nvidia-smi ") and (fault := nvidia.driver_fault(self.host.place)):
@@ -358,9 +346,8 @@ class CudaRequirements(HostComparison):
         """Look for macOS's System Integrity Protection."""
         # Tools that the build itself made load CUDA by DYLD_LIBRARY_PATH. With protection on, macOS
         # removes that variable from whatever /bin/sh starts.
-        if not cuda.needed(self.recipe) or self.host.system != "Darwin":
-            return
-        if nvidia.protection(self.host.place).value == "enabled":
+        mac = self.host.system == "Darwin"
+        if mac and nvidia.protection(self.host.place).value == "enabled":
             yield Finding(
                 "System Integrity Protection is on",
                 "off while building, or DYLD_LIBRARY_PATH is lost",
@@ -419,13 +406,16 @@ def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Ite
         )
 
 
-CHECKS = (
+OF_INSTALLED = (
     CudaRequirements.toolkit,
     CudaRequirements.cudnn,
     CudaRequirements.one_root,
     CudaRequirements.nccl,
     CudaRequirements.tensorrt,
     CudaRequirements.host_compiler,
+)
+"""Of a recipe whose CUDA has to be installed: for later releases Bazel downloads it."""
+CHECKS = (
     CudaRequirements.contradictions,
     CudaRequirements.local_folders,
     CudaRequirements.nouveau,
@@ -434,5 +424,5 @@ CHECKS = (
     CudaRequirements.gpus,
     CudaRequirements.protection,
 )
-"""Of a recipe that builds with CUDA; most return at once where Bazel downloads it. nouveau comes
-before the driver: it must be gone before NVIDIA's driver can load."""
+"""Of any recipe that builds with CUDA. nouveau comes before the driver: it must be gone before
+NVIDIA's driver can load."""

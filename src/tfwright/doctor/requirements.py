@@ -488,7 +488,8 @@ class Requirements(HostComparison):
             from tfwright.doctor import gpu
 
             wanted = gpu.CudaRequirements(self.recipe, self.host_file, self.host)
-            for check in gpu.CHECKS:
+            installed = gpu.OF_INSTALLED if cuda.needed(self.recipe) else ()
+            for check in (*installed, *gpu.CHECKS):
                 yield from check(wanted)
 
 
