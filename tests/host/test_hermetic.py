@@ -12,6 +12,10 @@ from tfwright.rules.model import Rules
 WHEEL = "//tensorflow/tools/pip_package:wheel"
 NVCC = ("--config=cuda_nvcc", "--config=cuda_wheel")
 CLANG = ("--config=cuda_clang", "--config=cuda_wheel")
+INCLUDED, OVERRIDDEN = (
+    f"--@local_config_cuda//cuda:{name}"
+    for name in ("include_cuda_libs", "override_include_cuda_libs")
+)
 CUDA: dict[str, Any] = {"HERMETIC_CUDA_VERSION": "12.8.1"}
 GPU: dict[str, Any] = {"HERMETIC_CUDA_COMPUTE_CAPABILITIES": "sm_89"}
 SM_89 = "--repo_env=HERMETIC_CUDA_COMPUTE_CAPABILITIES=sm_89"
@@ -133,6 +137,27 @@ def test_a_wheel_with_cuda_libraries_and_a_floor_that_is_not_compiled_are_found(
     text = said(recipe("--config=cuda_nvcc", architectures=("sm_89", "sm_90"), **CUDA, **GPU))
     assert "--config=cuda_wheel" in text
     assert "sm_90, which is not compiled" in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "refused"),
+    [
+        (("--config=cuda_nvcc", "--config=cuda_wheel", "--config=cuda_version"), ""),
+        (("--config=cuda_wheel", "--config=cuda_nvcc"), "Write --config=cuda_wheel behind"),
+        (("--config=cuda_wheel", "--config=release_gpu_linux"), "Write --config=cuda_wheel behind"),
+        (("--config=cuda_wheels",), "Add"),
+        ((f"{INCLUDED}=false",), "Add"),
+        ((f"{OVERRIDDEN}=false",), "Add"),
+        ((OVERRIDDEN,), ""),
+        ((f"{OVERRIDDEN}=1", "--config=cuda"), ""),
+    ],
+)
+def test_cuda_wheel_counts_behind_what_includes_cuda_and_the_override_in_each_spelling(
+    flags: tuple[str, ...], refused: str
+) -> None:
+    text = said(recipe(*flags, **CUDA, **GPU))
+    assert refused in text
+    assert bool(text) is bool(refused)
 
 
 def test_what_follows_from_a_wrong_answer_about_gpus_is_no_finding_of_its_own() -> None:

@@ -146,6 +146,10 @@ def test_a_release_after_all_that_are_known_is_written_as_the_newest_one_and_say
     recipe = read(made)
     assert ("--config=cuda_wheel" in recipe.compile.flags) is bool(cuda)
     if cuda:
+        assert [flag for flag in recipe.compile.flags if "cuda" in flag] == [
+            "--config=cuda_nvcc",
+            "--config=cuda_wheel",
+        ]
         assert recipe.configure.answers["HERMETIC_CUDA_VERSION"] == "12.8.1"
         assert recipe.host.gcc is None
     assert lint.lint(pinned(made)) == []

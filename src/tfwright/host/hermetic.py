@@ -25,8 +25,12 @@ LOCAL_FOLDERS = {
 CUDA_CLANG = "--config=cuda_clang"
 """What chooses clang in every tree; the other names of `cuda.BY_CLANG` came with 2.15."""
 WHEEL = ":wheel"
-WITHOUT_CUDA = ("--config=cuda_wheel", "override_include_cuda_libs=true")
-"""One of these keeps CUDA's libraries out of the wheel, which its rule in the tree insists on."""
+WITHOUT_CUDA = "--config=cuda_wheel"
+"""Keeps CUDA's libraries out of the wheel, which its rule in the tree insists on."""
+_WITH_CUDA = re.compile("--config=(?!cuda_version).*(cuda|nvcc|gpu)")
+"""The configurations of the tree that include them; of two such the later one holds."""
+_EITHER = re.compile("--@.*:override_include_cuda_libs(=true|=yes|=1)?", re.IGNORECASE)
+"""Lets the rule take both."""
 
 
 @dataclass(frozen=True)
@@ -230,10 +234,13 @@ def _of_configuration(recipe: Recipe, found: CudaInForce) -> Iterator[Contradict
             f"verify.architectures wants {', '.join(sorted(lacking))}, which is not compiled",
             f"What is compiled is {made}: make the two agree.",
         )
-    flags = " ".join(recipe.compile.flags)
-    if recipe.compile.target.endswith(WHEEL) and not any(flag in flags for flag in WITHOUT_CUDA):
-        yield Contradiction(
-            ("compile", "flags"),
-            "the rule of the wheel refuses CUDA's libraries among its files",
-            f'Add "{WITHOUT_CUDA[0]}" to compile.flags.',
-        )
+    flags = recipe.compile.flags
+    if not recipe.compile.target.endswith(WHEEL) or any(map(_EITHER.fullmatch, flags)):
+        return
+    deciding = [flag for flag in flags if _WITH_CUDA.match(flag)]
+    if deciding[-1:] != [WITHOUT_CUDA]:
+        remedy = f'Add "{WITHOUT_CUDA}" to compile.flags.'
+        if WITHOUT_CUDA in flags:
+            remedy = f"Write {WITHOUT_CUDA} behind {deciding[-1]}, which includes them again."
+        what = "the rule of the wheel refuses CUDA's libraries among its files"
+        yield Contradiction(("compile", "flags"), what, remedy)
