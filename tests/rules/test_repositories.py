@@ -561,11 +561,12 @@ def test_a_folder_that_is_not_in_the_tree_makes_no_repository_of_it() -> None:
     assert [way.archive for way in found.ways] == ["xla", "xla"]
 
 
-def test_a_label_without_a_colon_is_a_file_of_the_same_package() -> None:
+@pytest.mark.parametrize("label", ["one.bzl", ":one.bzl", "@//deps:one.bzl", "@@//deps:one.bzl"])
+def test_each_spelling_of_a_label_leads_to_the_file(label: str) -> None:
     found = rules.read(
         {
             "WORKSPACE": 'load("//deps:all.bzl", "all")\nall()\n',
-            "deps/all.bzl": 'load("one.bzl", "one")\ndef all():\n    one()\n',
+            "deps/all.bzl": f'load("{label}", "one")\ndef all():\n    one()\n',
             "deps/one.bzl": f"def one():\n    {archive()}",
         }
     )

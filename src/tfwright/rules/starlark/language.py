@@ -19,7 +19,7 @@ LONGEST_LABEL = 1_000
 """Characters of a label that is still read."""
 _LOAD = re.compile(r"^load\(([^()]*)\)", re.MULTILINE)
 _LABEL = (
-    r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?"
+    r"(?:@@?(?P<repository>[\w.-]*))?(?P<root>//)?"
     r"(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?"
 )
 LONGEST = 65_536
