@@ -331,7 +331,7 @@ def read(folder: Path) -> NightlyBuild | None:
 
 def all_below(home: Path, known: Collection[str]) -> list[NightlyBuild]:
     """Return every complete build below a folder, oldest first, without the known ones."""
-    here = {folder.name for folder in home.iterdir()} if home.is_dir() else set()
+    here = {folder.name for folder in home.glob("*")}
     documents = {name: read(home / name) for name in here.difference(known)}
     # A copy under another name would count a build twice.
     found = [build for name, build in documents.items() if build and build.id == name]

@@ -79,15 +79,10 @@ class Past:
 def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
     """Read what is known of each target."""
     # One query for all targets: a host may have hundreds of them.
-    history = state.history()
-    last: dict[str, str] = {}
-    good: dict[str, str] = {}
-    for kept in state.builds():
-        # A host that lacks something says nothing about the fingerprint.
-        if kept.result != "blocked":
-            last[kept.target] = kept.id
-        if kept.good:
-            good[kept.target] = kept.id
+    history, kept = state.history(), state.builds()
+    # A host that lacks something says nothing about the fingerprint.
+    last = {build.target: build.id for build in kept if build.result != "blocked"}
+    good = {build.target: build.id for build in kept if build.good}
     found = {}
     for name in (target.name for target in targets):
         newest, newest_good = last.get(name, ""), good.get(name, "")

@@ -74,11 +74,8 @@ def sweep(state: State, site: Path) -> list[str]:
     The site that is in place names none of them. Forgets the builds whose wheels somebody removed,
     and returns their identifiers: a recipe without a wheel must not count as built.
     """
-
-    def names(folder: Path) -> set[str]:
-        return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-
-    here, wheels = names(site / "builds"), names(site / PACKAGES)
+    here = {path.name for path in (site / "builds").glob("*")}
+    wheels = {path.name for path in (site / PACKAGES).glob("*")}
     kept = state.builds()
     # Builds with equal bytes share a name in the index.
     listed = {item.wheel for item in kept if item.listed}

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import takewhile
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.documents.release import NO_RELEASE
@@ -122,13 +123,12 @@ class TargetView:
     @cached_property
     def withdrawn(self) -> Mapping[str, str]:
         """Why wheels that are newer than the offered one were yanked, by version."""
-        found = {}
-        for build in reversed(self.builds):
-            if self.newest and build.id == self.newest.id:
-                break
-            if build.listed and build.wheel in self.yanked:
-                found[build.version] = self.yanked[build.wheel] or "no reason given"
-        return found
+        newer = takewhile(lambda build: build is not self.newest, reversed(self.builds))
+        return {
+            build.version: self.yanked[build.wheel] or "no reason given"
+            for build in newer
+            if build.listed and build.wheel in self.yanked
+        }
 
     @property
     def spark(self) -> Sparkline:
