@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from tests.nightly.fake import PlayedHost, a_build, host_with
 
-from tfwright.documents import filesystem
 from tfwright.errors import HostError
 from tfwright.nightly import night, site
 from tfwright.nightly import pages as words
@@ -19,7 +18,6 @@ from tfwright.nightly.builds import Breakage
 from tfwright.nightly.pages import build as pages
 from tfwright.nightly.pages import log
 from tfwright.nightly.pages import site as site_pages
-from tfwright.tools.redaction import redacted
 from tfwright.tools.render import TEMPLATES
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
@@ -234,44 +232,6 @@ def test_a_badge_says_since_when(tmp_path: Path) -> None:
     assert "good since 0 days" in text
 
 
-SECRETS = {
-    "password=hunter2hunter2": "hunter2",
-    "GITHUB_TOKEN: abcdef0123456789": "abcdef0123456789",
-    '"api_key": "sk-12345678901234"': "sk-12345678901234",
-    "curl -H 'Authorization: Bearer abc.def-ghi'": "abc.def-ghi",
-    "https://user:pa55word@host/x.git": "pa55word",
-    "https://ghp_0123456789abcdefghij0123@github.com/x": "ghp_0123456789abcdefghij0123",
-    "remote: github_pat_11ABCDEFG0123456789_abcdefgh": "github_pat_11ABCDEFG0123456789_abcdefgh",
-    "--token s3cr3tvalue --other x": "s3cr3tvalue",
-    "https://h/x?X-Amz-Signature=deadbeef&b=1": "deadbeef",
-    "AKIAABCDEFGHIJKLMNOP": "AKIAABCDEFGHIJKLMNOP",
-    "Cookie: session=42; id=7": "session=42",
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc": "eyJhbGciOiJIUzI1NiJ9",
-    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\n-----END PRIVATE KEY-----": "MIIEvQIBADAN",
-    "/home/alice/.cache/bazel": "alice",
-    "/Users/bob/x": "bob",
-    "glpat-abcdefghij0123456789": "glpat-abcdefghij0123456789",
-}
-
-
-@pytest.mark.parametrize("text", SECRETS)
-def test_secrets_and_home_paths_leave_no_trace(text: str) -> None:
-    assert SECRETS[text] not in redacted(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "tensorflow/core/kernels/matmul_op.cc:42: error: no member named 'token_type'",
-        "https://github.com/tensorflow/tensorflow.git",
-        "commit 93bc2e2072e0daccbcff7a90d397b704a9e8f778",
-        "author: somebody",
-    ],
-)
-def test_what_is_no_secret_stays(text: str) -> None:
-    assert redacted(text) == text
-
-
 def test_markdown_quotes_what_a_build_said(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "``` @everyone <details> [x](http://evil)")
     build = max(host.builds.glob("*/report.md"), key=lambda path: path.stat().st_mtime)
@@ -380,18 +340,3 @@ def test_of_a_build_that_broke_without_a_log_of_its_own_the_last_ones_are_shown(
 )
 def test_a_change_is_written_if_there_is_one(before: float, now: float, written: str) -> None:
     assert words.change(before, now) == written
-
-
-@pytest.mark.parametrize(
-    ("user", "shown"),
-    [
-        ("annabel", "built by user in /srv/user/x, not annabelle"),
-        ("root", "built by annabel in /srv/annabel/x, not annabelle"),
-        ("1000", "built by annabel in /srv/annabel/x, not annabelle"),
-    ],
-)
-def test_the_name_of_who_built_it_is_not_published(
-    user: str, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(filesystem, "account_name", lambda: user)
-    assert redacted("built by annabel in /srv/annabel/x, not annabelle") == shown

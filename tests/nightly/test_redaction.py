@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.nightly.fake import FakeBuilder, a_build, host_with
 
+from tfwright.documents import filesystem
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
 from tfwright.nightly import builds, night, site
@@ -132,6 +133,31 @@ def test_a_text_without_a_secret_keeps_its_bytes(tmp_path: Path) -> None:
     assert path.stat().st_ino == before.st_ino
 
 
+SECRETS = {
+    "password=hunter2hunter2": "hunter2",
+    "GITHUB_TOKEN: abcdef0123456789": "abcdef0123456789",
+    '"api_key": "sk-12345678901234"': "sk-12345678901234",
+    "curl -H 'Authorization: Bearer abc.def-ghi'": "abc.def-ghi",
+    "https://user:pa55word@host/x.git": "pa55word",
+    "https://ghp_0123456789abcdefghij0123@github.com/x": "ghp_0123456789abcdefghij0123",
+    "remote: github_pat_11ABCDEFG0123456789_abcdefgh": "github_pat_11ABCDEFG0123456789_abcdefgh",
+    "--token s3cr3tvalue --other x": "s3cr3tvalue",
+    "https://h/x?X-Amz-Signature=deadbeef&b=1": "deadbeef",
+    "AKIAABCDEFGHIJKLMNOP": "AKIAABCDEFGHIJKLMNOP",
+    "Cookie: session=42; id=7": "session=42",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc": "eyJhbGciOiJIUzI1NiJ9",
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\n-----END PRIVATE KEY-----": "MIIEvQIBADAN",
+    "/home/alice/.cache/bazel": "alice",
+    "/Users/bob/x": "bob",
+    "glpat-abcdefghij0123456789": "glpat-abcdefghij0123456789",
+}
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_secrets_and_home_paths_leave_no_trace(text: str) -> None:
+    assert SECRETS[text] not in redaction.redacted(text)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -181,6 +207,10 @@ def test_a_secret_goes_whole_however_it_is_written(line: str) -> None:
         "std::vector<Token> tokens; disk-aaaaaaaaaaaaaaaaaaaaaaaa",
         "gcc -pthread -O2 mysql/login.cc -o login.o",
         "curl -sSfL https://h/x -o x",
+        "tensorflow/core/kernels/matmul_op.cc:42: error: no member named 'token_type'",
+        "https://github.com/tensorflow/tensorflow.git",
+        "commit 93bc2e2072e0daccbcff7a90d397b704a9e8f778",
+        "author: somebody",
     ],
 )
 def test_what_only_names_a_secret_stays(line: str) -> None:
@@ -196,3 +226,18 @@ def test_a_line_of_a_megabyte_holds_up_no_night(word: str) -> None:
 def test_a_recipe_below_the_home_directory_is_named_without_it() -> None:
     build = a_build(recipe=f"{Path.home()}/mine.toml")
     assert build.redacted().recipe == "~/mine.toml"
+
+
+@pytest.mark.parametrize(
+    ("user", "shown"),
+    [
+        ("annabel", "built by user in /srv/user/x, not annabelle"),
+        ("root", "built by annabel in /srv/annabel/x, not annabelle"),
+        ("1000", "built by annabel in /srv/annabel/x, not annabelle"),
+    ],
+)
+def test_the_name_of_who_built_it_is_not_published(
+    user: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filesystem, "account_name", lambda: user)
+    assert redaction.redacted("built by annabel in /srv/annabel/x, not annabelle") == shown
