@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tfwright.rules import repositories as rules
-from tfwright.rules.model import Load, Nested, Repository, Rules, Unreadable
+from tfwright.rules.model import Repository, Rules, Unreadable, Way
 from tfwright.rules.patched_tree import relevant
 from tfwright.rules.starlark import evaluator
 from tfwright.tools.git.clones import Clone
@@ -351,9 +351,9 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     found = read(
         'load("@closure//closure:defs.bzl", "closure_repositories")\nclosure_repositories()'
     )
-    call = Nested("closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2)
-    load = Load("closure", "closure/defs.bzl", "WORKSPACE", 1)
-    assert found == Rules((), (), (call,), (load,))
+    call = Way("closure", "closure/defs.bzl", "WORKSPACE", 2, "closure_repositories")
+    load = Way("closure", "closure/defs.bzl", "WORKSPACE", 1)
+    assert found == Rules((), (), (call, load))
     repositories = (
         'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
     )
@@ -368,28 +368,24 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
         "closure/versions.bzl": 'V = "v1"',
     }
     followed = rules.follow(call, files)
-    deeper = Nested("other", "deps.bzl", "deps", "@closure//closure/repositories.bzl", 6)
-    assert (only(followed).file, only(followed).urls) == (
-        "@closure//closure/repositories.bzl",
-        ("https://example.org/v1",),
-    )
-    assert rules.joined(found, {call: followed}) == Rules(
-        followed.repositories, (), (deeper,), (load,)
-    )
-    assert rules.behind(load, files) == Rules(
-        (), (), (), (Load("other", "deps.bzl", "@closure//closure/repositories.bzl", 2),)
-    )
-    assert rules.behind(load, {"closure/other.bzl": ""}) is None
+    assert followed
+    place = "@closure//closure/repositories.bzl"
+    made = only(followed)
+    assert (made.file, made.urls) == (place, ("https://example.org/v1",))
+    deeper = Way("other", "deps.bzl", place, 6, "deps")
+    assert rules.joined(found, {call: followed}) == Rules((made,), (), (load, deeper))
+    assert rules.follow(load, files) == Rules((), (), (Way("other", "deps.bzl", place, 2),))
+    assert rules.follow(load, {"closure/other.bzl": ""}) is None
 
 
 def test_a_nested_macro_that_is_not_in_its_repository_is_reported() -> None:
-    call = Nested("closure", "defs.bzl", "gone", "WORKSPACE", 2)
-    assert rules.follow(call, {}).unreadable == (
-        Unreadable("@closure//defs.bzl", 1, "the file defs.bzl is missing"),
-    )
-    assert rules.follow(call, {"defs.bzl": ""}).unreadable == (
-        Unreadable("@closure//defs.bzl", 1, "gone is not a constant"),
-    )
+    call = Way("closure", "defs.bzl", "WORKSPACE", 2, "gone")
+    for files, why in (
+        ({}, "the file defs.bzl is missing"),
+        ({"defs.bzl": ""}, "gone is not a constant"),
+    ):
+        fault = Unreadable("@closure//defs.bzl", 1, why)
+        assert rules.follow(call, files) == Rules((), (fault,))
 
 
 def test_a_file_that_is_no_starlark_is_reported_with_its_line() -> None:

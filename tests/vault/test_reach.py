@@ -20,7 +20,7 @@ from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
 from tfwright.rules import repositories
 from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
-from tfwright.rules.model import Load, Repository, Rules, Unreadable
+from tfwright.rules.model import Repository, Rules, Unreadable, Way
 from tfwright.rules.patched_tree import Readings
 from tfwright.tools import files, unpacking
 from tfwright.tools.git import clones
@@ -322,7 +322,7 @@ def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     code = Unreadable("@b//jars.bzl", 2, "download: is a part of a value", name="jars")
     unpinned, unread, few = reach.left_to_bazel(rules + Rules((other,), (code,)))
     assert few.endswith("jars (@b//jars.bzl:2)")
-    loading = Rules((), (code,), loads=(Load("jars", "defs.bzl", "WORKSPACE", 1),))
+    loading = Rules((), (code,), ways=(Way("jars", "defs.bzl", "WORKSPACE", 1),))
     assert "@b//jars.bzl:2 download" in next(reach.left_to_bazel(loading))
     assert unpinned.startswith("No checksum is known")
     assert unpinned.endswith("loose (WORKSPACE:1)")

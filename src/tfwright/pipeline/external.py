@@ -82,7 +82,9 @@ def rules_of(
     names = patched_tree.rule_files(tree, table, content)
     begun = [name for name in starts if name in names] or starts
     found = readings.remembered(
-        [names, begun], lambda: repositories.read(patched_tree.texts(tree, table, content), begun)
+        [names, begun],
+        lambda: repositories.read(patched_tree.texts(tree, table, content), begun),
+        Rules,
     )
     return found or Rules((), ())
 
@@ -130,7 +132,9 @@ class ExternalRules:
             return found
         # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
         texts = workspaces(self.programs.bazel.path)
-        of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
+        of_bazel = readings.remembered(
+            ["Bazel", texts], lambda: repositories.of_bazel(texts), Rules
+        )
         return found + of_bazel if of_bazel else found
 
     def in_force(self, locked: Lock | None) -> Self:

@@ -91,31 +91,22 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
-class Nested:
-    """A call of a symbol of another repository: `follow` reads it once its files are there."""
+class Way:
+    """What leads into another repository: a call of a symbol of it, or a load of a file.
+
+    Bazel reads a file that is loaded, whether or not anything in it is called.
+    """
 
     archive: str
     """Name of that repository. Not all are archives: a rule of the tree may write one itself, as
     ``local_config_android``."""
     path: str
     """The file in it."""
-    symbol: str
     file: str
-    """Where it is called."""
+    """Where it is called or loaded."""
     line: int
-
-
-@dataclass(frozen=True)
-class Load:
-    """A file of another repository that Bazel reads, whether or not anything in it is called."""
-
-    archive: str
-    """Name of that repository."""
-    path: str
-    """The file in it."""
-    file: str
-    """Where it is loaded."""
-    line: int
+    symbol: str = ""
+    """What is called; empty for a load."""
 
 
 @dataclass(frozen=True)
@@ -160,18 +151,23 @@ class Rules:
 
     repositories: tuple[Repository, ...]
     unreadable: tuple[Unreadable, ...]
-    nested: tuple[Nested, ...] = ()
-    loads: tuple[Load, ...] = ()
-    """What Bazel reads before it makes any of the repositories: without one of these files it makes
-    none."""
+    ways: tuple[Way, ...] = ()
     linked: tuple[Linked, ...] = ()
     listed: tuple[Listed, ...] = ()
     components: tuple[Component, ...] = ()
 
     @property
-    def ways(self) -> tuple[Nested | Load, ...]:
-        """Return what leads into other repositories: calls of their symbols, and loads."""
-        return (*self.nested, *self.loads)
+    def nested(self) -> list[Way]:
+        """The calls, which `follow` reads once the files of their repositories are there."""
+        return [way for way in self.ways if way.symbol]
+
+    @property
+    def loads(self) -> list[Way]:
+        """What Bazel reads before it makes any of the repositories.
+
+        Without one of these files it makes none.
+        """
+        return [way for way in self.ways if not way.symbol]
 
     @property
     def loaded(self) -> set[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,9 +19,6 @@ from tfwright.errors import RecipeError
 from tfwright.tools import files, json_text
 from tfwright.tools.git.repository import is_excluded
 from tfwright.tools.git.work_tree import WorkTree
-
-if TYPE_CHECKING:
-    from tfwright.rules.model import Rules
 
 STEPS = "tfwright-steps.json"
 """The file, in the tree's repository, that says which content each step made."""
@@ -287,14 +284,8 @@ class Readings:
         """Keep readings in a folder, which need not exist yet; None keeps none."""
         self._folder = folder
 
-    def remembered(self, what: object, read: "Callable[[], Rules | None]") -> "Rules | None":
-        """Return the rules of something that JSON can say, which decides them all; see `found`."""
-        from tfwright.rules.model import Rules
-
-        return self.found(what, read, TypeAdapter(Rules))
-
-    def found(
-        self, what: object, read: "Callable[[], Reading | None]", kind: "TypeAdapter[Reading]"
+    def remembered(
+        self, what: object, read: "Callable[[], Reading | None]", kind: type[Reading]
     ) -> "Reading | None":
         """Return what is read from something that JSON can say, which decides it all.
 
@@ -303,15 +294,16 @@ class Readings:
         """
         if self._folder is None:
             return read()
+        model = TypeAdapter(kind)
         path = self._folder / f"{json_text.digest([self._reader, what])}.json"
         with suppress(OSError, UnicodeDecodeError, ValidationError):
             said, _, text = files.text(path, "strict").partition("\n")
             # The first line is a digest of the rest: a reading that was cut could miss a download.
             if said == json_text.digest(text):
-                return kind.validate_python(json_text.parsed(text))
+                return model.validate_python(json_text.parsed(text))
         found = read()
         if found is not None:
-            text = json.dumps(kind.dump_python(found))
+            text = json.dumps(model.dump_python(found))
             files.write(path, f"{json_text.digest(text)}\n{text}")
             # The oldest go first: an earlier state of the recipe is the least likely to come back.
             kept = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)

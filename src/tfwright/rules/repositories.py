@@ -20,11 +20,10 @@ from tfwright.rules.model import (
     Component,
     Linked,
     Listed,
-    Load,
-    Nested,
     Repository,
     Rules,
     Unreadable,
+    Way,
 )
 from tfwright.rules.recognisers import (
     DOWNLOADS,
@@ -70,7 +69,7 @@ BAZELS_OWN = "bazel_tools"
 MOST_ROUNDS = 4
 """Times that a tree is read: a folder that is a repository may declare another one."""
 
-Finding = Repository | Unreadable | Nested | Load | Linked | Listed | Component
+Finding = Repository | Unreadable | Way | Linked | Listed | Component
 UNREADABLE = (UnknownError, ExhaustedError, RecursionError)
 """What reading a text may end in; a name that stands for itself is followed without an end."""
 
@@ -126,40 +125,30 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
     return replace(found, repositories=tuple(marked))
 
 
-def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
-    """Read what a nested call downloads, given the .bzl files of its repository by path."""
-    reading = _reading_of(nested.archive, texts)
-    with reading.bounded(nested.path):
-        reading.follow(nested.path, nested.symbol)
-    return reading.rules()
+def follow(way: Way, texts: Mapping[str, str]) -> Rules | None:
+    """Read what is behind a call or a load, given the .bzl files of its repository by path.
 
-
-def behind(load: Load, texts: Mapping[str, str]) -> Rules | None:
-    """Return what a file that is loaded loads itself, given the .bzl files of its repository.
-
-    None if the repository has no such file.
+    None if the repository does not have the file that is loaded.
     """
-    if load.path not in texts:
+    if not way.symbol and way.path not in texts:
         return None
-    reading = _reading_of(load.archive, texts)
-    with reading.bounded(load.path):
-        reading.loads(load.path)
+    reading = _Reading(Program(texts, ("", way.archive)), place=f"@{way.archive}//")
+    with reading.bounded(way.path):
+        if way.symbol:
+            reading.follow(way.path, way.symbol)
+        else:
+            reading.loads(way.path)
     return reading.rules()
 
 
-def _reading_of(archive: str, texts: Mapping[str, str]) -> "_Reading":
-    """Begin to read the repository that an archive becomes."""
-    return _Reading(Program(texts, ("", archive)), place=f"@{archive}//")
-
-
-def joined(found: Rules, followed: Mapping[Nested | Load, Rules]) -> Rules:
+def joined(found: Rules, followed: Mapping[Way, Rules]) -> Rules:
     """Put what nested calls and loads were found to lead to, to the rest.
 
     The calls that were not followed stay nested.
     """
     whole = sum(followed.values(), start=found)
-    left = tuple(call for call in whole.nested if call not in followed)
-    whole = replace(whole, nested=left)
+    left = tuple(way for way in whole.ways if not way.symbol or way not in followed)
+    whole = replace(whole, ways=left)
     # Two calls may lead to the same declaration; the order of the first of them is kept.
     return Rules(*(tuple(dict.fromkeys(getattr(whole, part.name))) for part in fields(whole)))
 
@@ -223,7 +212,7 @@ class _Reading:
         # A dictionary keeps the order in which its keys came.
         parts: list[Any] = [
             tuple(finding for finding in self._found if isinstance(finding, kind))
-            for kind in (Repository, Unreadable, Nested, Load, Linked, Listed, Component)
+            for kind in (Repository, Unreadable, Way, Linked, Listed, Component)
         ]
         return Rules(*parts)
 
@@ -251,7 +240,7 @@ class _Reading:
         """Note the files of other repositories that Bazel reads together with a file."""
         for file, line, repository, there in self._program.loads(path):
             if repository != BAZELS_OWN:
-                self._record(Load(repository, there, self._place + file, line))
+                self._record(Way(repository, there, self._place + file, line))
 
     def leftovers(self, path: str) -> None:
         """Read the functions of a file that nothing led to."""
@@ -388,7 +377,7 @@ class _Reading:
                     self._rule, self._name = outer
             case External() if self.reached and callee.repository != BAZELS_OWN:
                 place = self._place + path
-                self._record(Nested(callee.repository, callee.file, callee.symbol, place, line))
+                self._record(Way(callee.repository, callee.file, place, line, callee.symbol))
 
     def _enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> None:
         """Read the body of a function.

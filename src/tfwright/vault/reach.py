@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.printable import listed
 from tfwright.rules import listings, repositories
 from tfwright.rules.listings import BY_VERSION, PYTHON_URL, Environment
-from tfwright.rules.model import Linked, Load, Nested, Repository, Rules
+from tfwright.rules.model import Linked, Repository, Rules, Way
 from tfwright.rules.patched_tree import Readings, relevant
 from tfwright.rules.starlark.language import LONGEST_FILE
 from tfwright.tools import files, unpacking
@@ -62,7 +60,7 @@ class Reached:
     supply: Supply
     asked: dict[Clone, Path | TfwrightError]
     """The commits that rules clone: the repository that holds each, or why none does."""
-    unread: Sequence[Load] = ()
+    unread: Sequence[Way] = ()
     """Loads of archives and commits that are here, and have no such file."""
 
     @property
@@ -184,7 +182,7 @@ def bring(found: Rules, lock: Lock | None, suppliers: Suppliers) -> Reached:
     """
     environment, content = suppliers.environment, partial(_listing, suppliers.store)
     reached = Reached(listings.chosen(found, environment, content), Supply({}, ()), {})
-    followed = dict[Nested | Load, Rules]()
+    followed = dict[Way, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
         before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
@@ -287,7 +285,7 @@ def _loaded(found: Rules) -> list[Repository]:
     ]
 
 
-def _behind(way: Nested | Load, reached: Reached, suppliers: Suppliers) -> Rules | None:
+def _behind(way: Way, reached: Reached, suppliers: Suppliers) -> Rules | None:
     """Return what is behind a nested call or a load, read unless an earlier run read the same.
 
     None if its repository is not here, or has no rules.
@@ -313,13 +311,11 @@ def _behind(way: Nested | Load, reached: Reached, suppliers: Suppliers) -> Rules
             for path, text in patching.patched(read(None), patches, relevant)[0].items()
             if path.startswith(beginning)
         }
-        if isinstance(way, Load):
-            return repositories.behind(way, found)
         return repositories.follow(way, found) if found else None
 
     # The digest of an archive decides all of its files, so that it is not even opened again.
     what = [*where, *patches.values(), link.folder, asdict(way)]
-    return suppliers.readings.remembered(what, follow)
+    return suppliers.readings.remembered(what, follow, Rules)
 
 
 def _patches(repository: Repository, reached: Reached, suppliers: Suppliers) -> dict[str, str]:
@@ -364,8 +360,8 @@ def unfit(
         return found
 
     what = ["unfit", *([name, patches, where] for name, patches, where, _ in judged)]
-    kind = TypeAdapter(list[tuple[str, str, HunkPlace]])
-    return suppliers.readings.found(what, misfits, kind) or []
+    kind = list[tuple[str, str, HunkPlace]]
+    return suppliers.readings.remembered(what, misfits, kind) or []
 
 
 def _content(

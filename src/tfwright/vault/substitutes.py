@@ -12,7 +12,7 @@ from itertools import accumulate
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
 from tfwright.rules import repositories
-from tfwright.rules.model import Load, Repository, Rules
+from tfwright.rules.model import Repository, Rules, Way
 from tfwright.rules.modules import OVERRIDES
 from tfwright.rules.patched_tree import WORKSPACE
 from tfwright.rules.recognisers import called
@@ -142,7 +142,7 @@ def table_for(repository: Repository) -> list[str]:
 
 
 def insist_on_loads(
-    tables: Mapping[str, SubstituteTable], found: Rules, unread: Iterable[Load]
+    tables: Mapping[str, SubstituteTable], found: Rules, unread: Iterable[Way]
 ) -> None:
     """Raise RecipeError for a substitute without a file that Bazel loads from it.
 
