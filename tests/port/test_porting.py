@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.making import make_file
+from tests.making import change_text, make_file, make_folder
 from tests.results import Notebook
 from tests.upstream import run_git
 
@@ -120,128 +120,12 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     return run_git("rev-parse", "HEAD", cwd=repository)
 
 
-@pytest.mark.slow
-def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(tmp_path: Path) -> None:
-    job, path, patches = upstream(tmp_path)
-    check_port(job, path, patches, tmp_path)
-
-
-@pytest.mark.slow
-def test_a_file_that_only_the_new_tree_lacks_is_left_out_and_the_patch_that_changes_it_named(
-    tmp_path: Path,
-) -> None:
-    job, path, _ = upstream(tmp_path)
-    repository = tmp_path / "upstream"
-    blob = run_git("rev-parse", "v1.12.0:core/op.cc", cwd=repository)
-    (repository / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    made = port.port(job, path, "v1.12.0")
-    assert recipes.read(str(made.path)).source.exclude == ("docs", "core/op.cc")
-    says = {(pin.kind, pin.name, pin.state): pin.says for pin in made.pins}
-    assert says["exclude", "core/op.cc", "look"].startswith("added; the server lacks this file")
-    moved = says["patch", "r1.8/0001-moved.patch", "change"]
-    assert moved.startswith("changes core/op.cc, which source.exclude leaves out")
-
-
-@pytest.mark.slow
-def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job, path, patches = upstream(tmp_path)
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    # By then the patch that does not fit was copied into the folder of the new branch.
-    with monkeypatch.context() as patched:
-        patched.setattr(archives.Compared, "of", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            port.port(job, path, "v1.12.0")
-    assert not list(tmp_path.glob("patches/r1.12/*"))
-    check_port(job, path, patches, tmp_path)
-
-
-@pytest.mark.medium
-def test_a_port_compiles_for_the_python_of_the_recipe_and_what_makes_the_wheel_now(
-    tmp_path: Path,
-) -> None:
-    job, path, _ = upstream(tmp_path)
-    path.write_text(path.read_text("utf-8").replace('branch = "r1.8"', 'branch = "r2.15"'))
-    porting = port._Porting(job, path)
-    flag = "--repo_env=TF_PYTHON_VERSION=3.6"
-    assert [pin.name for pin in porting._flags({}, {})] == [flag]
-    assert recipes.read(str(path)).compile.flags[-1] == flag
-    assert not list(porting._flags({}, {}))
-    path.write_text(path.read_text("utf-8").replace('branch = "r2.15"', 'branch = "r2.17"'))
-    porting = port._Porting(job, path)
-    assert ("compile.target", "look") in [(pin.name, pin.state) for pin in porting._tools()]
-    assert recipes.read(str(path)).compile.target == recipes.WHEEL_TARGET
-
-
-@pytest.mark.medium
-def test_answers_about_cuda_go_to_the_questions_that_ask_for_it_now(tmp_path: Path) -> None:
-    job, path, _ = upstream(tmp_path)
-    text = path.read_text("utf-8").replace('branch = "r1.8"', 'branch = "r2.21"')
-    before = 'TF_NEED_CUDA = true\nTF_CUDA_VERSION = "12.8.1"\nTF_NCCL_VERSION = ""'
-    path.write_text(text.replace('"TF_NEED_CUDA",', "").replace("TF_NEED_GCP = false", before))
-    porting = port._Porting(job, path)
-    states = {pin.name: pin.state for pin in (*porting._answers(), *porting._tools())}
-    assert (states["TF_CUDA_VERSION"], states["compile.flags"]) == ("look", "change")
-    after = recipes.read(str(path)).configure.answers
-    assert (after["HERMETIC_CUDA_VERSION"], after["LOCAL_CUDA_PATH"]) == ("12.8.1", "")
-    assert not {"TF_CUDA_VERSION", "TF_NCCL_VERSION"} & after.keys()
-
-
-@pytest.mark.medium
-def test_packages_that_the_new_release_does_not_use_are_named_or_removed(tmp_path: Path) -> None:
-    job, path, _ = upstream(tmp_path)
-    before = {SETUPS[0]: "REQUIRED_PACKAGES = ['six', 'tensorboard']\n"}
-    after = {SETUPS[0]: "REQUIRED_PACKAGES = ['tensorboard']\n"}
-    porting = port._Porting(job, path)
-    said = {pin.name: pin.says for pin in porting._requirements(before, after)}
-    assert "no longer requires this" in said["six"]
-    assert "host.requirements" not in said
-    # From 2.14 on the packages of the build are Bazel's own.
-    path.write_text(path.read_text("utf-8").replace('branch = "r1.8"', 'branch = "r2.15"'))
-    after = {SETUPS[0]: "REQUIRED_PACKAGES = ['numpy >= 2', 'six']\n"}
-    lists = 'both = ["idna==2.8"]\nbuild = ["wheel==0.33.6"]\nverify = ["absl-py==0.9.0"]\n'
-    pins = make_file(path.with_suffix(".pins"), f"# Of its time.\n{lists}")
-    porting = port._Porting(job, path)
-    porting.made.append(pins)
-    said = {pin.name: pin.says for pin in porting._requirements(before, after)}
-    assert "removed" in said["host.requirements"]
-    assert "--add" not in said["of setup.py"]
-    # What the wheel is tried with stays.
-    recipe = recipes.read(str(path))
-    assert not recipe.host.requirements
-    assert {"absl-py==0.9.0", "idna==2.8"} < {*recipe.verify.requirements}
-    assert pins.read_text("utf-8").startswith("# Of its time.\n")
-
-
-@pytest.mark.medium
-def test_archives_that_recipes_share_are_copied_beside_the_new_recipe(tmp_path: Path) -> None:
-    job, path, _ = upstream(tmp_path)
-    path.write_text(f'{path.read_text("utf-8")}\n[fetch]\narchives = "r1.8"\n', "utf-8")
-    porting = port._Porting(RecipeJob.of(str(path), job.host_file), path)
-    porting.copy_documents(path, "r1.12")
-    assert porting.made[-1] == path.parent.resolve() / "archives/r1.12.toml"
-    assert recipes.read(str(path)).fetch.archives == "r1.12"
-
-
-@pytest.mark.medium
-def test_an_unanswered_question_is_one_finding(tmp_path: Path) -> None:
-    job, path, _ = upstream(tmp_path)
-    porting = port._Porting(job, path)
-    assert [pin.name for pin in porting._answers() if pin.state == "change"]
-    made = porting.configured([])
-    assert (made.state, made.says.partition(":")[0]) == ("look", "was not run")
-
-
-def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:
-    """Return a recipe of 1.8, its file and its patches, and tag a 1.12 in its repository."""
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Write a recipe of 1.8 with its patches, and tag a 1.12 in its repository."""
     repository, patches = tmp_path / "upstream", tmp_path / "patches/r1.8"
-    repository.mkdir()
-    patches.mkdir(parents=True)
-    (patches.parent / "other").mkdir()
+    for folder in (repository, patches, patches.with_name("other")):
+        make_folder(folder)
     run_git("init", "--quiet", "--initial-branch=r1.8", cwd=repository)
     code = "".join(f"line {number}\n" for number in range(1, 40))
     old, new, gone, same = "a" * 64, "b" * 64, "c" * 64, "e" * 64
@@ -257,30 +141,143 @@ def upstream(tmp_path: Path) -> tuple[RecipeJob, Path, Path]:
     ):
         text = PATCH.format(drop_when=drop_when, line=line, next=line + 1, last=line + 2)
         (patches / f"{name}.patch").write_text(text, "utf-8")
-    path = tmp_path / "linux-r1.8-cpu.toml"
     text = RECIPE.format(repository=repository, commit=first, old=old, gone=gone, same=same)
-    path.write_text(text, "utf-8")
-    job = RecipeJob(
-        recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
-    )
-
-    return job, path, patches
+    return make_file(tmp_path / "linux-r1.8-cpu.toml", text)
 
 
-def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> None:
+def job_of(path: Path) -> RecipeJob:
+    """Return a job for a recipe as it is now."""
+    host_file = HostFile(build_out=path.with_name("build_out"))
+    return RecipeJob(recipe=recipes.read(str(path)), host_file=host_file)
+
+
+def begun(path: Path) -> port._Porting:
+    """Begin to port a recipe into its own file."""
+    return port._Porting(job_of(path), path)
+
+
+@pytest.mark.slow
+def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(path: Path) -> None:
+    check_port(path)
+
+
+@pytest.mark.slow
+def test_a_file_that_only_the_new_tree_lacks_is_left_out_and_the_patch_that_changes_it_named(
+    tmp_path: Path, path: Path
+) -> None:
+    repository = tmp_path / "upstream"
+    blob = run_git("rev-parse", "v1.12.0:core/op.cc", cwd=repository)
+    (repository / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    made = port.port(job_of(path), path, "v1.12.0")
+    assert recipes.read(str(made.path)).source.exclude == ("docs", "core/op.cc")
+    says = {(pin.kind, pin.name, pin.state): pin.says for pin in made.pins}
+    assert says["exclude", "core/op.cc", "look"].startswith("added; the server lacks this file")
+    moved = says["patch", "r1.8/0001-moved.patch", "change"]
+    assert moved.startswith("changes core/op.cc, which source.exclude leaves out")
+
+
+@pytest.mark.slow
+def test_a_port_that_breaks_off_leaves_nothing_for_the_next_one_to_stumble_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Path
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # By then the patch that does not fit was copied into the folder of the new branch.
+    with monkeypatch.context() as patched:
+        patched.setattr(archives.Compared, "of", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            port.port(job_of(path), path, "v1.12.0")
+    assert not list(tmp_path.glob("patches/r1.12/*"))
+    check_port(path)
+
+
+@pytest.mark.medium
+def test_a_port_compiles_for_the_python_of_the_recipe_and_what_makes_the_wheel_now(
+    path: Path,
+) -> None:
+    change_text(path, 'branch = "r1.8"', 'branch = "r2.15"')
+    porting = begun(path)
+    flag = "--repo_env=TF_PYTHON_VERSION=3.6"
+    assert [pin.name for pin in porting._flags({}, {})] == [flag]
+    assert recipes.read(str(path)).compile.flags[-1] == flag
+    assert not list(porting._flags({}, {}))
+    change_text(path, 'branch = "r2.15"', 'branch = "r2.17"')
+    porting = begun(path)
+    assert ("compile.target", "look") in [(pin.name, pin.state) for pin in porting._tools()]
+    assert recipes.read(str(path)).compile.target == recipes.WHEEL_TARGET
+
+
+@pytest.mark.medium
+def test_answers_about_cuda_go_to_the_questions_that_ask_for_it_now(path: Path) -> None:
+    text = path.read_text("utf-8").replace('branch = "r1.8"', 'branch = "r2.21"')
+    before = 'TF_NEED_CUDA = true\nTF_CUDA_VERSION = "12.8.1"\nTF_NCCL_VERSION = ""'
+    path.write_text(text.replace('"TF_NEED_CUDA",', "").replace("TF_NEED_GCP = false", before))
+    porting = begun(path)
+    states = {pin.name: pin.state for pin in (*porting._answers(), *porting._tools())}
+    assert (states["TF_CUDA_VERSION"], states["compile.flags"]) == ("look", "change")
+    after = recipes.read(str(path)).configure.answers
+    assert (after["HERMETIC_CUDA_VERSION"], after["LOCAL_CUDA_PATH"]) == ("12.8.1", "")
+    assert not {"TF_CUDA_VERSION", "TF_NCCL_VERSION"} & after.keys()
+
+
+@pytest.mark.medium
+def test_packages_that_the_new_release_does_not_use_are_named_or_removed(path: Path) -> None:
+    before = {SETUPS[0]: "REQUIRED_PACKAGES = ['six', 'tensorboard']\n"}
+    after = {SETUPS[0]: "REQUIRED_PACKAGES = ['tensorboard']\n"}
+    porting = begun(path)
+    said = {pin.name: pin.says for pin in porting._requirements(before, after)}
+    assert "no longer requires this" in said["six"]
+    assert "host.requirements" not in said
+    # From 2.14 on the packages of the build are Bazel's own.
+    change_text(path, 'branch = "r1.8"', 'branch = "r2.15"')
+    after = {SETUPS[0]: "REQUIRED_PACKAGES = ['numpy >= 2', 'six']\n"}
+    lists = 'both = ["idna==2.8"]\nbuild = ["wheel==0.33.6"]\nverify = ["absl-py==0.9.0"]\n'
+    pins = make_file(path.with_suffix(".pins"), f"# Of its time.\n{lists}")
+    porting = begun(path)
+    porting.made.append(pins)
+    said = {pin.name: pin.says for pin in porting._requirements(before, after)}
+    assert "removed" in said["host.requirements"]
+    assert "--add" not in said["of setup.py"]
+    # What the wheel is tried with stays.
+    recipe = recipes.read(str(path))
+    assert not recipe.host.requirements
+    assert {"absl-py==0.9.0", "idna==2.8"} < {*recipe.verify.requirements}
+    assert pins.read_text("utf-8").startswith("# Of its time.\n")
+
+
+@pytest.mark.medium
+def test_archives_that_recipes_share_are_copied_beside_the_new_recipe(path: Path) -> None:
+    path.write_text(f'{path.read_text("utf-8")}\n[fetch]\narchives = "r1.8"\n', "utf-8")
+    porting = begun(path)
+    porting.copy_documents(path, "r1.12")
+    assert porting.made[-1] == path.parent.resolve() / "archives/r1.12.toml"
+    assert recipes.read(str(path)).fetch.archives == "r1.12"
+
+
+@pytest.mark.medium
+def test_an_unanswered_question_is_one_finding(path: Path) -> None:
+    porting = begun(path)
+    assert [pin.name for pin in porting._answers() if pin.state == "change"]
+    made = porting.configured([])
+    assert (made.state, made.says.partition(":")[0]) == ("look", "was not run")
+
+
+def check_port(path: Path) -> None:
     """Port the recipe, and hold the report against what became of each pin."""
     listener = Notebook()
+    job = replace(job_of(path), listener=listener)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(client, "ask", lambda _: client.Availability(there=None, why="x"))
-        made = port.port(replace(job, listener=listener), path, "v1.12.0")
+        made = port.port(job, path, "v1.12.0")
     assert [text for text in listener.notes if "branch r1." in text] == [
         "The server has no branch r1.12; the pinned commit decides"
     ]
-    assert made.path == tmp_path / "linux-r1.12-cpu.toml"
+    assert made.path == path.with_name("linux-r1.12-cpu.toml")
     written = made.path.read_text("utf-8")
     recipe = recipes.read(str(made.path))
     schema, _, head, *_ = written.splitlines()
-    assert (tmp_path / schema.removeprefix("#:schema ")).is_file()
+    assert (path.parent / schema.removeprefix("#:schema ")).is_file()
     assert head.startswith("# Ported from linux-r1.8-cpu to v1.12.0")
     # Of two patches with one number, the second gets another.
     assert recipe.source.patches == (
@@ -325,11 +322,12 @@ def check_port(job: RecipeJob, path: Path, patches: Path, tmp_path: Path) -> Non
     assert redo.endswith(f"--add {package} --verify {package} --add wheel")
     line = int(redo.partition("Resolve line ")[2].split()[0])
     assert written.splitlines()[line - 1].startswith("requirements = [")
-    follow_the_remedy(replace(job, recipe=recipe), tmp_path)
-    assert (patches / "0003-misfit.patch").read_text("utf-8").count("by upstream") == 0
+    follow_the_remedy(replace(job, recipe=recipe))
+    unported = path.with_name("patches") / "r1.8/0003-misfit.patch"
+    assert "by upstream" not in unported.read_text("utf-8")
 
 
-def follow_the_remedy(ported: RecipeJob, tmp_path: Path) -> None:
+def follow_the_remedy(ported: RecipeJob) -> None:
     """Merge the patch that did not fit into a tree, edit it there, and write it again."""
     tree = patching.prepare(ported, "3")
     assert patching.waiting(tree) == ["core/op.cc"]
@@ -338,6 +336,6 @@ def follow_the_remedy(ported: RecipeJob, tmp_path: Path) -> None:
     after = rest.partition(">>>>>>> the patch\n")[2]
     (tree / "core/op.cc").write_text(f"{before}line 31 is patched\n{after}", "utf-8")
     redone = patching.refresh(ported, "3")
-    assert redone.path == tmp_path / "patches/r1.12/0003-misfit.patch"
+    assert redone.path.match("patches/r1.12/0003-misfit.patch")
     assert "line 31 by upstream" in redone.path.read_text("utf-8")
     assert "Base:" not in redone.path.read_text("utf-8")
