@@ -42,7 +42,7 @@ def entry(folder: Path, kind: str, name: str, size: int) -> VaultEntry:
     file = make_file(place / "content", b"x" * size)
     for path in (file, place):
         os.utime(path, (1e9, 1e9))
-    return VaultEntry(kind, name, place, frozenset({name}))
+    return VaultEntry(kind, name, place, frozenset({name}), size)
 
 
 def test_a_lock_says_how_many_archives_the_target_needs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.making import make_file, make_folder
 
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError
 from tfwright.tools import files
@@ -37,7 +38,7 @@ class Vault:
     """A vault, and a recipe whose lock needs one archive."""
 
     build_out: Path
-    locked: tuple[Recipe, Path]
+    locked: Recipe
 
     def archive(self, content: str) -> Path:
         """Put an archive into the vault long ago."""
@@ -46,24 +47,20 @@ class Vault:
             path.write_text(content, "utf-8")
         return aged(store.path(sha256(content)))
 
-    def look(self, *others: tuple[Recipe, Path]) -> Inventory:
+    def look(self, *others: Recipe) -> Inventory:
         return usage.look(self.build_out, [self.locked, *others])
 
-    def taken(self, *others: tuple[Recipe, Path]) -> list[str]:
+    def taken(self, *others: Recipe) -> list[str]:
         """Collect what neither the recipe nor others need; return its names."""
-        found: list[str] = []
-        recipes = (self.locked, *others)
-        usage.collect(
-            self.build_out, recipes, lambda things: found.extend(thing.name for thing in things)
-        )
-        return found
+        return [thing.name for thing in usage.collect(self.build_out, (self.locked, *others))]
 
 
 @pytest.fixture
-def vault(recipe: Recipe, recipe_file: Path, tmp_path: Path) -> Vault:
+def vault(recipe_file: Path, tmp_path: Path) -> Vault:
+    recipe = recipes.read(str(recipe_file))
     needed = ENTRY.format(sha256=sha256("needed"))
     make_file(recipe_file.with_suffix(".lock"), f'commit = "{recipe.source.commit}"\n{needed}')
-    return Vault(tmp_path / "build_out", (recipe, recipe_file))
+    return Vault(tmp_path / "build_out", recipe)
 
 
 def test_what_a_lock_needs_stays_and_what_nobody_needs_goes(vault: Vault) -> None:
@@ -82,17 +79,17 @@ def test_looking_takes_nothing(vault: Vault) -> None:
 def test_as_long_as_the_archives_of_one_recipe_are_unknown_no_archive_goes(
     vault: Vault, tmp_path: Path
 ) -> None:
-    other = make_file(tmp_path / "other.toml", "another recipe")
-    idle, unlocked = (vault.archive("idle"), vault.locked[0].changed(name="other"))
-    seen = vault.look((unlocked, other))
+    text = (tmp_path / "small.toml").read_text("utf-8").replace("for tests", "without a lock")
+    unlocked = recipes.read(str(make_file(tmp_path / "other.toml", text)))
+    idle = vault.archive("idle")
+    seen = vault.look(unlocked)
     assert (seen.unknown, [thing.file for thing in seen.undecided]) == (["other"], [idle])
-    assert vault.taken((unlocked, other)) == []
+    assert vault.taken(unlocked) == []
 
 
 def test_a_lock_of_another_commit_does_not_tell_what_the_recipe_needs_now(vault: Vault) -> None:
-    recipe, path = vault.locked
-    moved = recipe.changed(source=recipe.source.changed(commit="f" * 40))
-    assert usage.look(vault.build_out, [(moved, path)]).unknown == ["small"]
+    moved = vault.locked.changed(source=vault.locked.source.changed(commit="f" * 40))
+    assert usage.look(vault.build_out, [moved]).unknown == ["small"]
 
 
 def test_what_was_built_of_a_recipe_elsewhere_counts(vault: Vault) -> None:
@@ -165,10 +162,8 @@ def test_half_a_bazel_is_a_leftover(vault: Vault, store: str) -> None:
 def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
     vault: Vault, tmp_path: Path
 ) -> None:
-    recipe, path = vault.locked
-    pinned = recipe.changed(
-        host=recipe.host.changed(requirements=("Keras_Preprocessing==1.0.5", "six==1.11.0"))
-    )
+    pins = ("Keras_Preprocessing==1.0.5", "six==1.11.0")
+    vault.locked = vault.locked.changed(host=vault.locked.host.changed(requirements=pins))
     for name in (
         "keras_preprocessing-1.0.5-py2.py3-none-any.whl",
         "six-1.11.0.tar.gz",
@@ -177,7 +172,6 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
         (tmp_path / name).write_text(name, "utf-8")
         packages.keep({tmp_path / name: (name, sha256(name))}, vault.build_out / "vault")
         aged(packages.shelf(vault.build_out / "vault") / sha256(name) / name)
-    vault.locked = pinned, path
     assert vault.taken() == ["six-1.16.0-py3-none-any.whl"]
     assert "six-1.16.0" not in (
         packages.shelf(vault.build_out / "vault") / packages.PAGE
@@ -207,7 +201,7 @@ def test_a_vault_that_is_not_there_is_empty(vault: Vault) -> None:
 
 @pytest.mark.parametrize("name", ["stamps/fetch.json", "bundle.json"])
 def test_a_named_pipe_among_the_records_is_an_error_and_no_wait(vault: Vault, name: str) -> None:
-    place = vault.build_out / vault.locked[0].name / name
+    place = vault.build_out / vault.locked.name / name
     place.parent.mkdir(parents=True)
     os.mkfifo(place)
     with pytest.raises(OSError, match="named pipe"):

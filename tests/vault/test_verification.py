@@ -155,6 +155,6 @@ def test_unused_files_are_removed_from_a_full_disk(build_out: Path) -> None:
     (build_out / "small/lock").touch()
     packages.write_page(build_out / "vault")
     with largest_file(0):
-        usage.collect(build_out, [], lambda _: None)
+        usage.collect(build_out, [])
     assert not store.holds(sha256)
     assert not (build_out / bundle.UNPACKING).exists()

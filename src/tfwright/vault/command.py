@@ -1,7 +1,5 @@
 """The command vault."""
 
-from typing import Any
-
 from invoke import Context
 
 from tfwright.options import JSON, RECIPE, job_of, one_of, task
@@ -50,10 +48,6 @@ def vault(
         sound = verification.verify(build_out, tree.damages(build_out), repair=repair)
         return Answer(sound, page.show_sound, page.entries_data)
     if gc:
-        kept: list[dict[str, Any]] = []
-        # Before they are removed: what is gone has no size.
-        usage.collect(
-            build_out, usage.known_recipes(), lambda unused: kept.extend(page.entries_data(unused))
-        )
-        return Answer(kept, page.show_garbage)
+        removed = usage.collect(build_out, usage.known_recipes())
+        return Answer(removed, page.show_garbage, page.entries_data)
     return Answer(usage.overview(build_out), page.show_vault, page.vault_data)

@@ -115,17 +115,16 @@ def _by_kind(sizes: Iterable[tuple[str, int]]) -> list[tuple[str, str, str]]:
 
 def show_vault(inventory: "Inventory") -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
-    # Asked once: the size of a directory is a walk through it.
-    sizes = {thing: thing.size for thing in inventory.entries}
-    if not sizes:
+    things = inventory.entries
+    if not things:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
-    rows = _by_kind((thing.kind, size) for thing, size in sizes.items())
+    rows = _by_kind((thing.kind, thing.size) for thing in things)
     if len(rows) > 1:
-        rows.append(("  total", f"{len(sizes):,}", text.as_size(sum(sizes.values()))))
+        rows.append(("  total", f"{len(things):,}", _total(things)))
     text.table(KINDS, rows)
     text.line()
-    text.table(NEEDS, _needs(inventory, sizes))
+    text.table(NEEDS, _needs(inventory))
     # Without Bazel's word an archive counts as needed: a vault must not lose a source.
     if inventory.undecided:
         undecided = text.counted(len(inventory.undecided), "archive")
@@ -140,7 +139,7 @@ def show_vault(inventory: "Inventory") -> None:
             f"What {name} needs is unknown, since it does not load: 'invoke lint --recipe {name}'"
         )
     if not inventory.broken:
-        show_garbage(entries_data(inventory.garbage))
+        show_garbage(inventory.garbage)
 
 
 def vault_data(inventory: "Inventory") -> list[dict[str, Any]]:
@@ -160,41 +159,38 @@ def entries_data(things: "Sequence[VaultEntry]") -> list[dict[str, Any]]:
     ]
 
 
-def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
+def _total(things: "Iterable[VaultEntry]") -> str:
+    return text.as_size(sum(thing.size for thing in things))
+
+
+def _needs(inventory: "Inventory") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
     users = {thing: set(inventory.users(thing)) for thing in inventory.entries}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
-        own = [thing for thing in sizes if need.recipe in users[thing]]
+        own = [thing for thing in users if need.recipe in users[thing]]
         # Shared entries count for each recipe, so the column does not add up to the vault.
-        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
+        shared = [thing for thing in own if len(users[thing]) > 1]
         others = set[str]().union(*(users[thing] for thing in own)) - {need.recipe}
         if own:
-            rows.append(
-                (
-                    need.recipe,
-                    text.as_size(sum(sizes[thing] for thing in own)),
-                    text.as_size(shared) if others else "-",
-                    ", ".join(sorted(others)) or "-",
-                )
-            )
+            size = _total(shared) if others else "-"
+            rows.append((need.recipe, _total(own), size, ", ".join(sorted(others)) or "-"))
     return rows
 
 
-def show_garbage(entries: list[dict[str, Any]]) -> None:
-    """Print what is unused, of `entries_data`, with the total."""
-    if not entries:
+def show_garbage(things: "Sequence[VaultEntry]") -> None:
+    """Print what is unused, with the total."""
+    if not things:
         text.line("Everything in the vault is needed by a recipe or a lock.")
         return
-    rows = [(f"  {text.as_size(each['size'])}", each["kind"], each["name"]) for each in entries]
+    rows = [(f"  {text.as_size(thing.size)}", thing.kind, thing.name) for thing in things]
     text.table(UNUSED, rows)
-    total = text.as_size(sum(each["size"] for each in entries))
-    count = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
+    count = "1 entry" if len(things) == 1 else f"{len(things):,} entries"
+    total = _total(things)
     text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
 
 
 def show_sound(things: "Sequence[VaultEntry]") -> None:
     """Say that every file matches its checksum."""
-    total = text.as_size(sum(thing.size for thing in things))
     files = text.counted(len(things), "file")
-    text.line(text.good("ok"), f": {files}, {total}; each matches its checksum")
+    text.line(text.good("ok"), f": {files}, {_total(things)}; each matches its checksum")

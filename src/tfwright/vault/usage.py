@@ -6,7 +6,7 @@ bundle name, for whatever reason. So a need that is not known here keeps its fil
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,13 +48,10 @@ class VaultEntry:
     path: Path
     keys: frozenset[str]
     """Each way in which a recipe may say that it needs this."""
+    size: int
+    """Bytes of its files."""
     file: Path | None = None
     """What the digest, which is the directory's name, belongs to."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of its files."""
-        return trees.size(self.path)
 
     @property
     def recent(self) -> bool:
@@ -124,27 +121,24 @@ class Inventory:
         ]
 
 
-def known_recipes(names: Sequence[str] = ()) -> list[tuple[Recipe, Path]]:
-    """Return the recipes of this checkout, and `names`, each with its file."""
-    every = dict.fromkeys((*recipes.names(), *names))
-    return [(recipes.read(name), recipes.find(name)) for name in every]
+def known_recipes(names: Sequence[str] = ()) -> list[Recipe]:
+    """Return the recipes of this checkout, and `names`."""
+    return [recipes.read(name) for name in dict.fromkeys((*recipes.names(), *names))]
 
 
 def overview(build_out: Path) -> Inventory:
     """Look through the vault of `build_out` as `look` does, also with recipes that do not load."""
-    loaded = [(recipe, recipes.find(recipe.name)) for recipe in recipes.that_load()]
-    broken = sorted({*recipes.names()} - {recipe.name for recipe, _ in loaded})
+    loaded = list(recipes.that_load())
+    broken = sorted({*recipes.names()} - {recipe.name for recipe in loaded})
     return replace(look(build_out, loaded), broken=tuple(broken))
 
 
-def look(
-    build_out: Path, known: Iterable[tuple[Recipe, Path]], locks: Iterable[Path] = ()
-) -> Inventory:
-    """Look through the vault of `build_out` for what recipes, given with their files, need.
+def look(build_out: Path, known: Iterable[Recipe], locks: Iterable[Path] = ()) -> Inventory:
+    """Look through the vault of `build_out` for what recipes need.
 
     What else was built there counts too, and what `locks` pin beyond that.
     """
-    needs = {recipe.name: _needs(build_out, recipe, path) for recipe, path in known}
+    needs = {recipe.name: _needs(build_out, recipe) for recipe in known}
     pinned = [Needs(path.name, _named([files.text(path)]), complete=True) for path in locks]
     traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
     # A recipe of another checkout, or one that was renamed, may share this directory.
@@ -156,12 +150,9 @@ def look(
 
 
 def collect(
-    build_out: Path,
-    known: Sequence[tuple[Recipe, Path]],
-    report: Callable[[Sequence[VaultEntry]], None],
-    locks: Sequence[Path] = (),
-) -> None:
-    """Remove what neither a recipe nor one of `locks` needs, and report it before.
+    build_out: Path, known: Iterable[Recipe], locks: Iterable[Path] = ()
+) -> list[VaultEntry]:
+    """Remove what neither a recipe nor one of `locks` needs, and return it.
 
     Raises HostError if a build is running: it may be about to need something.
     """
@@ -172,8 +163,8 @@ def collect(
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.held(path, "invoke vault --gc"))
         taken = look(build_out, known, locks).garbage
-        report(taken)
         remove(build_out, taken)
+    return taken
 
 
 def remove(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> None:
@@ -187,8 +178,9 @@ def remove(build_out: Path, entries: Sequence[VaultEntry | Damage]) -> None:
             packages.write_page(store)
 
 
-def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
+def _needs(build_out: Path, recipe: Recipe) -> Needs:
     """Read what a recipe needs off everything that speaks of it."""
+    path = recipes.find(recipe.argument)
     locked, own_file = path.with_suffix(".lock"), file_of(path)
     records = _records(build_out, recipe.name)
     if locked.is_file():
@@ -283,8 +275,9 @@ def _entry(kind: str, path: Path, file: Path, *keys: str, name: str = "") -> Vau
     """
     if not file.is_file():
         return _leftover(path)
-    return VaultEntry(kind, name or path.name, path, frozenset({path.name, *keys}), file)
+    known = frozenset({path.name, *keys})
+    return VaultEntry(kind, name or path.name, path, known, trees.size(path), file)
 
 
 def _leftover(path: Path) -> VaultEntry:
-    return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
+    return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}), trees.size(path))
