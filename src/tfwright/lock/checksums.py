@@ -120,7 +120,7 @@ def _learned(job: RecipeJob, key: Key, keys: Sequence[Key]) -> dict[Key, Learned
     """Learn the checksum of a key, with those of `keys` that the same download brings."""
     fetch = job.recipe.fetch
     origins = Origins(job.host_file, job.places.git, job.offline)
-    store = external.store(job.job)
+    store = external.store(job)
     match key:
         case "fetch", "substitutes", str(name), _:
             wanted = _substitute(job, name, fetch.substitutes[name])
@@ -147,8 +147,8 @@ def _substitute(job: RecipeJob, name: str, table: SubstituteTable) -> WantedArch
     if not table.git:
         return WantedArchive(name, OPEN, table.urls, substitute=True)
     # Only the rule says into which directory the commit is packed, and into a zip or not.
-    repository = external.repository(job.job, job.recipe.source)
-    rules = ExternalRules(job.job, RecipePins.of(job.recipe), repository).rules()
+    repository = external.repository(job, job.recipe.source)
+    rules = ExternalRules(job, RecipePins.of(job.recipe), repository).rules()
     return substitutes.wanted(name, table, substitutes.replaced(name, rules.repositories))
 
 

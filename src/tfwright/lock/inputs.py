@@ -85,7 +85,7 @@ def _sought(job: RecipeJob) -> list[WantedArchive]:
         repository, programs = made.mirror, made.programs
     except (RecipeError, SupplyError) as fault:
         job.listener.note(f"fetch stops; the sources are asked all the same: {fault.what}")
-        repository, programs = external.repository(job.job, job.recipe.source), None
+        repository, programs = external.repository(job, job.recipe.source), None
         rules = ExternalRules(job, RecipePins.of(job.recipe), repository).rules()
         fetch = job.recipe.fetch
         kept = substitutes.fitting(fetch.substitutes, rules.repositories)

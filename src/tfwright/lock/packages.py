@@ -54,17 +54,15 @@ def pin(
     pip finds no versions that fit together.
     """
     recipe = job.recipe
-    values = recipe_values(path)
-    named = named_packages(values)
+    named = named_packages(recipe_values(path))
     # The lines of the document that pin no version, by the key of their list.
     opened = {key: list(filter(_is_open, lines)) for key, lines in named.items()}
     options = {"--add": added, "--verify": verifying}
     for where, lines in (*options.items(), *opened.items()):
         for line in lines:
             _insist_on_requirement(where, line)
-    building = [*opened["host.requirements"], *added]
-    trying = [*opened["verify.requirements"], *verifying]
-    direct = {"host.requirements": building, "verify.requirements": trying}
+    asked = {"host.requirements": added, "verify.requirements": verifying}
+    direct = {key: [*lines, *asked[key]] for key, lines in opened.items()}
     wanted = {
         key: _Unresolved.of(lines, getattr(recipe, key.partition(".")[0]).requirements, direct[key])
         for key, lines in named.items()
@@ -179,9 +177,7 @@ def _pin_packages(
         resolved[table] = [pin for pin in pins if pin not in kept]
     place = path.with_suffix(PINS)
     if place.is_file() or any(resolved.values()):
-        head = PINS_HEAD.format(recipe=path.name)
-        if place.is_file():
-            head = pins_head(place)
+        head = pins_head(place) if place.is_file() else PINS_HEAD.format(recipe=path.name)
         values = recipe_values(path)
         files.write(place, pins_text(head, values, resolved["host"], resolved["verify"]))
     return lists
@@ -196,7 +192,7 @@ def _bounds(job: RecipeJob) -> list[str]:
     source = job.recipe.source
     if source.interface == "own" or source.bundled:
         return []
-    local = external.origin(job.job, source.url).local
+    local = external.origin(job, source.url).local
     texts = {}
     if local and local.is_dir():
         texts = tree_files.unpatched(local, source, tree_files.SETUPS)

@@ -94,7 +94,7 @@ def tree_of(job: RecipeJob) -> WorkTree:
     """
     tree, source = WorkTree(job.places.tree), job.recipe.source
     if not tree.exists():
-        repository = external.repository(job.job, source)
+        repository = external.repository(job, source)
         tree.check_out(patched_tree.make(tree.place, source, repository, source.commit))
     return tree
 
@@ -125,7 +125,7 @@ def prepare(job: RecipeJob, which: str) -> Path:
     # Without it the tree counts as none, should this be interrupted.
     files.remove(tree.state)
     # Earlier patches go into the index, so that the difference holds this patch alone.
-    repository = external.repository(job.job, source)
+    repository = external.repository(job, source)
     try:
         content = patched_tree.make(tree.place, before, repository, source.commit)
     except RecipeError as fault:
@@ -142,7 +142,7 @@ def prepare(job: RecipeJob, which: str) -> Path:
     tree.check_out(content)
     # What the patch changes comes into the files, as far as it fits.
     base = merging.base_of(path)
-    original = external.repository(job.job, source.changed(commit=base)) if base else None
+    original = external.repository(job, source.changed(commit=base)) if base else None
     Merge(tree.place, original, base, job.listener.note).carry(path)
     if not (tree.changed() or tree.strangers()):
         tree.discard()
@@ -296,12 +296,9 @@ def _write(
 
 def _insist_on_text(tree: Path, diff: str) -> None:
     """Raise RecipeError for changed files that a patch of text cannot hold."""
-    new, changed = list[str](), list[str]()
-    for before, after in re.findall(r"(?m)^Binary files (.*) and (.*) differ$", diff):
-        if before == "/dev/null":
-            new.append(after.removeprefix("b/"))
-        else:
-            changed.append(before.removeprefix("a/"))
+    found = re.findall(r"(?m)^Binary files (.*) and (.*) differ$", diff)
+    changed = [before.removeprefix("a/") for before, _ in found if before != "/dev/null"]
+    new = [after.removeprefix("b/") for before, after in found if before == "/dev/null"]
     remedy = ""
     if changed:
         words = " ".join(map(shell_word, [str(tree), "checkout", "--", *changed]))
@@ -311,13 +308,12 @@ def _insist_on_text(tree: Path, diff: str) -> None:
             "Move a new one out of the tree; if the build needs it, enter it into "
             "[source.assets] of the recipe."
         )
-    if remedy:
-        found = [*changed, *new]
+    if names := [*changed, *new]:
         raise RecipeError(
-            f"{found[0]} in {tree} is not text, and a patch holds text only",
+            f"{names[0]} in {tree} is not text, and a patch holds text only",
             remedy=remedy.strip(),
             # A single one is in the message already.
-            lines=found if len(found) > 1 else [],
+            lines=names if len(names) > 1 else [],
         )
 
 

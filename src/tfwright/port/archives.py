@@ -134,7 +134,7 @@ def carried(
         archive = substitutes.replaced(name, new.repositories)
         packed = table.changed(commit=commit, sha256=learning.OPEN)
         wanted = substitutes.wanted(name, packed, archive)
-        learned = learning.of_file(wanted, origins, external.store(job.job), job.listener.progress)
+        learned = learning.of_file(wanted, origins, external.store(job), job.listener.progress)
         return {
             str(table.commit): commit,
             str(table.replaces): str(archive.sha256),
@@ -230,7 +230,7 @@ class Compared:
         fresh = tuple(rule for rule in new.repositories if rule.sha256 in after.keys() - before)
         origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
         wanted = reach.wanted(replace(new, repositories=fresh), {}, None)
-        store = external.store(job.job)
+        store = external.store(job)
         pairs = [(archive, origins) for archive in wanted]
         rows = links.report(pairs, store, job.listener.progress, deep=False)
         # One file may be that of several rules, and a rule may pin one for each platform.

@@ -191,10 +191,10 @@ class _Porting:
         yield from self._exclusions()
         new = self.new
         source = new.recipe.source
-        repository = external.repository(new.job, source, about_branch=True)
+        repository = external.repository(new, source, about_branch=True)
         tree_files.insist_on_release(repository, source.commit, source)
         # Both recipes name one url, so that its mirror then holds both commits.
-        external.repository(self.old.job, self.old.recipe.source)
+        external.repository(self.old, self.old.recipe.source)
         held = GitRepository(repository)
         paths = (*tree_files.BAZELS, *tree_files.SETUPS, *BAZELRCS)
         texts = held.texts_at(source.commit, paths)
@@ -205,7 +205,7 @@ class _Porting:
         yield from self._tools()
         after = _rules(new, repository)
         # The mirror in build_out has single commits; one that the host file names may have all.
-        local = external.origin(new.job, source.url).local
+        local = external.origin(new, source.url).local
         history = local if local and local.is_dir() else None
         facts = DropFacts.of(new.recipe, after, history)
         tried = list(patches.tried(new.job, new.recipe, repository, facts))
@@ -375,7 +375,7 @@ class _Porting:
         while True:
             new = self.new
             try:
-                external.repository(new.job, new.recipe.source)
+                external.repository(new, new.recipe.source)
             except mirror.IdleExclusionError as fault:
                 toml_editing.replace_item(self.path, ("source", "exclude"), fault.path)
                 says = "removed; the new tree has no such path"
@@ -586,7 +586,7 @@ def _rules(job: RecipeJob, repository: Path, applied: Sequence[str] = ()) -> Rul
     source = job.recipe.source.changed(patches=tuple(applied), assets={})
     pins = RecipePins(source, job.recipe.bazel, job.recipe.fetch)
     try:
-        return external.ExternalRules(job.job, pins, repository).rules()
+        return external.ExternalRules(job, pins, repository).rules()
     except TfwrightError:
         # Each patch fits by itself, and may need another one; or the rules can only be read with
         # patches that do not fit: the report says so and goes on.
