@@ -1,14 +1,15 @@
 """`invoke lock` and what a build does with it, on a small tree of the test's own."""
 
+import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import Maker, Serve, change_text, make_file, make_folder
+from tests.making import Maker, Serve, change_text, make_file, make_folder, make_program
 from tests.upstream import commit
 
 from tfwright.documents.host_file import HostFile
@@ -272,6 +273,18 @@ program = "wheel"
 """
 
 
+LOAD = 'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
+
+
+def own_recipe(folder: Path, rules: Sequence[str], needed: Sequence[str]) -> Path:
+    """Write a recipe of a tree with these rules, whose target needs some files; return its path."""
+    tree = folder / "tree"
+    make_program(tree / "configure", "#!/bin/sh\n: > .bazelrc\n")
+    build = f'filegroup(name = "wheel", srcs = {json.dumps(needed)})\n'
+    pinned = commit(tree, {"WORKSPACE": LOAD + "".join(rules), "BUILD": build})
+    return make_file(folder / "small.toml", OWN.format(url=tree.as_uri(), commit=pinned))
+
+
 @pytest.mark.slow
 def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
     tmp_path: Path,
@@ -285,17 +298,7 @@ def test_a_lock_says_what_bazel_needs_and_which_files_pip_takes(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     digests = {"one": files.sha256(archive), "two": "2" * 64}
     rules = [RULE.format(name=name, sha256=sha256) for name, sha256 in digests.items()]
-    load = 'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
-    tree = {
-        "WORKSPACE": load + "".join(rules),
-        "BUILD": 'filegroup(name = "wheel", srcs = ["@one//one:BUILD"])\n',
-    }
-    make_file(tmp_path / "tree/configure", "#!/bin/sh\n: > .bazelrc\n")
-    (tmp_path / "tree/configure").chmod(0o755)
-    pinned = commit(tmp_path / "tree", tree)
-    recipe = tmp_path / "small.toml"
-    url = (tmp_path / "tree").as_uri()
-    recipe.write_text(OWN.format(url=url, commit=pinned), "utf-8")
+    recipe = own_recipe(tmp_path, rules, ["@one//one:BUILD"])
     settings = HostFile(
         build_out=tmp_path / "build_out",
         drop=archive.parent,
@@ -326,16 +329,9 @@ def test_what_the_target_needs_without_a_checksum_is_named_before_a_build_and_pi
         with zipfile.ZipFile(served / f"{name}.zip", "w") as packed:
             packed.writestr("BUILD", f'exports_files(["BUILD"]) # {name}\n')
     server = serve(served)
-    rules = ['load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n']
-    rules += [LOOSE.format(name=name, server=server) for name in names]
-    tree = make_folder(tmp_path / "tree")
-    (tree / "configure").write_text("#!/bin/sh\n: > .bazelrc\n", "utf-8")
-    (tree / "configure").chmod(0o755)
-    wanted = 'filegroup(name = "wheel", srcs = ["@one//:BUILD", "@other//:BUILD"])\n'
-    head = commit(tree, {"WORKSPACE": "".join(rules), "BUILD": wanted})
-    recipe = tmp_path / "small.toml"
-    text = OWN.format(url=tree.as_uri(), commit=head).replace('requirements = ["small==1.0"]\n', "")
-    recipe.write_text(text, "utf-8")
+    rules = [LOOSE.format(name=name, server=server) for name in names]
+    recipe = own_recipe(tmp_path, rules, ["@one//:BUILD", "@other//:BUILD"])
+    change_text(recipe, 'requirements = ["small==1.0"]\n', "")
     settings = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": obtain_bazel("0.26.1")})
     inputs(job := RecipeJob.of(str(recipe), settings))
     # Without a lock only Bazel knows what the target needs: the build stops where Bazel asks.

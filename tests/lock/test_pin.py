@@ -150,16 +150,6 @@ def test_checksums_that_are_open_in_a_document_of_archives_are_written_there(
 
 
 @pytest.mark.medium
-def test_the_drop_folder_is_searched_by_name(recipe_path: Path, tmp_path: Path) -> None:
-    dropped = make_folder(tmp_path / "dropped/deeper")
-    (dropped / "zlib-1.tar.gz").write_bytes(b"dropped")
-    found = checksums.pin(recipe_path, host_file(tmp_path, drop=str(tmp_path / "dropped")), SILENCE)
-    first = next(iter(found.values()))
-    assert first.sha256 == hashlib.sha256(b"dropped").hexdigest()
-    assert str(dropped) in first.where
-
-
-@pytest.mark.medium
 def test_what_was_learned_before_a_failure_stays(recipe_path: Path, tmp_path: Path) -> None:
     text = recipe_path.read_text("utf-8")
     zlib, rest = text.index("# Why zlib."), text.index("# Why nasm.")

@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import Typed
 
-from tfwright.errors import RecipeError
 from tfwright.patch import page as patch_page
 from tfwright.patch.writing import WrittenPatch
 from tfwright.tools.git.patching import PatchHeader
@@ -18,12 +16,6 @@ def test_what_a_header_lacks_is_asked_for_until_it_is_there(
     monkeypatch.setattr("sys.stdin", Typed("\nnone; ours\nnever\n"))
     header = patch_page.ask_header(PatchHeader("it fails", "", ""))
     assert header == PatchHeader("it fails", "none; ours", "never")
-
-
-def test_the_end_of_the_input_is_not_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", Typed(""))
-    with fails(RecipeError):
-        patch_page.ask_header(PatchHeader("", "none; ours", "never"))
 
 
 def test_a_written_patch_is_named_on_standard_output_alone(

@@ -78,13 +78,6 @@ def test_no_patch_is_made_while_a_build_uses_the_tree(
     assert not (tmp_path / "patches").exists()
 
 
-@pytest.mark.slow
-def test_the_tree_of_a_build_without_edits_gives_no_patch(path: Path, make: Make) -> None:
-    engine.build(job_of(path))
-    with fails(RecipeError, "Nothing differs"):
-        make("nothing")
-
-
 def own_first_patch(path: Path) -> tuple[Path, str]:
     """Return where a recipe's own copy of its first patch belongs, and the text of the bundled one."""
     name = recipes.read(str(path)).source.patches[0]
@@ -160,47 +153,6 @@ def test_edits_that_are_in_no_patch_are_kept_before_the_tree_is_made_again(
     make()
     engine.clean(job.job)
     assert [*job.places.own.glob("edits-*.patch")] == [kept]
-
-
-@pytest.mark.slow
-def test_of_two_patches_that_do_not_fit_the_first_is_named_to_be_redone_first(
-    path: Path, tmp_path: Path
-) -> None:
-    own, text = own_first_patch(path)
-    own.write_text(text.replace("\n-", "\n-not there "), "utf-8")
-    second = make_file(own.with_name("0002-second.patch"), text)
-    folder = tmp_path / "patches"
-    listed = [str(patch.relative_to(folder)) for patch in (own, second)]
-    toml_editing.put(path, ("source", "patches"), listed)
-    with fails(RecipeError, "2", f"--recipe {path} --refresh {listed[0]}"):
-        patches.prepare(job_of(path), "2")
-
-
-@pytest.mark.slow
-def test_edits_that_are_not_written_yet_are_neither_lost_nor_taken_for_another_patch(
-    path: Path, tmp_path: Path
-) -> None:
-    (name,) = recipes.read(str(path)).source.patches
-    second = make_file(
-        tmp_path / "patches/demo/0002-second.patch",
-        f"{patches.as_text(HEADER)}\ndiff --git a/new.txt b/new.txt\nnew file mode 100644\n"
-        "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n",
-    )
-    listed = [name, "demo/0002-second.patch"]
-    toml_editing.put(path, ("source", "patches"), listed)
-    job = job_of(path)
-    patches.prepare(job, "1")
-    # Nothing was edited yet, so that another one may take the place.
-    tree = patches.prepare(job, "2")
-    (tree / "new.txt").write_text("newer\n", "utf-8")
-    for number in ("1", "2"):
-        with fails(RecipeError, "2", f"--recipe {path} --refresh {listed[1]} --write"):
-            patches.prepare(job, number)
-    with fails(RecipeError, "2"):
-        patches.refresh(job, "1")
-    assert patches.refresh(job, "2").path == second
-    assert "+newer" in second.read_text("utf-8")
-    patches.prepare(job, "1")
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from tests.making import Read, make_file
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.recipes import page
-from tfwright.recipes.page import RecipeRow
 from tfwright.terminal.answer import plain
 
 
@@ -18,28 +17,14 @@ def test_an_empty_directory_of_recipes_is_said_to_be_so(out: Read) -> None:
     assert out() == "The directory recipes/ holds no recipe.\n"
 
 
-def test_recipes_are_one_list_of_json() -> None:
-    row = RecipeRow(
-        recipe="mine",
-        tensorflow="1.8",
-        bazel="0.14.0",
-        python="3.6",
-        cuda="9.2",
-        cudnn="7.2",
-        platform="Darwin",
-        patches=2,
-        builds_here="no CUDA 9.2",
-        verified="compile (2026-11-24)",
-        stale="",
-    )
-    assert plain([row]) == [vars(row)]
-
-
 @pytest.mark.medium
 def test_every_bundled_recipe_has_a_row() -> None:
-    rows = {row.recipe: row for row in page.rows(HostFile())}
+    found = page.rows(HostFile())
+    rows = {row.recipe: row for row in found}
     assert sorted(rows) == recipes.names()
     assert rows["macos-r1.8-cuda9.2"].patches == 4
+    # They are one list of JSON.
+    assert plain(found) == [vars(row) for row in found]
 
 
 @pytest.mark.medium

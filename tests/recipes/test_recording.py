@@ -23,7 +23,9 @@ get_var(environ_cp, 'TF_NEED_FOO', 'FOO')
 KNOWN = PromptTable(variable="TF_NEED_FOO", question="Foo? [y/N]: ", kind="yes-no")
 
 
-def recorded(tmp_path: Path, script: str, *answers: str) -> tuple[Recorder, list[RecordedQuestion]]:
+def recorded(
+    tmp_path: Path, script: str, *answers: str, prompt: PromptTable = KNOWN
+) -> tuple[Recorder, list[RecordedQuestion]]:
     """Let a shell script ask on a real terminal; a person gives the answers in order."""
     program = make_program(tmp_path / "configure", f"#!/bin/sh\n{script}")
     heard: list[RecordedQuestion] = []
@@ -33,7 +35,7 @@ def recorded(tmp_path: Path, script: str, *answers: str) -> tuple[Recorder, list
         heard.append(question)
         return next(given)
 
-    interview = Interview(of_recipe("Linux", [KNOWN]), {"TF_NEED_FOO": True})
+    interview = Interview(of_recipe("Linux", [prompt]), {"TF_NEED_FOO": True})
     recorder = Recorder(interview, ask=ask, script=SCRIPT)
     command = Command((str(program),), tmp_path, {"PATH": "/usr/bin:/bin"})
     dialogue.converse(command, tmp_path / "log", recorder, timeout=20)
@@ -121,9 +123,6 @@ def test_the_version_that_an_empty_line_would_mean_is_typed(tmp_path: Path) -> N
 
 
 def test_a_question_that_means_no_by_y_is_recorded_as_it_was_answered(tmp_path: Path) -> None:
-    program = tmp_path / "configure"
-    script = "printf 'Y for CPU, N for GPU? [Y/n]: '; read a"
-    make_program(program, f"#!/bin/sh\n{script}")
     inverted = PromptTable(
         variable="TF_NEED_CUDA",
         question="Y for CPU, N for GPU? [Y/n]: ",
@@ -131,10 +130,8 @@ def test_a_question_that_means_no_by_y_is_recorded_as_it_was_answered(tmp_path: 
         yes="n",
         no="y",
     )
-    interview = Interview(of_recipe("Linux", [inverted]), {})
-    recorder = Recorder(interview, ask=lambda _: "y")
-    command = Command((str(program),), tmp_path, {"PATH": "/usr/bin:/bin"})
-    dialogue.converse(command, tmp_path / "log", recorder, timeout=20)
+    script = "printf 'Y for CPU, N for GPU? [Y/n]: '; read a"
+    recorder, _ = recorded(tmp_path, script, "y", prompt=inverted)
     assert recorder.answers == {"TF_NEED_CUDA": False}
 
 

@@ -104,13 +104,6 @@ def test_a_person_is_asked_and_believed(new: New) -> None:
     assert read(made).configure.answers["TF_NEED_S3"] is True
 
 
-def test_nothing_is_overwritten(tmp_path: Path, new: New) -> None:
-    (tmp_path / "linux-r1.8-cpu.toml").write_text("mine\n", "utf-8")
-    with fails(RecipeError, ".toml"):
-        new("1.8", python="3.6")
-    assert (tmp_path / "linux-r1.8-cpu.toml").read_text("utf-8") == "mine\n"
-
-
 @pytest.mark.medium
 def test_a_branch_that_the_repository_lacks_is_named(new: New) -> None:
     with fails(SupplyError, "r1.9"):

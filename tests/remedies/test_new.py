@@ -100,8 +100,10 @@ def test_a_recipe_that_exists_is_gone_on_with_or_makes_room(
 ) -> None:
     command = f"{begun} --release 1.8"
     shell.succeeds(command)
-    remedy = shell.remedy(command, "rename")
     (path,) = folder.glob("*.toml")
+    add(path, "# Mine.\n")
+    remedy = shell.remedy(command, "rename")
+    assert "# Mine." in path.read_text("utf-8")
     if way == "lint":
         lint = find_text(r"'(invoke lint [^']+)'", remedy)
         shell.succeeds(lint[1])

@@ -154,6 +154,9 @@ def test_a_patch_is_named_by_a_number_that_exists(
 def test_edits_that_are_not_written_are_written_or_deleted(
     shell: CommandLine, named: str, redone: Path, way: str
 ) -> None:
+    # Nothing was edited yet, so that the tree may be for another patch.
+    for number in (2, 1):
+        shell.succeeds(f"invoke patch {named} --refresh {number}")
     (redone / "op.cc").write_text("1\nother\n", "utf-8")
     remedy = shell.remedy(f"invoke patch {named} --refresh 2")
     (write,) = commands(remedy)

@@ -158,7 +158,7 @@ def test_a_file_that_no_source_gives_is_found_in_each_way_that_is_named(
             assert line
             add(shell.host_file, f'{line[1]}"{drop}"\n')
         assert named
-        (drop / named[1]).write_bytes(b"zlib")
+        make_file(drop / "deeper" / named[1], b"zlib")
     shell.succeeds(f"invoke pin --recipe {path}")
     assert substitute(path) == hashlib.sha256(b"zlib").hexdigest()
 

@@ -45,13 +45,17 @@ FFT = "fft2d"
 OPEN = f'def tf_workspace():\n  http_archive(name = "{FFT}", sha256 = "{replacing.OLD}", '
 PREFIX = f'MORE = {{"strip_prefix": "old"}}\n{OPEN}urls = ["https://a.example/b.zip"], **MORE)\n'
 ADDRESS = f'MORE = {{"urls": ["https://a.example/b.zip"]}}\n{OPEN}**MORE)\n'
+DIGEST = (
+    f'MORE = {{"sha256": "{replacing.OLD}", "urls": ["https://a.example/b.zip"]}}\n'
+    f'def tf_workspace():\n  http_archive(name = "{FFT}", **MORE)\n'
+)
 PATCHED = (
     f'def tf_workspace():\n  http_archive(name = "{FFT}", sha256 = "{replacing.NEW}", '
     'urls = ["https://github.com/o/r/archive/v1.tar.gz"])\n'
 )
 
 
-@pytest.mark.parametrize("text", [PREFIX, ADDRESS])
+@pytest.mark.parametrize("text", [PREFIX, ADDRESS, DIGEST])
 def test_an_archive_that_no_substitute_can_replace_is_replaced_by_a_patch(text: str) -> None:
     whole = {**replacing.TEXTS, "tensorflow/workspace.bzl": text}
     wanted = {FFT: replacing.table(strip_prefix="r-1")}

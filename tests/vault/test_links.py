@@ -102,20 +102,6 @@ def test_what_is_on_this_host_is_always_read(address: str, store: Store, tmp_pat
     assert states(address, store, "missing", deep=False, host_file=host_file) == [GONE, GONE]
 
 
-def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_it(
-    address: str, store: Store
-) -> None:
-    wanted = WantedArchive(
-        "a", hashlib.sha256(CONTENT).hexdigest(), (f"{address}/good.zip", f"{address}/missing.zip")
-    )
-    with store.admitting(wanted.sha256, "a test") as path:
-        path.write_bytes(CONTENT)
-    (row,) = links.report(
-        [(wanted, Origins(HostFile(), store.root))], store, SILENCE.progress, deep=False
-    )
-    assert (row.left, row.kept, len(row.links)) == (1, True, 2)
-
-
 def test_an_address_that_several_recipes_name_is_asked_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

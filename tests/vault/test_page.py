@@ -117,11 +117,6 @@ def test_a_bundle_lists_what_it_lacks_with_the_checksums_to_compare(out: Read) -
     assert "archive      2" in shown
 
 
-def test_an_empty_vault_says_how_it_is_filled(out: Read) -> None:
-    page.show_vault(Inventory((), ()))
-    assert "'invoke fetch' fills it" in out()
-
-
 def test_a_vault_says_who_shares_an_archive_and_what_nothing_needs(
     tmp_path: Path, out: Read
 ) -> None:

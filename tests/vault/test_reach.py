@@ -305,13 +305,6 @@ def names(missing: Sequence[Missing]) -> list[str]:
     return [each.wanted.name for each in missing]
 
 
-def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
-    known = locked(two=True)
-    reached = brought(read(archive("two", TWO)), Giver(store), known)
-    assert names(reached.needed_and_missing(known)) == ["two"]
-    assert names(reached.needed_and_missing(None)) == []
-
-
 def test_what_fetch_cannot_bring_is_named_with_the_reason() -> None:
     rules = read(
         'http_archive(name = "loose", url = "https://a.example/b.zip")\n'

@@ -1,16 +1,15 @@
 """Inputs that are gone: named at once and for what they are, and there again once they were given."""
 
 import os
-import shutil
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.making import Serve, make_file, make_tar
+from tests.making import make_file, make_tar
 from tests.results import Notebook
-from tests.upstream import commit, run_git
+from tests.upstream import commit
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
@@ -205,12 +204,6 @@ def test_a_substitute_without_the_file_that_is_loaded_from_it_is_said_to_lack_it
     assert len(chain.fetched().archives) == (2 if with_lock else 3)
 
 
-@pytest.fixture
-def served(tmp_path: Path, serve: Serve) -> str:
-    """Serve what was lost, below a folder of its own; return the address."""
-    return serve(tmp_path)
-
-
 def client(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a registry's client first on PATH that gives what a command makes."""
     make_file(folder / name, f"#!/bin/sh\n{text}\n")
@@ -218,7 +211,7 @@ def client(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
-@pytest.mark.parametrize("way", ["a blob", "npm", "deb"])
+@pytest.mark.parametrize("way", ["npm", "deb"])
 def test_a_source_that_the_recipe_adds_gives_what_was_missing(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -228,14 +221,7 @@ def test_a_source_that_the_recipe_adds_gives_what_was_missing(
     fault = failure(chain.fetched)
     assert "[[fetch.sources]]" in fault.remedy
     source: dict[str, str] = {"sha256": files.sha256(kept)}
-    if way == "a blob":
-        work = tmp_path / "holding"
-        commit(work, {"README": "archives"})
-        shutil.copyfile(kept, work / kept.name)
-        commit(work)
-        blob = run_git("rev-parse", f"HEAD:{kept.name}", cwd=work)
-        source |= {"git": work.as_uri(), "blob": blob}
-    elif way == "npm":
+    if way == "npm":
         package = tmp_path / "package.tgz"
         with tarfile.open(package, "w:gz") as packed:
             packed.add(kept, "package/deps/deep.tar.gz")
@@ -248,25 +234,6 @@ def test_a_source_that_the_recipe_adds_gives_what_was_missing(
     recipe = chain.job.recipe
     fetch = FetchTable.model_validate({"sources": [source]})
     found = chain.fetched(recipe=recipe.changed(fetch=fetch))
-    assert files.sha256(kept) in {archive.sha256 for archive in found.archives}
-
-
-@pytest.mark.parametrize("key", ["downloads", "drop"])
-def test_a_place_that_the_host_file_adds_gives_what_was_missing(
-    make: Make, tmp_path: Path, served: str, key: str
-) -> None:
-    chain = make()
-    chain.locked()
-    kept = chain.lose("deep")
-    fault = failure(chain.fetched)
-    assert f"[{key}]" in fault.remedy or str(chain.drop) in fault.remedy
-    added: dict[str, object] = {"downloads": {"https://nowhere.invalid/": served}}
-    if key == "drop":
-        (tmp_path / "other").mkdir()
-        kept = kept.rename(tmp_path / "other/x")
-        added = {"drop": tmp_path / "other"}
-    host_file = chain.job.host_file.changed(**added)
-    found = chain.fetched(host_file=host_file)
     assert files.sha256(kept) in {archive.sha256 for archive in found.archives}
 
 

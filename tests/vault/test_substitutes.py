@@ -217,17 +217,6 @@ def test_a_name_that_stands_for_no_one_archive_is_refused(texts: dict[str, str],
         substitutes.rewritten({**TEXTS, **texts}, {"fft2d": table()})
 
 
-def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
-    text = (
-        f'ARGUMENTS = {{"sha256": "{OLD}", "urls": ["https://a.example/b.zip"]}}\ndef '
-        'tf_workspace():\n  http_archive(name = "fft2d", **ARGUMENTS)\n'
-    )
-    with fails(RecipeError, "fetch.substitutes."):
-        substitutes.rewritten(
-            {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()}
-        )
-
-
 MODULE = f"""\
 archive_override(
     module_name = "platforms",

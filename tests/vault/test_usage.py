@@ -1,4 +1,4 @@
-"""Care of a vault made of real small files: what is needed, damaged and removed."""
+"""Care of a vault made of real small files: what is needed, and what is removed."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from tfwright.tools import files
 from tfwright.tools.bazel import binary as bazel
 from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
-from tfwright.vault import usage, verification
+from tfwright.vault import usage
 from tfwright.vault.store import Store
 from tfwright.vault.usage import Inventory
 
@@ -176,16 +176,6 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
     assert "six-1.16.0" not in (
         packages.shelf(vault.build_out / "vault") / packages.PAGE
     ).read_text("utf-8")
-
-
-def test_a_file_that_is_no_longer_what_it_was_is_found(vault: Vault) -> None:
-    vault.archive("needed")
-    file = vault.archive("also")
-    file.chmod(0o644)
-    file.write_text("damaged", "utf-8")
-    entries = vault.look().entries
-    found = list(verification.damages(vault.build_out, entries))
-    assert [damage.path.name for damage in found] == [sha256("also")]
 
 
 def test_recipes_that_need_the_same_thing_share_it(vault: Vault) -> None:

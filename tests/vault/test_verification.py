@@ -100,11 +100,6 @@ def test_an_object_that_is_a_file_of_its_own_is_hashed(build_out: Path, mirror: 
     assert "object abcdef0123456789abcdef0123456789abcdef01" in told
 
 
-def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:
-    assert mirror.is_dir()
-    verification.verify(build_out, tree.damages(build_out), repair=False)
-
-
 @pytest.mark.parametrize("harm", ["pack", "HEAD", "config", "packed-refs", "shallow"])
 def test_damage_in_a_mirror_is_noticed(build_out: Path, mirror: Path, harm: str) -> None:
     path = next(mirror.glob("objects/pack/*.pack")) if harm == "pack" else mirror / harm
