@@ -92,11 +92,6 @@ def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Pa
         assert made.read("r-1.0/file.txt") == b"content"
 
 
-def test_a_ref_that_the_mirror_lacks_is_told(mirror: Path, tmp_path: Path) -> None:
-    with fails(SupplyError, "v9.9"):
-        pack(Pack("r", "v9.9", "r-9.9/"), mirror, tmp_path / "made")
-
-
 @pytest.mark.medium
 def test_a_gitlab_writes_zip_archives_in_greenwich_time_and_compresses_by_bzip2(
     mirror: Path, tmp_path: Path

@@ -5,12 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import make_file
 from tests.upstream import bundled_commit
 
 from tfwright.documents import recipe as recipes
-from tfwright.errors import RecipeError
 from tfwright.progress import SILENCE
 from tfwright.tools.git import demo, mirror
 from tfwright.tools.git.mirror import Origin, Pin
@@ -32,12 +30,6 @@ def test_the_demo_recipe_pins_the_bundled_tree_as_it_is() -> None:
 def test_the_commit_is_brought_without_a_network_and_dated_2018(tmp_path: Path) -> None:
     commit = bundled_commit()
     assert GitRepository(bring(commit, tmp_path / "git")).epoch(commit) == 1514764800
-
-
-def test_a_stale_pin_is_told_the_new_commit(tmp_path: Path) -> None:
-    with fails(RecipeError, "bundled:demo", bundled_commit()) as caught:
-        bring("0123456789" * 4, tmp_path / "git")
-    assert caught.value.remedy == f'Write commit = "{bundled_commit()}" into [source].'
 
 
 def test_neither_modes_nor_leftovers_nor_the_users_git_change_the_commit(

@@ -187,17 +187,6 @@ def test_an_old_server_that_gives_branches_only_is_asked_for_the_whole_branch(
     assert listener.notes[0] == "The server gives whole branches only, so all of r1.8 is fetched"
 
 
-@pytest.mark.usefixtures("old_protocol")
-def test_a_commit_that_no_branch_of_an_old_server_leads_to_is_not_to_be_had(
-    upstream: Path, bring: Bring
-) -> None:
-    allow(upstream, filters=False, any_id=False)
-    pin = pin_of(upstream)
-    plain_git("reset", "--hard", "HEAD~1", cwd=upstream)
-    with fails(SupplyError, "[mirrors]"):
-        bring(pin)
-
-
 def test_a_pin_without_exceptions_completes_what_another_left_out(
     upstream: Path, bring: Bring
 ) -> None:

@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.failing import fails
 from tests.making import Serve, make_folder, make_program
 from tests.tools.python.test_packages import small_wheel
 
-from tfwright.errors import SupplyError
 from tfwright.tools.python import pips, resolving, venv
 
 HERE, VERSION = Path(sys.executable), platform.python_version()
@@ -110,19 +108,6 @@ def test_the_pip_that_chooses_is_a_pin_where_the_target_pythons_own_is_too_old( 
     found = resolving.closure(Path("p"), version, wanted, tmp_path / "pin.log")
     assert found == pins
     assert made.installed.read_text("utf-8").splitlines() == installed
-
-
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    ("absent", "remedy"),
-    [("wheel", "Correct the requirement"), ("pip==21.3.1", "--add pip==VERSION")],
-)
-def test_what_the_index_lacks_is_named_with_what_to_do(
-    made: Venv, tmp_path: Path, absent: str, remedy: str
-) -> None:
-    made.absent = absent
-    with fails(SupplyError, absent, remedy):
-        resolving.closure(Path("p"), "3.6.15", ["wheel"], tmp_path / "pin.log")
 
 
 @pytest.fixture

@@ -62,21 +62,6 @@ def test_what_a_wrapper_prints_is_not_taken_for_the_version(
     assert name.startswith(f"{platform.python_version()}-")
 
 
-def test_an_interpreter_that_tells_no_version_is_the_hosts_fault(tmp_path: Path) -> None:
-    with fails(HostError, "version", "[pythons]"):
-        made_of(wrapper(tmp_path, "true"), store=tmp_path, offline=False)
-
-
-def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
-    old = make_program(
-        tmp_path / "python2.7",
-        '#!/bin/sh\n[ "$1" = -c ] && echo 2.7.18 && exit\necho "No module named virtualenv" >&2; '
-        "exit 1\n",
-    )
-    with fails(HostError, "pip install virtualenv"):
-        made_of(old, store=tmp_path, offline=False)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", [False, True], ids=["changed", "planted"])
 def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: bool) -> None:
