@@ -61,7 +61,7 @@ class KeptImage:
 
     def blobs(self) -> list[Path]:
         """Return the files that the image consists of, each named by its digest."""
-        named = (path for path in (self.layout / "blobs/sha256").iterdir() if path.is_file())
+        named = (path for path in Layout(self.layout).blobs.iterdir() if path.is_file())
         return sorted(named)
 
 
@@ -82,14 +82,114 @@ class _Document(BaseModel):
     layers: tuple[_ContentDescriptor, ...] = ()
 
 
+@dataclass(frozen=True)
+class Layout:
+    """A directory with the documents and layers of an image, which are named by their digests."""
+
+    path: Path
+
+    @property
+    def blobs(self) -> Path:
+        """The directory of the blobs."""
+        return self.path / "blobs/sha256"
+
+    def blob(self, digest: str) -> Path:
+        """Return where a blob is, or would be."""
+        return self.blobs / digest.removeprefix("sha256:")
+
+    def write(self, document: Mapping[str, Any]) -> Path:
+        """Write a document in its one form, and return its blob."""
+        content = _canonical(document)
+        path = self.blob(hashlib.sha256(content).hexdigest())
+        path.write_bytes(content)
+        return path
+
+    def verified(self, digest: str) -> Path:
+        """Return a blob whose content has the digest. Raises SupplyError."""
+        named = DIGEST.fullmatch(digest)
+        path = self.blob(digest)
+        if named is None or not path.is_file():
+            raise self.damaged(f"{digest or 'a blob'} is missing")
+        if files.sha256(path) != named[1]:
+            raise self.damaged(f"{digest} has other content")
+        return path
+
+    def document(self, digest: str) -> _Document:
+        """Read a manifest, or a list of manifests. Raises SupplyError."""
+        try:
+            content = self.verified(digest).read_bytes()[:LARGEST_DOCUMENT]
+            return _Document.model_validate_json(content)
+        except ValueError as fault:
+            raise self.damaged(f"{digest} is not an image's manifest") from fault
+
+    def manifest(self, digest: str) -> ImageManifest:
+        """Return the manifest that a digest names, for this machine's kind of processor.
+
+        A digest may also name a list of manifests, one for each kind. While the one that is wanted
+        is not here yet, only its digest is known. Raises SupplyError.
+        """
+        document = self.document(digest)
+        if document.manifests is not None:
+            machine = MACHINES.get(platform.machine(), platform.machine())
+            wanted = {"os": "linux", "architecture": machine}
+            fitting = (
+                part
+                for part in document.manifests
+                if (part.platform or {}).items() >= wanted.items()
+            )
+            chosen = next(fitting, None)
+            if chosen is None:
+                raise self.damaged(f"it has no image for Linux on {machine}")
+            digest = chosen.digest
+            if not self.blob(digest).exists():
+                return ImageManifest(digest)
+            document = self.document(digest)
+        if document.config is None:
+            raise self.damaged(f"{digest} is not an image's manifest")
+        parts = (document.config, *document.layers)
+        kind = document.media_type or MANIFEST_TYPE
+        return ImageManifest(digest, kind, tuple(part.digest for part in parts))
+
+    def complete(self, digest: str) -> KeptImage:
+        """Return the image; every blob is compared with its digest. Raises SupplyError."""
+        # Everything is read back: a digest in a file's name proves nothing about its content.
+        manifest = self.manifest(digest)
+        if manifest.digest != digest:
+            manifest = self.manifest(manifest.digest)
+        sizes = [self.verified(part).stat().st_size for part in manifest.parts]
+        return KeptImage(digest, manifest, self.path, sum(sizes))
+
+    def settled(self, digest: str, vault: Path) -> KeptImage:
+        """Complete the layout with its index, and give it its place; verify all of it.
+
+        Raises SupplyError if a blob is missing or damaged.
+        """
+        document = self.document(digest)
+        usual = MANIFEST_TYPE if document.manifests is None else INDEX_TYPE
+        entry = _descriptor(document.media_type or usual, self.blob(digest))
+        index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
+        (self.path / "index.json").write_bytes(_canonical(index))
+        (self.path / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
+        image = self.complete(digest)
+        final = place(vault, digest)
+        # An image that is there already may be damaged; the new one, which is not, replaces it.
+        files.remove(final)
+        self.path.rename(final)
+        return replace(image, layout=final)
+
+    def damaged(self, why: str) -> SupplyError:
+        """Return the error for a layout that is not as it should be."""
+        return SupplyError(
+            f"The container image in the vault is damaged: {why}",
+            remedy=f"Remove {shell_word(str(self.path))}, and bring the image again: "
+            f"'{invoke('image --pull')}', or the way it came by.",
+            where=self.path,
+        )
+
+
 def place(vault: Path, digest: str) -> Path:
     """Return where an image is kept."""
     return vault / "images" / digest.removeprefix("sha256:")
-
-
-def blob(layout: Path, digest: str) -> Path:
-    """Return where a layout has a blob, or would have it."""
-    return layout / "blobs/sha256" / digest.removeprefix("sha256:")
 
 
 def kept(vault: Path, digest: str) -> KeptImage:
@@ -100,17 +200,7 @@ def kept(vault: Path, digest: str) -> KeptImage:
     layout = place(vault, digest)
     if not layout.is_dir():
         raise missing(vault, digest)
-    return _complete(layout, digest)
-
-
-def _complete(layout: Path, digest: str) -> KeptImage:
-    """Return the image of a layout; every blob is compared with its digest. Raises SupplyError."""
-    # Everything is read back: a digest in a file's name proves nothing about its content.
-    manifest = manifest_of(layout, digest)
-    if manifest.digest != digest:
-        manifest = manifest_of(layout, manifest.digest)
-    sizes = [_verified(layout, part).stat().st_size for part in manifest.parts]
-    return KeptImage(digest, manifest, layout, sum(sizes))
+    return Layout(layout).complete(digest)
 
 
 def missing(vault: Path, digest: str) -> SupplyError:
@@ -124,72 +214,39 @@ def missing(vault: Path, digest: str) -> SupplyError:
     )
 
 
-def manifest_of(layout: Path, digest: str) -> ImageManifest:
-    """Return the manifest that a digest names, for this machine's kind of processor.
-
-    A digest may also name a list of manifests, one for each kind. While the one that is wanted is
-    not in the layout yet, only its digest is known. Raises SupplyError.
-    """
-    document = _document(layout, digest)
-    if document.manifests is not None:
-        machine = MACHINES.get(platform.machine(), platform.machine())
-        wanted = {"os": "linux", "architecture": machine}
-        fitting = (
-            part for part in document.manifests if (part.platform or {}).items() >= wanted.items()
-        )
-        chosen = next(fitting, None)
-        if chosen is None:
-            raise _damaged(layout, f"it has no image for Linux on {machine}")
-        digest = chosen.digest
-        if not blob(layout, digest).exists():
-            return ImageManifest(digest)
-        document = _document(layout, digest)
-    if document.config is None:
-        raise _damaged(layout, f"{digest} is not an image's manifest")
-    parts = (document.config, *document.layers)
-    kind = document.media_type or MANIFEST_TYPE
-    return ImageManifest(digest, kind, tuple(part.digest for part in parts))
-
-
 def add(root: Path, vault: Path) -> KeptImage:
     """Make an image of a file system in a tar file; the same bytes give the same digest.
 
     Raises SupplyError if the file cannot be read.
     """
     with arriving(vault) as incoming:
-        return settled(incoming, _made(root, incoming / "blobs/sha256"), vault)
-
-
-def _made(root: Path, blobs: Path) -> str:
-    """Write the blobs of an image with one layer; return its digest. Raises SupplyError."""
-    blobs.mkdir(parents=True)
-    try:
-        layer = _layer(root, blobs)
-    except (OSError, *unpacking.BROKEN) as fault:
-        raise SupplyError(
-            f"{root} is not a tar file that can be read: {fault}",
-            remedy="Make one: tar -C ROOT -cf rootfs.tar .",
-        ) from fault
-    machine = platform.machine()
-    # A date or a host's name would give each import of the same file another digest.
-    config = _canonical(
-        {
-            "created": "1970-01-01T00:00:00Z",
-            "architecture": MACHINES.get(machine, machine),
-            "os": "linux",
-            "config": {},
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.name}"]},
-        }
-    )
-    manifest = _canonical(
-        {
-            "schemaVersion": 2,
-            "mediaType": MANIFEST_TYPE,
-            "config": _descriptor(CONFIG_TYPE, _written(blobs, config)),
-            "layers": [_descriptor(LAYER_TYPE, layer)],
-        }
-    )
-    return f"sha256:{_written(blobs, manifest).name}"
+        try:
+            layer = _layer(root, incoming)
+        except (OSError, *unpacking.BROKEN) as fault:
+            raise SupplyError(
+                f"{root} is not a tar file that can be read: {fault}",
+                remedy="Make one: tar -C ROOT -cf rootfs.tar .",
+            ) from fault
+        machine = platform.machine()
+        # A date or a host's name would give each import of the same file another digest.
+        config = incoming.write(
+            {
+                "created": "1970-01-01T00:00:00Z",
+                "architecture": MACHINES.get(machine, machine),
+                "os": "linux",
+                "config": {},
+                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.name}"]},
+            }
+        )
+        manifest = incoming.write(
+            {
+                "schemaVersion": 2,
+                "mediaType": MANIFEST_TYPE,
+                "config": _descriptor(CONFIG_TYPE, config),
+                "layers": [_descriptor(LAYER_TYPE, layer)],
+            }
+        )
+        return incoming.settled(f"sha256:{manifest.name}", vault)
 
 
 def adopt(layout: Path, vault: Path) -> KeptImage:
@@ -197,13 +254,14 @@ def adopt(layout: Path, vault: Path) -> KeptImage:
 
     Raises SupplyError if it is damaged.
     """
+    given = Layout(layout)
     try:
         index = (layout / "index.json").read_bytes()[:LARGEST_DOCUMENT]
         digest = str(json_text.parsed(index)["manifests"][0]["digest"])
     # Whoever made the layout may have written anything.
     except (OSError, ValueError, LookupError, TypeError) as fault:
-        raise _damaged(layout, "it has no index that can be read") from fault
-    return settled(layout, digest, vault)
+        raise given.damaged("it has no index that can be read") from fault
+    return given.settled(digest, vault)
 
 
 def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
@@ -213,51 +271,33 @@ def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
     """
     with arriving(vault) as incoming:
         for name, path in blobs.items():
-            files.move(path, blob(incoming, name))
-        return settled(incoming, digest, vault)
-
-
-def settled(incoming: Path, digest: str, vault: Path) -> KeptImage:
-    """Complete a layout with its index, and give it its place; verify all of it.
-
-    Raises SupplyError if a blob is missing or damaged.
-    """
-    document = _document(incoming, digest)
-    usual = MANIFEST_TYPE if document.manifests is None else INDEX_TYPE
-    entry = _descriptor(document.media_type or usual, blob(incoming, digest))
-    index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
-    (incoming / "index.json").write_bytes(_canonical(index))
-    (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
-    image = _complete(incoming, digest)
-    final = place(vault, digest)
-    # An image that is there already may be damaged; the new one, which is not, replaces it.
-    files.remove(final)
-    incoming.rename(final)
-    return replace(image, layout=final)
+            files.move(path, incoming.blob(name))
+        return incoming.settled(digest, vault)
 
 
 @contextmanager
-def arriving(vault: Path) -> Iterator[Path]:
-    """Give an empty directory next to the images, which `settled` moves to its place.
+def arriving(vault: Path) -> Iterator[Layout]:
+    """Give an empty layout next to the images, which `settled` moves to its place.
 
     Whatever is still there at the end is removed.
     """
-    (vault / "images").mkdir(parents=True, exist_ok=True)
     # Its name is new: another build may bring an image at the same time.
     with files.scratch(vault / "images", "incoming-") as incoming:
-        yield incoming
+        layout = Layout(incoming)
+        layout.blobs.mkdir(parents=True)
+        yield layout
 
 
-def _layer(root: Path, blobs: Path) -> Path:
+def _layer(root: Path, layout: Layout) -> Path:
     """Copy a tar file among the blobs, unpacked; return where it is now."""
-    copied = blobs / "layer"
+    copied = layout.blobs / "layer"
     # A layer's digest is that of the unpacked tar: gzip gives other bytes with each version.
     with files.opened_plain(root) as given, copied.open("wb") as output:
         shutil.copyfileobj(given, output, files.PIECE)
     # All of it: an engine would find out in the middle of a build, and name the layer only.
     with unpacking.Tar.open(copied, "r:") as layer:
         collections.deque(unpacking.members(layer), maxlen=0)
-    return copied.rename(blobs / files.sha256(copied))
+    return copied.rename(layout.blob(files.sha256(copied)))
 
 
 def _canonical(document: Mapping[str, Any]) -> bytes:
@@ -266,37 +306,3 @@ def _canonical(document: Mapping[str, Any]) -> bytes:
 
 def _descriptor(kind: str, path: Path) -> dict[str, Any]:
     return {"mediaType": kind, "digest": f"sha256:{path.name}", "size": path.stat().st_size}
-
-
-def _written(blobs: Path, content: bytes) -> Path:
-    path = blobs / hashlib.sha256(content).hexdigest()
-    path.write_bytes(content)
-    return path
-
-
-def _document(layout: Path, digest: str) -> _Document:
-    try:
-        content = _verified(layout, digest).read_bytes()[:LARGEST_DOCUMENT]
-        return _Document.model_validate_json(content)
-    except ValueError as fault:
-        raise _damaged(layout, f"{digest} is not an image's manifest") from fault
-
-
-def _verified(layout: Path, digest: str) -> Path:
-    """Return a blob whose content has the digest. Raises SupplyError."""
-    named = DIGEST.fullmatch(digest)
-    path = blob(layout, digest)
-    if named is None or not path.is_file():
-        raise _damaged(layout, f"{digest or 'a blob'} is missing")
-    if files.sha256(path) != named[1]:
-        raise _damaged(layout, f"{digest} has other content")
-    return path
-
-
-def _damaged(layout: Path, why: str) -> SupplyError:
-    return SupplyError(
-        f"The container image in the vault is damaged: {why}",
-        remedy=f"Remove {shell_word(str(layout))}, and bring the image again: "
-        f"'{invoke('image --pull')}', or the way it came by.",
-        where=layout,
-    )

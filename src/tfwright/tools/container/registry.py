@@ -59,14 +59,12 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
         raise image.missing(vault, digest)
     if not shutil.which("skopeo"):
         raise HostError("skopeo pulls images by digest, and is not installed", remedy=INSTALL)
-    with image.arriving(vault) as incoming, files.scratch(incoming.parent, "incoming-") as scratch:
-        blobs = incoming / "blobs/sha256"
-        blobs.mkdir(parents=True)
+    with image.arriving(vault) as incoming, files.scratch(vault / "images", "incoming-") as scratch:
         ended = _asked(name, digest)
         # A list of manifests has the digest, too; skopeo would keep the one that it chooses only.
         if ended.status == 0 and f"sha256:{hashlib.sha256(ended.printed).hexdigest()}" == digest:
-            image.blob(incoming, digest).write_bytes(ended.printed)
-            chosen = image.manifest_of(incoming, digest).digest
+            incoming.blob(digest).write_bytes(ended.printed)
+            chosen = incoming.manifest(digest).digest
             folder = scratch / "copy"
             try:
                 # As it is: other forms than ``dir:`` would change the manifest.
@@ -83,10 +81,10 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
             except ToolError as fault:
                 raise _failed(name, digest, fault.evidence.lines[-1:]) from fault
             (folder / "version").unlink()
-            (folder / "manifest.json").rename(image.blob(incoming, chosen))
+            (folder / "manifest.json").rename(incoming.blob(chosen))
             for part in folder.iterdir():
-                part.rename(blobs / part.name)
-            return image.settled(incoming, digest, vault)
+                part.rename(incoming.blob(part.name))
+            return incoming.settled(digest, vault)
         raise _failed(name, digest, ended.complaint.splitlines()[-1:])
 
 
