@@ -1,7 +1,9 @@
-"""What a recipe's tree and its Bazel download, and the lock that fits."""
+"""What a recipe's tree and its Bazel download, the lock that fits, and the output base that Bazel believes."""
 
 import hashlib
 import io
+import json
+import os
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,13 @@ from tests.upstream import commit
 
 from tfwright.documents.recipe import FetchTable, SubstituteTable
 from tfwright.pipeline import external
-from tfwright.pipeline.external import ExternalRules, RecipePins
+from tfwright.pipeline.external import (
+    ExternalRules,
+    RecipePins,
+    changed_repositories,
+    discard_repository,
+    record_repositories,
+)
 from tfwright.pipeline.job import RecipeJob
 from tfwright.pipeline.results import Inputs, Programs
 from tfwright.pipeline.stage import Artefact
@@ -105,3 +113,60 @@ def test_a_substitute_that_is_only_for_a_missing_archive_gives_way_to_the_pinned
         substitutes=tuple(replaced),
     )
     assert ExternalRules(job, pins, repository).in_force(locked).pins == pins
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """Make an output base with one archive and Bazel's own link."""
+    base = tmp_path / "base"
+    make_file(base / "external/eigen/Eigen/Core", "int one;\n")
+    (base / "external/@eigen.marker").write_text("made\n", "utf-8")
+    (base / "external/bazel_tools").symlink_to(tmp_path)
+    return base
+
+
+def test_a_repository_as_bazel_left_it_is_unchanged(base: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "external.json"
+    record_repositories(base, kept)
+    (base / "external/eigen/Eigen/Core").touch()
+    (base / "external/new").mkdir()
+    assert changed_repositories(base, kept) == []
+
+
+def test_the_bytes_of_a_repository_that_looks_as_before_are_not_read_again(
+    base: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "external.json"
+    record_repositories(base, kept)
+    glance, _ = json.loads(kept.read_bytes())["eigen"]
+    kept.write_text(json.dumps({"eigen": [glance, "as read before"]}), "utf-8")
+    record_repositories(base, kept)
+    assert "as read before" in kept.read_text("utf-8")
+
+
+@pytest.mark.parametrize("harm", ["edit", "add", "remove", "link"])
+def test_a_change_is_seen_also_where_the_time_is_put_back(
+    base: Path, tmp_path: Path, harm: str
+) -> None:
+    kept = tmp_path / "external.json"
+    record_repositories(base, kept)
+    source = base / "external/eigen/Eigen/Core"
+    state = source.stat()
+    if harm == "edit":
+        source.write_text("int two;\n", "utf-8")
+        os.utime(source, ns=(state.st_atime_ns, state.st_mtime_ns))
+    elif harm == "add":
+        source.with_name("More").touch()
+    else:
+        source.unlink()
+    if harm == "link":
+        source.symlink_to("/etc/hostname")
+    assert changed_repositories(base, kept) == ["eigen"]
+    discard_repository(base, "eigen")
+    assert [path.name for path in (base / "external").iterdir()] == ["bazel_tools"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"eigen": 1}', '{"eigen": [1, 2]}'])
+def test_a_damaged_record_is_none(base: Path, tmp_path: Path, text: str) -> None:
+    kept = make_file(tmp_path / "external.json", text)
+    assert changed_repositories(base, kept) == []
