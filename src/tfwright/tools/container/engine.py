@@ -207,23 +207,23 @@ def installation(engine: Engine) -> str:
 
 def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
     """Give an engine an image of the vault, unless it has it. Raises ToolError."""
-    identifier = image.config.removeprefix("sha256:")
-    asked = client(engine, "image", "inspect", "--format={{.Id}}", identifier)
+    config, *layers = (part.removeprefix("sha256:") for part in image.manifest.parts)
+    asked = client(engine, "image", "inspect", "--format={{.Id}}", config)
     # Docker writes "sha256:" before it, podman does not.
-    if runner.answer(asked).removeprefix("sha256:") == identifier:
+    if runner.answer(asked).removeprefix("sha256:") == config:
         return
     blobs = image.layout / "blobs/sha256"
+    # A layer may be there twice.
+    parts = dict.fromkeys((config, *layers))
     if engine == "docker":
         archive = scratch / "image.tar"
-        (config, *layers) = image.manifest.parts
-        names = [part.removeprefix("sha256:") for part in layers]
-        listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
+        listed = [{"Config": config, "RepoTags": None, "Layers": layers}]
         content = json.dumps(listed).encode()
         with tarfile.open(archive, "w") as output:
             head = tarfile.TarInfo("manifest.json")
             head.size = len(content)
             output.addfile(head, io.BytesIO(content))
-            for name in dict.fromkeys((config.removeprefix("sha256:"), *names)):
+            for name in parts:
                 output.add(blobs / name, name)
         command = client(engine, "load", "--quiet", "--input", str(archive))
     else:
@@ -235,8 +235,7 @@ def load(image: KeptImage, scratch: Path, engine: Engine = "podman") -> None:
         (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
         manifest = image.manifest.digest.removeprefix("sha256:")
         (folder / "manifest.json").symlink_to(blobs / manifest)
-        for part in dict.fromkeys(image.manifest.parts):
-            name = part.removeprefix("sha256:")
+        for name in parts:
             (folder / name).symlink_to(blobs / name)
         command = client(engine, "pull", "--quiet", f"dir:{folder}")
     runner.run(command, remedy=f"Look at what {engine} says above.")
