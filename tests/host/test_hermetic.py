@@ -187,6 +187,39 @@ def test_flags_then_answers_then_the_tree_choose_what_is_downloaded() -> None:
     assert variables["HERMETIC_PYTHON_VERSION"] == "3.12"
 
 
+BAZELRC = """\
+common:cuda12_version --repo_env=HERMETIC_CUDA_VERSION="12.5.1"
+common:cuda12_version --repo_env=HERMETIC_CUDNN_VERSION="9.10.0"
+common:cuda13_version --repo_env=HERMETIC_CUDA_VERSION="13.0.0"
+common:cuda_version --config=cuda12_version
+common:cuda --repo_env TF_NEED_CUDA=1
+common:cuda --config=cuda_version
+common:cuda_nvcc --config=cuda
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "answer", "version"),
+    [
+        ((), "", "12.5.1"),
+        ((), "12.8.1", "12.8.1"),
+        (("--config=cuda13_version",), "12.8.1", "13.0.0"),
+        (("--config=cuda13_version", "--repo_env=HERMETIC_CUDA_VERSION=12.9.1"), "", "12.9.1"),
+    ],
+)
+def test_what_the_recipe_leaves_open_the_configurations_of_the_commit_choose(
+    flags: tuple[str, ...], answer: str, version: str
+) -> None:
+    variables = (
+        chosen(recipe(*NVCC, *flags, HERMETIC_CUDA_VERSION=answer)).of_tree(BAZELRC).variables
+    )
+    assert variables["HERMETIC_CUDA_VERSION"] == version
+    assert variables["HERMETIC_CUDNN_VERSION"] == "9.10.0"
+    assert variables["HERMETIC_NVSHMEM_VERSION"] == "3.2.5"
+    assert variables["HERMETIC_PYTHON_VERSION"] == "3.12"
+    assert "TF_NEED_CUDA" not in variables
+
+
 def test_a_cuda_of_this_host_is_not_downloaded() -> None:
     environment = chosen(recipe(LOCAL_CUDA_PATH="/usr/local/cuda", LOCAL_CUDNN_PATH=""))
     assert environment.local == {"HERMETIC_CUDA_VERSION"}

@@ -77,7 +77,8 @@ def environment(
         if configure.answers.get(f"TF_NEED_{name.upper()}") is not True
         and not any(name in flag.lower() for flag in compiled.flags)
     )
-    return Environment(variables, frozenset(local), platform, compiled.flags, idle)
+    answers = {name: said for name in variables if (said := stated.answer(name))}
+    return Environment(variables, frozenset(local), platform, compiled.flags, answers, idle)
 
 
 _CAPABILITIES = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"

@@ -118,9 +118,13 @@ class ExternalRules:
     @cached_property
     def starts(self) -> tuple[str, ...]:
         """The files of that content from which Bazel reads dependencies."""
-        environment = self.pins.environment
         bazelrc = self.text(patched_tree.BAZELRC)
-        return modules.starts(bazelrc, environment.flags, self.pins.bazel.version)
+        return modules.starts(bazelrc, self.pins.environment.flags, self.pins.bazel.version)
+
+    @cached_property
+    def environment(self) -> Environment:
+        """What chooses among the files that rules list, as .bazelrc of the content also says."""
+        return self.pins.environment.of_tree(self.text(patched_tree.BAZELRC))
 
     def rules(self) -> Rules:
         """Return the rules of that content, and Bazel's own; what was read is not read again."""
@@ -216,7 +220,7 @@ class ExternalRules:
         job, pins = self.job, self.pins
         cloning = partial(clone, job, offline=offline)
         readings, tables = Readings(job.places.readings), pins.fetch.substitutes
-        return Suppliers(store(job), obtain, cloning, tables, readings, pins.environment, self.text)
+        return Suppliers(store(job), obtain, cloning, tables, readings, self.environment, self.text)
 
     def lock(self, reached: Reached, wanted: Mapping[str, str] | None = None) -> Lock:
         """Return the lock that fits what the inputs are now.
@@ -241,7 +245,7 @@ class ExternalRules:
             bazel=LockedBazel(version=bazel.version, binaries=binaries),
             files=tuple(LockedFile(path=path, sha256=sha256) for path, sha256 in digests),
             substitutes=locking.substitutes(self.pins.fetch.other_bytes, pinned),
-            packages=locking.packages_of(listings.pins(reached.rules, self.pins.environment)),
+            packages=locking.packages_of(listings.pins(reached.rules, self.environment)),
         )
         return lock.of(known, reached.rules, store(self.job).sizes(), wanted)
 

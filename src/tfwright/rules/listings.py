@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from posixpath import normpath
+from typing import Self
 
 from tfwright.facts.compatibility import Hermetic
 from tfwright.rules import modules
+from tfwright.rules.configurations import in_force
 from tfwright.rules.model import Component, Listed, Repository, Rules, Unreadable
 from tfwright.rules.patched_tree import REQUIREMENTS
 from tfwright.rules.recognisers import NAME, digest_of, urls_of
@@ -65,6 +67,8 @@ class Environment:
     """The system and the machine, as `PLATFORMS` has them."""
     flags: tuple[str, ...] = ()
     """Of the build: they say whether Bazel reads WORKSPACE or MODULE.bazel."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """Those of ./configure about some of the variables."""
     idle: tuple[str, ...] = ()
     """Ends of the files whose rules download nothing, since the build is for other GPUs."""
 
@@ -72,6 +76,16 @@ class Environment:
     def cuda(self) -> str:
         """The first number of CUDA's version; empty where there is none."""
         return self.variables.get("HERMETIC_CUDA_VERSION", "").partition(".")[0]
+
+    def of_tree(self, bazelrc: str) -> Self:
+        """Return the same with what the configurations of a tree's .bazelrc say as well."""
+        # What ./configure writes comes behind the lines of the tree, and before the command line.
+        written = [f'build:cuda --repo_env={name}="{said}"' for name, said in self.answers.items()]
+        flags = in_force("\n".join([bazelrc, *written, "build --config=cuda"]), self.flags)
+        pairs = (re.fullmatch(r"--repo_env=(\w+)=(.*)", flag) for flag in flags)
+        found = {pair[1]: pair[2] for pair in pairs if pair}
+        variables = {name: found.get(name) or value for name, value in self.variables.items()}
+        return replace(self, variables=variables)
 
 
 def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:

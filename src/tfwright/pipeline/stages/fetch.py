@@ -95,7 +95,7 @@ def run(
         reached = here.bring(locked)
     except SupplyError as fault:
         raise _together([*lacking, fault]) from fault
-    installed = listings.pins(reached.rules, environment)
+    installed = listings.pins(reached.rules, here.environment)
     if programs and installed:
         try:
             packages.supply(programs.python, installed, stores, log, offline_only=job.offline)
