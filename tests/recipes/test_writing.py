@@ -360,7 +360,8 @@ def test_a_commit_takes_the_cuda_that_its_own_rules_list(
     listing = commit(toolchain, {tree_files.CUDA_LISTS[0]: lists})
     url = "https://github.com/google-ml-infra/rules_ml_toolchain"
     text = f'urls = ["{url}/archive/{listing}.tar.gz"]\n'
-    named = commit(upstream, {tree_files.TOOLCHAINS[0]: text})
+    default = 'common:cuda --repo_env=HERMETIC_CUDA_VERSION="13.0.0"\n'
+    named = commit(upstream, {tree_files.TOOLCHAINS[0]: text, ".bazelrc": default})
     mirrors = {**host_file.mirrors, f"{url}.git": f"file://{toolchain}"}
     mine = host_file.changed(mirrors=mirrors)
     wanted = wanted_of(f"2.21@{named}")
@@ -373,9 +374,15 @@ def test_a_commit_takes_the_cuda_that_its_own_rules_list(
         ("13.0", "no NVSHMEM 3.3.20 (it ends with 3.3.9)", "lists NVSHMEM to 3.3.9"),
     ):
         made = writing.new(replace(wish, cuda=cuda), wanted, mine, tmp_path, alone)
-        assert any(lacks in line for line in made.open)
+        (decide,) = (line for line in made.open if lacks in line)
+        assert "its default instead, of CUDA 13.0.0 and cuDNN 9.3.0" in decide
         remedies = [finding.remedy for finding in lint.lint(pinned(made), mine)]
         assert any(says in remedy for remedy in remedies)
+    whats = [finding.what for finding in lint.lint(pinned(made), mine)]
+    assert not any("Bazel takes CUDA" in what for what in whats)
+    answered = made.path.read_text("utf-8")
+    made.path.write_text(answered.replace('VERSION = "13.0.0"', 'VERSION = ""'), "utf-8")
+    assert [finding.what for finding in lint.lint(str(made.path), mine)] == whats
 
 
 def test_a_cuda_13_that_the_tree_lists_is_written(new: New) -> None:

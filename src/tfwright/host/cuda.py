@@ -85,13 +85,17 @@ def downloading_clang(recipe: Recipe) -> compatibility.Hermetic | None:
     return tree if tree and tree.clang_downloaded and not local else None
 
 
-def in_force(recipe: Recipe) -> CudaInForce | None:
-    """Return the CUDA of a recipe; None for one without."""
+def in_force(recipe: Recipe, downloads: compatibility.Hermetic | None = None) -> CudaInForce | None:
+    """Return the CUDA of a recipe; None for one without.
+
+    `downloads` is what Bazel downloads for the commit, where that is known better than for its
+    release.
+    """
     if not wanted(recipe):
         return None
     answers, flags = recipe.configure.answers, recipe.compile.flags
     stated = Stated.by(recipe)
-    tree = compatibility.hermetic(recipe.source.release)
+    tree = downloads or compatibility.hermetic(recipe.source.release)
     if tree is None or recipe.source.interface == "own":
         return CudaInForce(
             recipe.host.cuda or stated.of("TF_CUDA_VERSION"),

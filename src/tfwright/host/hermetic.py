@@ -89,21 +89,21 @@ def _unnamed(recipe: Recipe) -> bool:
 
 
 def contradictions(
-    recipe: Recipe, lists: compatibility.Hermetic | None = None
+    recipe: Recipe, downloads: compatibility.Hermetic | None = None
 ) -> Iterator[Contradiction]:
     """Yield what makes a build fail, or a wheel be refused, whatever the host; the worst first.
 
-    `lists` is what Bazel downloads for the pinned commit, where that is known better than for its
-    release.
+    `downloads` is as for `cuda.in_force`.
     """
-    found = cuda.in_force(recipe)
+    found = cuda.in_force(recipe, downloads)
     if found is None:
         return
     source = "the tree's default" if found.by_default else "as the recipe states"
-    tree = compatibility.hermetic(recipe.source.release) if found.downloaded else None
+    tree = downloads or compatibility.hermetic(recipe.source.release)
+    tree = tree if found.downloaded else None
     if tree:
-        yield from _of_lists(recipe, found, lists or tree)
-        yield from _of_nvshmem(recipe, found, lists or tree)
+        yield from _of_lists(recipe, found, tree)
+        yield from _of_nvshmem(recipe, found, tree)
     variable = "HERMETIC_CUDA_VERSION" if tree else "TF_CUDA_COMPUTE_CAPABILITIES"
     version = ("configure", "answers", variable)
     # An empty answer has a finding of its own, and none for each GPU of the default.

@@ -6,7 +6,7 @@ recipe's own text where it judges what a person wrote, such as the reason behind
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -87,19 +87,20 @@ class Subject:
         return tree_files.unpatched(self.history, self.recipe.source, paths)
 
     @cached_property
-    def lists(self) -> compatibility.Hermetic | None:
-        """What Bazel downloads for the commit, where repositories on this host have its lists."""
+    def downloads(self) -> compatibility.Hermetic | None:
+        """What Bazel downloads for the commit, as far as repositories on this host show it."""
         source = self.recipe.source
         known = compatibility.hermetic(source.release)
         if not (known and self.history):
-            return None
+            return known
         texts = GitRepository(self.history).texts_at(source.commit, tree_files.TOOLCHAINS)
         url, commit = tree_files.toolchain_of(texts)
         local = Origin.of(self.host_file.mirror_of(url) or url).local if url else None
-        if not (local and local.is_dir()):
-            return None
-        texts = GitRepository(local).texts_at(commit, tree_files.CUDA_LISTS)
-        return listings.of_commit(known, texts, url)
+        lists: Mapping[str, str] = {}
+        if local and local.is_dir():
+            lists = GitRepository(local).texts_at(commit, tree_files.CUDA_LISTS)
+        bazelrc = self.tree_texts.get(configurations.BAZELRCS[0], "")
+        return listings.of_commit(known, bazelrc, lists, url)
 
     @cached_property
     def text(self) -> str:
@@ -333,14 +334,15 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
 
 def states_one_cuda(subject: Subject) -> Iterator[LintFinding]:
     """Find answers, flags and floors about CUDA that cannot hold together."""
-    for found in hermetic.contradictions(subject.recipe, subject.lists):
+    for found in hermetic.contradictions(subject.recipe, subject.downloads):
         yield subject.finding("cuda", found.key, found.what, found.remedy)
 
 
 def names_a_cudnn_of_the_release(subject: Subject) -> Iterator[LintFinding]:
     """Find a cuDNN that is not for this CUDA, or of another major version than the release's."""
     recipe = subject.recipe
-    found, tested = cuda.in_force(recipe), compatibility.tested_with(recipe.source.release)
+    tested = compatibility.tested_with(recipe.source.release)
+    found = cuda.in_force(recipe, subject.downloads)
     row = compatibility.cuda(found.version) if found else None
     if not (found and found.cudnn and row and tested):
         return

@@ -58,9 +58,9 @@ class Toolkit:
         tested, tree = compatibility.tested_with(release), compatibility.hermetic(release)
         return cls(row, release, tested, tree)
 
-    def listing(self, texts: Mapping[str, str], source: str) -> Self:
-        """Return the same with what a commit's own lists have; see `listings.of_commit`."""
-        tree = listings.of_commit(self.tree, texts, source) if self.tree else None
+    def of_commit(self, bazelrc: str, lists: Mapping[str, str], source: str) -> Self:
+        """Return the same with what a commit itself chooses and lists; see `listings.of_commit`."""
+        tree = listings.of_commit(self.tree, bazelrc, lists, source) if self.tree else None
         return replace(self, tree=tree)
 
     @property

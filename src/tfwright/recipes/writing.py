@@ -6,7 +6,7 @@ recipe is unverified, and the report lists what is still open.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from tfwright.match.wish import Wish
 from tfwright.options import job_of
 from tfwright.printable import shell_word
 from tfwright.rules import tree_files
+from tfwright.rules.patched_tree import BAZELRC
 from tfwright.terminal import console
 from tfwright.tools import files, toml_editing
 from tfwright.tools.git.remote import Remote, named_commit
@@ -220,7 +221,7 @@ class _Draft:
             reason = f"The branch of release {wanted.line}; the commit is its newest one today."
         # A branch moves; the commit is what makes the recipe build the same next year.
         self.source = {"reason": reason, "url": URL, "branch": branch, "commit": commit}
-        paths = (*tree_files.BAZELS, *tree_files.RELEASES, *tree_files.SETUPS)
+        paths = (*tree_files.BAZELS, *tree_files.RELEASES, *tree_files.SETUPS, BAZELRC)
         texts = remote.texts(commit, (*paths, *tree_files.TOOLCHAINS))
         if wanted.commit and not texts:
             self.open.append(
@@ -229,10 +230,13 @@ class _Draft:
             )
         tree_files.insist_on_named(texts, wanted.version, commit, remote, "--release")
         url, listing = tree_files.toolchain_of(texts)
-        if self.toolkit and listing:
-            other = Remote(host_file.build_out, host_file.mirror_of(url) or url)
-            lists = other.texts(listing, tree_files.CUDA_LISTS)
-            self.toolkit = self.toolkit.listing(lists, f"{url} at {listing[:12]}")
+        if self.toolkit:
+            lists: Mapping[str, str] = {}
+            if listing:
+                other = Remote(host_file.build_out, host_file.mirror_of(url) or url)
+                lists = other.texts(listing, tree_files.CUDA_LISTS)
+            bazelrc, source = texts.get(BAZELRC, ""), f"{url} at {listing[:12]}"
+            self.toolkit = self.toolkit.of_commit(bazelrc, lists, source)
         return texts
 
     def pin_host(self) -> None:

@@ -104,11 +104,13 @@ def listed(path: str, body: Sequence[ast.stmt]) -> Iterator[Listed | Component]:
                             yield from _leaves(place, entries, base, DEEPEST)
 
 
-def of_commit(known: Hermetic, texts: Mapping[str, str], source: str) -> Hermetic:
-    """Return what is known of a release with the versions that a commit's own lists have.
+def of_commit(known: Hermetic, bazelrc: str, texts: Mapping[str, str], source: str) -> Hermetic:
+    """Return what is known of a release with the versions that a commit itself chooses and lists.
 
-    `texts` are the files of `tree_files.CUDA_LISTS`, as far as they could be read.
+    `texts` are the files of `tree_files.CUDA_LISTS`, as far as they could be read, of `source`.
     """
+    cuda, cudnn, nvshmem, _ = Environment(known.variables).of_tree(bazelrc).variables.values()
+    known = replace(known, cuda=cuda, cudnn=cudnn, nvshmem=nvshmem)
     tree = parse_python("\n".join(texts.values()))
     entries = [one for one in listed("", tree.body) if isinstance(one, Listed)] if tree else []
     cudas, cudnns, nvshmems = (
