@@ -3,7 +3,7 @@
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,8 +48,8 @@ class Side:
     sha256: str
     size: int
     """Bytes."""
-    members: int = 0
-    unpacked: int = 0
+    members: int
+    unpacked: int
     """Bytes."""
 
 
@@ -82,24 +82,15 @@ def compare(first: Path, second: Path) -> Comparison:
 
     Raises WheelError where one is missing, or would not be unpacked either.
     """
-    sides = _side(first), _side(second)
-    # Nearly always so for a reproduced wheel, and hashing is all that it takes.
-    if sides[0].sha256 == sides[1].sha256:
-        return Comparison(*sides)
     with ExitStack() as stack:
-        one = _opened(stack.enter_context(archive.opened(first)))
-        two = _opened(stack.enter_context(archive.opened(second)))
+        one, two = (_opened(path, stack) for path in (first, second))
+        before, after = _side(first, one), _side(second, two)
+        # Nearly always so for a reproduced wheel, and hashing is all that it takes.
+        if before.sha256 == after.sha256:
+            return Comparison(before, after)
         differences = _differences(one, two)
         # Sorting is stable: within a group, the largest files stay first.
         ranked = sorted(differences, key=lambda difference: GROUPS.index(difference.group))
-        before, after = (
-            replace(
-                side,
-                members=len(wheel.members),
-                unpacked=sum(member.file_size for member in wheel.members.values()),
-            )
-            for side, wheel in zip(sides, (one, two), strict=True)
-        )
     # Two zlibs give one content other bytes, and nothing that the archive says differs then.
     again = Difference(
         "compression", "", "only the archives differ: the same files, packed into other bytes"
@@ -107,13 +98,16 @@ def compare(first: Path, second: Path) -> Comparison:
     return Comparison(before, after, tuple(ranked) or (again,))
 
 
-def _side(path: Path) -> Side:
+def _side(path: Path, opened: Opened) -> Side:
+    members = opened.members.values()
+    unpacked = sum(member.file_size for member in members)
+    return Side(path.name, files.sha256(path), path.stat().st_size, len(members), unpacked)
+
+
+def _opened(path: Path, stack: ExitStack) -> Opened:
+    """Open a wheel until the stack is left, and list its files by where pip would install them."""
     archive.insist_on_file(path)
-    return Side(path.name, files.sha256(path), path.stat().st_size)
-
-
-def _opened(wheel: zipfile.ZipFile) -> Opened:
-    """List the files of a wheel by where pip would install them."""
+    wheel = stack.enter_context(archive.opened(path))
     folder = archive.metadata_directory(wheel)
     members = Members()
     for member in archive.files(wheel):
