@@ -50,16 +50,12 @@ def interview(
         version = target if target != "any" else str(sys.version_info.major)
         host = ConfiguredHost(system(recipe), version, UNKNOWN_CUDA, UNKNOWN_CUDNN)
     answers = complete(recipe, host_file, python, host.cuda, host.cudnn)
-    spoken = dialect(recipe, host.system, scripts or {})
-    return Interview(spoken, answers, recipe.configure.by, host.python)
-
-
-def dialect(recipe: Recipe, system: str, scripts: Scripts) -> Dialect:
-    """Return what the recipe's tree asks and writes on a system."""
     own = recipe.configure.prompts
     if recipe.source.interface == "own":
-        return of_recipe(system, own)
-    return of_tensorflow(recipe.source.exact, system, own, scripts)
+        spoken = of_recipe(host.system, own)
+    else:
+        spoken = of_tensorflow(recipe.source.exact, host.system, own, scripts)
+    return Interview(spoken, answers, recipe.configure.by, host.python)
 
 
 def system(recipe: Recipe) -> str:
@@ -71,12 +67,21 @@ def insist_on_answers(interview: Interview) -> None:
     """Raise RecipeError for answers that cannot be meant, or for questions without an answer."""
     # A harmless fault changes nothing in the wheel; `remarks` reports it.
     serious = [fault for fault in validation.faults(interview) if not fault.harmless]
-    missing = lacking(interview)
-    # Both at once: after a correction nothing else should come to light.
-    if serious:
-        raise _refusal(serious, missing)
-    if missing:
-        raise missing
+    found = [(str(fault), fault.remedy) for fault in serious]
+    if missing := lacking(interview):
+        if not found:
+            raise missing
+        # Both at once: after a correction nothing else should come to light.
+        found.append((missing.what, missing.remedy))
+    if len(found) == 1:
+        what, remedy = found[0]
+        raise RecipeError(f"[configure.answers] {what}", remedy=remedy)
+    if found:
+        lines = [f"  {what}" for what, _ in found]
+        raise RecipeError(
+            "\n".join([f"[configure.answers] has {len(found)} faults:", *lines]),
+            remedy="\n".join(dict.fromkeys(remedy for _, remedy in found)),
+        )
 
 
 def lacking(interview: Interview) -> RecipeError | None:
@@ -95,21 +100,6 @@ def lacking(interview: Interview) -> RecipeError | None:
     from tfwright.configure import answering
 
     return answering.missing(prompts)
-
-
-def _refusal(faults: list[validation.AnswerFault], missing: RecipeError | None) -> RecipeError:
-    whats = [str(fault) for fault in faults]
-    remedies = [fault.remedy for fault in faults]
-    if missing:
-        whats.append(missing.what)
-        remedies.append(missing.remedy)
-    if len(whats) == 1:
-        return RecipeError(f"[configure.answers] {whats[0]}", remedy=remedies[0])
-    lines = [f"  {what}" for what in whats]
-    return RecipeError(
-        "\n".join([f"[configure.answers] has {len(whats)} faults:", *lines]),
-        remedy="\n".join(dict.fromkeys(remedies)),
-    )
 
 
 def remarks(interview: Interview) -> list[str]:

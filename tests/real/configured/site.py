@@ -10,7 +10,7 @@ from tests.real.configured import simulated
 from tests.real.configured.versions import Pinned, check_out
 from tests.results import facts_of, inputs_of, tree_of
 
-from tfwright.configure import bazelrc, expected
+from tfwright.configure import bazelrc, dialect, expected
 from tfwright.configure.catalogue import Answer, Prompt
 from tfwright.documents import host_file
 from tfwright.documents.host_file import HostFile
@@ -102,7 +102,7 @@ class Site:
             "NCCL_INSTALL_PATH": str(self.folder / "cuda"),
         }
         given = {**TEXTS, **own, **texts}
-        prompts = expected.dialect(self.recipe({}), self.system, {}).prompts
+        prompts = dialect.of_tensorflow(self.recipe({}).source.exact, self.system).prompts
         chosen: dict[str, Answer] = {}
         for prompt in prompts:
             if prompt.yes_no and (prompt.asked or prompt.variable in yes):
@@ -114,7 +114,7 @@ class Site:
 
     def asks(self, variable: str) -> bool:
         """Say whether this version may ask for an answer."""
-        prompts = expected.dialect(self.recipe({}), self.system, {}).prompts
+        prompts = dialect.of_tensorflow(self.recipe({}).source.exact, self.system).prompts
         return variable in {prompt.variable for prompt in prompts}
 
     def run(

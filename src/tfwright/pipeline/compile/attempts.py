@@ -202,18 +202,20 @@ def _report(listener: Listener, pace: Pace, progress: Progress) -> None:
 
 def _learn(bazel: Invocation, outcome: BazelRun, jobs: int) -> None:
     """Remember for later builds what this run did to the memory."""
-    job, table = bazel.job, bazel.table
+    job, table, known = bazel.job, bazel.table, Experience.of(bazel.job)
     peak = outcome.peak / capacity.GIB
-    if peak > max(table.peak, Experience.of(job).peak):
+    if peak > max(table.peak, known.peak):
         job.listener.note(
             f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of "
             f"{table.peak:g}; later builds take that into account"
         )
     learn_peak(job, peak)
-    if outcome.status == 0 and outcome.actions > Experience.of(job).actions:
-        _remember(job, actions=outcome.actions)
     # A run that failed has its own remedy; one that succeeded was only slower than need be.
-    if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:
+    if outcome.status != 0:
+        return
+    if outcome.actions > known.actions:
+        _remember(job, actions=outcome.actions)
+    if outcome.pressure >= THRASHING and jobs > 1:
         learn_jobs(job, jobs - 1)
         job.listener.note(
             f"With {jobs} actions at once everything waited for memory "
