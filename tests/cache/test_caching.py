@@ -26,6 +26,7 @@ from tfwright.tools.cache.toolchain import Toolchain
 from tfwright.tools.cache.usage import CacheUse
 
 KNOWN = {"disk_cache": ""}
+Hosts = Callable[..., RecipeJob]
 
 
 @dataclass
@@ -159,7 +160,7 @@ def test_faults_of_the_cache_are_a_note(job: RecipeJob, notes: list[str]) -> Non
 
 
 @pytest.fixture
-def hosts(job: RecipeJob, backend: Backend, tmp_path: Path) -> Callable[..., RecipeJob]:
+def hosts(job: RecipeJob, backend: Backend, tmp_path: Path) -> Hosts:
     """Return what makes the job of a host, whose cache is its own and whose secret is shared."""
 
     def host(name: str, **table: object) -> RecipeJob:
@@ -169,9 +170,7 @@ def hosts(job: RecipeJob, backend: Backend, tmp_path: Path) -> Callable[..., Rec
     return host
 
 
-def test_a_good_build_is_sent_and_another_host_hits_it(
-    hosts: Callable[..., RecipeJob], notes: list[str]
-) -> None:
+def test_a_good_build_is_sent_and_another_host_hits_it(hosts: Hosts, notes: list[str]) -> None:
     writer = hosts("writer")
     compiled(writer, adding(ACTION))
     # Interrupted, and continued: both runs are of one build.
@@ -187,7 +186,7 @@ def test_a_good_build_is_sent_and_another_host_hits_it(
 
 @pytest.mark.parametrize("table", [{"writes": False}, {"server": None}])
 def test_nothing_is_sent_where_the_host_file_forbids_it(
-    hosts: Callable[..., RecipeJob], backend: Backend, table: dict[str, object]
+    hosts: Hosts, backend: Backend, table: dict[str, object]
 ) -> None:
     asked = hosts("host")
     silent = with_cache(asked, **{**asked.host_file.cache.model_dump(), **table})
@@ -195,14 +194,14 @@ def test_nothing_is_sent_where_the_host_file_forbids_it(
     assert backend.content == {}
 
 
-def test_an_offline_build_asks_no_server(hosts: Callable[..., RecipeJob], backend: Backend) -> None:
+def test_an_offline_build_asks_no_server(hosts: Hosts, backend: Backend) -> None:
     offline = replace(hosts("host"), offline=True)
     caching.publish(offline, built(compiled(offline, adding(ACTION))))
     assert (backend.asked, backend.content) == ([], {})
 
 
 def test_a_compiler_that_changed_before_publish_sends_nothing(
-    hosts: Callable[..., RecipeJob], backend: Backend
+    hosts: Hosts, backend: Backend
 ) -> None:
     asked = hosts("host")
     compiled(asked, adding(ACTION))
@@ -211,7 +210,7 @@ def test_a_compiler_that_changed_before_publish_sends_nothing(
 
 
 def test_a_file_that_is_damaged_on_the_server_is_sent_again_by_the_host_that_met_it(
-    hosts: Callable[..., RecipeJob], backend: Backend
+    hosts: Hosts, backend: Backend
 ) -> None:
     writer, reader = hosts("writer"), hosts("reader")
     caching.publish(writer, built(compiled(writer, adding(ACTION))))
@@ -223,7 +222,7 @@ def test_a_file_that_is_damaged_on_the_server_is_sent_again_by_the_host_that_met
 
 
 def test_a_server_that_fails_is_a_note_of_publish(
-    hosts: Callable[..., RecipeJob], backend: Backend, notes: list[str]
+    hosts: Hosts, backend: Backend, notes: list[str]
 ) -> None:
     asked = hosts("host")
     use = compiled(asked, adding(ACTION))

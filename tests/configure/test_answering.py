@@ -52,14 +52,6 @@ def test_no_line_to_add_has_an_empty_text_which_would_be_refused() -> None:
         typist({}).answer(flags)
 
 
-def test_a_second_asking_stops_and_shows_what_was_said_in_between() -> None:
-    someone = typist({"TF_NEED_GDR": "yes"})
-    someone.answer(GDR)
-    with fails(RecipeError, "yes", "TF_NEED_GDR") as caught:
-        someone.answer("Invalid selection: yes\n" + GDR)
-    assert "Invalid selection: yes" in caught.value.evidence.lines
-
-
 def stanza(question: str) -> PromptTable:
     """Return the prompt that the error for an unknown question tells to add."""
     with fails(RecipeError, "1.8") as caught:

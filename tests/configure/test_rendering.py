@@ -211,8 +211,7 @@ def test_what_is_written_of_rocm_depends_on_the_release(release: str, lines: lis
 
 
 def test_a_compiler_in_a_linked_directory_is_followed_from_2_12_on(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/gcc-9").touch()
+    make_file(tmp_path / "bin/gcc-9", "")
     (tmp_path / "bin/gcc").symlink_to("gcc-9")
     (tmp_path / "linked").symlink_to("bin")
 

@@ -7,6 +7,7 @@ from tests.diagnosis.reading import explaining
 from tests.making import Read, make_file
 
 from tfwright.diagnosis import page, reader
+from tfwright.diagnosis.reader import Match
 from tfwright.errors import Evidence
 
 TIMEOUT = """\
@@ -26,13 +27,16 @@ def log(tmp_path: Path) -> Path:
     return make_file(tmp_path / "compile.log", TIMEOUT + GETTID)
 
 
+def match(log: Path, start: int = 0, *, killed: bool = False, died: bool = False) -> Match:
+    """Return what is known of a run whose log begins at a byte."""
+    found = reader.record(log, start, killed=killed, died=died).match
+    assert found
+    return found
+
+
 def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
-    first = reader.record(log, 0, killed=False, died=False)
-    last = reader.record(log, len(TIMEOUT), killed=False, died=False)
-    assert first.match is not None
-    assert first.match.entry.id == "fetch-connection"
-    assert last.match is not None
-    assert last.match.entry.id == "compile-gettid"
+    assert match(log).entry.id == "fetch-connection"
+    assert match(log, len(TIMEOUT)).entry.id == "compile-gettid"
 
 
 def test_people_are_shown_the_cause_that_the_stage_decided_by(log: Path, err: Read) -> None:
@@ -65,9 +69,7 @@ def test_what_leaves_no_line_is_known_from_the_outside(
     tmp_path: Path, seen: str, name: str
 ) -> None:
     log = make_file(tmp_path / "a.log", "[1 / 2] Compiling a.cc\n")
-    match = reader.record(log, 0, killed=seen == "killed", died=seen == "died").match
-    assert match is not None
-    assert match.entry.id == name
+    assert match(log, killed=seen == "killed", died=seen == "died").entry.id == name
 
 
 def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_path: Path) -> None:
@@ -79,9 +81,8 @@ def test_a_server_that_a_busy_host_starts_too_slowly_is_no_lack_of_memory(tmp_pa
         "Killed non-responsive server process (pid=2566)\n",
     )
     # Bazel then ends with the status that it has when its server died.
-    match = reader.record(log, 0, killed=False, died=True).match
-    assert match is not None
-    assert (match.entry.id, match.entry.retry) == ("bazel-server-too-slow", "pass")
+    entry = match(log, died=True).entry
+    assert (entry.id, entry.retry) == ("bazel-server-too-slow", "pass")
 
 
 def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:

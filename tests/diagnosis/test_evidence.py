@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.diagnosis.reading import diagnose, explaining
-from tests.making import make_folder
+from tests.making import make_file, make_folder
 
 from tfwright.diagnosis import evidence
 from tfwright.diagnosis.families import Fact, everything
@@ -72,10 +72,9 @@ def test_a_toolkit_is_named_with_the_version_that_it_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, bare = tmp_path / "cuda-9.2", tmp_path / "bare"
-    old.mkdir()
     bare.mkdir()
-    (old / "version.json").write_text("{}", "ascii")
-    (old / "version.txt").write_text("CUDA Version 9.2.148\n", "ascii")
+    make_file(old / "version.json", "{}")
+    make_file(old / "version.txt", "CUDA Version 9.2.148\n")
     monkeypatch.setenv("CUDA_HOME", str(old))
     monkeypatch.setattr(evidence, "_CUDA", (str(bare), str(tmp_path / "gone")))
 

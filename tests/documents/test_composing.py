@@ -157,9 +157,7 @@ def test_a_second_recipe_names_the_toolkit_that_is_there(path: Path) -> None:
 def test_a_recipe_in_one_file_means_the_same(path: Path, tmp_path: Path) -> None:
     path.write_text(LONG, "utf-8")
     rewriting.rewrite(str(path))
-    whole = tmp_path / "elsewhere" / path.name
-    whole.parent.mkdir()
-    whole.write_text(recipes.whole(path), "utf-8")
+    whole = make_file(tmp_path / "elsewhere" / path.name, recipes.whole(path))
     assert recipes.read(str(whole)).model_dump() == recipes.read(str(path)).model_dump()
     assert not recipes.read(str(whole)).documents
 

@@ -1,10 +1,11 @@
 """Reading recipes: what is accepted, and how a fault is reported."""
 
+import re
 from pathlib import Path
 
 import pytest
 from tests.failing import fails
-from tests.making import make_file
+from tests.making import change_text, make_file
 
 from tfwright.documents import recipe
 from tfwright.documents.release import Release
@@ -13,9 +14,7 @@ from tfwright.errors import RecipeError
 
 def fault(path: Path, old: str, new: str) -> RecipeError:
     """Put a fault into a valid recipe and return what reading it says."""
-    text = path.read_text("utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), "utf-8")
+    change_text(path, old, new)
     with pytest.raises(RecipeError) as caught:
         recipe.read(str(path))
     return caught.value
@@ -28,10 +27,7 @@ def test_a_valid_recipe_loads_and_takes_its_name_from_the_file(recipe_file: Path
 
 
 def test_a_release_that_is_stated_wins_over_the_branch(recipe_file: Path) -> None:
-    text = recipe_file.read_text("utf-8").replace(
-        'branch = "r1.8"', 'branch = "r1.8"\nrelease = "1.12"'
-    )
-    recipe_file.write_text(text, "utf-8")
+    change_text(recipe_file, 'branch = "r1.8"', 'branch = "r1.8"\nrelease = "1.12"')
     assert recipe.read(str(recipe_file)).source.release == Release(1, 12)
 
 
@@ -254,13 +250,8 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 def test_names_of_macos_libraries_in_a_linux_recipe_are_refused(
     recipe_file: Path, table: str
 ) -> None:
-    recipe_file.write_text(
-        recipe_file.read_text("utf-8").replace('system = "any"', 'system = "Linux"')
-        + f"\n[package]\n{table}\n",
-        "utf-8",
-    )
-    with fails(RecipeError, "libraries"):
-        recipe.read(str(recipe_file))
+    change_text(recipe_file, 'system = "any"', 'system = "Linux"')
+    assert "libraries" in fault(recipe_file, "[bazel]", f"[package]\n{table}\n[bazel]").what
 
 
 @pytest.mark.parametrize(
@@ -320,11 +311,8 @@ def test_a_source_of_a_file_is_one_whole_place(recipe_file: Path, keys: str, wha
 
 def test_a_table_that_is_a_text_is_refused(recipe_file: Path) -> None:
     text = recipe_file.read_text("utf-8")
-    head, _, rest = text.partition("[source]")
-    _, _, host = rest.partition("[host]")
-    recipe_file.write_text(f'source = "x"\n{head}[host]{host}', "utf-8")
-    with fails(RecipeError, "source"):
-        recipe.read(str(recipe_file))
+    told = fault(recipe_file, text, re.sub(r"(?s)(.*)\[source\].*?\n\n", r'source = "x"\n\1', text))
+    assert "source: must be a table" in told.what
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,14 @@ def nest(job: RecipeJob) -> RecipeJob:
     return replace(job, until="hatch")
 
 
+@pytest.fixture
+def built(nest: RecipeJob) -> RecipeJob:
+    """Return a job that was built once; what runs from now on is counted."""
+    engine.build(nest)
+    RUNS.clear()
+    return nest
+
+
 def reasons(job: RecipeJob) -> list[str]:
     return [planned.why for planned in engine.plan(job)]
 
@@ -129,9 +137,8 @@ def test_a_second_build_runs_nothing_and_returns_the_same(nest: RecipeJob) -> No
     assert RUNS == []
 
 
-def test_the_plan_of_a_finished_build_keeps_everything(nest: RecipeJob) -> None:
-    engine.build(nest)
-    assert reasons(nest) == ["", ""]
+def test_the_plan_of_a_finished_build_keeps_everything(built: RecipeJob) -> None:
+    assert reasons(built) == ["", ""]
 
 
 def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: RecipeJob) -> None:
@@ -139,15 +146,13 @@ def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: RecipeJob) -> No
     assert RUNS == []
 
 
-def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: RecipeJob) -> None:
-    engine.build(nest)
-    changed = for_target(nest, "//egg:duck")
+def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(built: RecipeJob) -> None:
+    changed = for_target(built, "//egg:duck")
     assert reasons(changed)[0] == "the recipe's [compile] changed"
 
 
-def test_a_changed_result_is_named_by_the_stage_that_made_it(nest: RecipeJob) -> None:
-    engine.build(nest)
-    duck = for_target(nest, "//egg:duck")
+def test_a_changed_result_is_named_by_the_stage_that_made_it(built: RecipeJob) -> None:
+    duck = for_target(built, "//egg:duck")
     engine.build(replace(duck, until="lay"))
     assert reasons(duck) == ["", "the result of lay changed"]
 
@@ -169,30 +174,25 @@ def test_who_verified_a_recipe_runs_nothing_again(
     assert reasons(replace(first, recipe=renamed)) == ["the recipe's summary changed"]
 
 
-def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: RecipeJob) -> None:
-    engine.build(nest)
+def test_a_changed_outside_file_runs_its_stage_and_is_named(built: RecipeJob) -> None:
     SURROUNDINGS["the nest"] = "feathers"
-    assert reasons(nest)[0] == "the nest changed"
+    assert reasons(built)[0] == "the nest changed"
 
 
-def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: RecipeJob) -> None:
-    engine.build(nest)
+def test_a_stage_that_makes_the_same_again_does_not_run_the_next(built: RecipeJob) -> None:
     SURROUNDINGS["the nest"] = "feathers"
-    RUNS.clear()
-    engine.build(nest)
+    engine.build(built)
     assert RUNS == ["lay"]
 
 
 def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
-    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
+    built: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.build(nest)
-    RUNS.clear()
     monkeypatch.setattr(Egg, "incidental", frozenset({"kind"}))
-    engine.build(for_target(nest, "//egg:duck"))
+    engine.build(for_target(built, "//egg:duck"))
     assert RUNS == ["lay", "hatch"]
     RUNS.clear()
-    engine.build(for_target(nest, "//egg:goose"))
+    engine.build(for_target(built, "//egg:goose"))
     assert RUNS == ["lay"]
 
 
@@ -220,29 +220,24 @@ def test_a_home_that_is_a_link_is_left_as_it_is(nest: RecipeJob, tmp_path: Path)
     assert not nest.places.home.is_symlink()
 
 
-def test_a_stage_asked_for_again_runs(nest: RecipeJob) -> None:
-    engine.build(nest)
-    RUNS.clear()
-    engine.build(replace(nest, again="hatch"))
+def test_a_stage_asked_for_again_runs(built: RecipeJob) -> None:
+    engine.build(replace(built, again="hatch"))
     assert RUNS == ["hatch"]
 
 
-def test_an_artefact_that_changed_on_disk_is_made_again(nest: RecipeJob) -> None:
-    engine.build(nest)
-    (nest.places.own / "bird").write_text("cat", "utf-8")
-    assert reasons(nest) == ["", "bird changed on disk"]
+def test_an_artefact_that_changed_on_disk_is_made_again(built: RecipeJob) -> None:
+    (built.places.own / "bird").write_text("cat", "utf-8")
+    assert reasons(built) == ["", "bird changed on disk"]
 
 
-def test_an_artefact_that_is_gone_is_made_again(nest: RecipeJob) -> None:
-    engine.build(nest)
-    (nest.places.own / "egg").unlink()
-    assert reasons(nest)[0] == "egg is gone"
+def test_an_artefact_that_is_gone_is_made_again(built: RecipeJob) -> None:
+    (built.places.own / "egg").unlink()
+    assert reasons(built)[0] == "egg is gone"
 
 
-def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: RecipeJob) -> None:
-    engine.build(nest)
-    os.utime(nest.places.own / "bird")
-    assert reasons(nest) == ["", ""]
+def test_an_artefact_that_was_only_touched_is_believed_after_a_look(built: RecipeJob) -> None:
+    os.utime(built.places.own / "bird")
+    assert reasons(built) == ["", ""]
 
 
 def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: RecipeJob) -> None:
@@ -253,18 +248,16 @@ def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: RecipeJob) -
     assert reasons(stone) == ["", "no earlier result"]
 
 
-def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: RecipeJob) -> None:
-    engine.build(nest)
+def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(built: RecipeJob) -> None:
     with pytest.raises(ToolError):
-        engine.build(for_target(nest, "//egg:stone"))
-    assert stamps.read(nest, "hatch") is None
+        engine.build(for_target(built, "//egg:stone"))
+    assert stamps.read(built, "hatch") is None
 
 
-def test_a_stamp_cut_short_counts_as_none(nest: RecipeJob) -> None:
-    engine.build(nest)
-    path = nest.places.stamps / "hatch.json"
+def test_a_stamp_cut_short_counts_as_none(built: RecipeJob) -> None:
+    path = built.places.stamps / "hatch.json"
     path.write_bytes(path.read_bytes()[:40])
-    assert reasons(nest) == ["", "no earlier result"]
+    assert reasons(built) == ["", "no earlier result"]
 
 
 def test_only_the_stages_up_to_the_wanted_one_run(nest: RecipeJob) -> None:
@@ -272,10 +265,8 @@ def test_only_the_stages_up_to_the_wanted_one_run(nest: RecipeJob) -> None:
     assert RUNS == ["lay"]
 
 
-def test_a_fresh_build_runs_everything_again(nest: RecipeJob) -> None:
-    engine.build(nest)
-    RUNS.clear()
-    engine.build(replace(nest, fresh=True))
+def test_a_fresh_build_runs_everything_again(built: RecipeJob) -> None:
+    engine.build(replace(built, fresh=True))
     assert RUNS == ["lay", "hatch"]
 
 
@@ -327,10 +318,9 @@ def test_a_plan_looks_for_the_commands_of_a_stage_when_they_are_asked_for(
 
 
 def test_a_file_that_was_touched_is_hashed_again_only_once(
-    nest: RecipeJob, monkeypatch: pytest.MonkeyPatch
+    built: RecipeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.build(nest)
-    os.utime(nest.places.own / "egg")
+    os.utime(built.places.own / "egg")
     hashed = list[Path]()
     read = files.sha256
 
@@ -339,9 +329,8 @@ def test_a_file_that_was_touched_is_hashed_again_only_once(
         return read(path)
 
     monkeypatch.setattr(files, "sha256", hear)
-    RUNS.clear()
     for _ in range(2):
-        engine.build(nest)
+        engine.build(built)
     assert (RUNS, [path.name for path in hashed]) == ([], ["egg"])
 
 
@@ -370,13 +359,12 @@ def test_a_stage_that_keeps_its_network_offline_says_so(
     assert notes == ["Programs of this stage have a network: this system has none"] * 2
 
 
-def test_what_is_being_built_cannot_be_cleaned(nest: RecipeJob) -> None:
-    engine.build(nest)
-    with file_lock.held(nest.places.lock, "a build"), fails(HostError, os.getpid()):
-        engine.clean(nest)
-    assert reasons(nest) == ["", ""]
-    engine.clean(nest)
-    assert reasons(nest)[0] == "no earlier result"
+def test_what_is_being_built_cannot_be_cleaned(built: RecipeJob) -> None:
+    with file_lock.held(built.places.lock, "a build"), fails(HostError, os.getpid()):
+        engine.clean(built)
+    assert reasons(built) == ["", ""]
+    engine.clean(built)
+    assert reasons(built)[0] == "no earlier result"
 
 
 def test_what_was_built_of_a_recipe_that_is_gone_is_cleaned(

@@ -107,21 +107,6 @@ def test_who_accepted_a_licence_and_when_is_no_part_of_the_trees_digest(tmp_path
     assert len(digests) == 1
 
 
-def test_a_part_takes_the_place_of_the_one_before_and_leaves_the_others(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    cuda = arranged(tmp_path / "a", DEBIAN, "debian")
-    tree.add(root, "cuda", part_of(cuda), cuda)
-    first = laid(tmp_path / "b", {"include/cudnn.h": "8.6", "lib64/libold.so.8": ""})
-    tree.add(root, "cudnn", part_of(first), first)
-    second = laid(tmp_path / "c", {"include/cudnn.h": "8.7"})
-    tree.add(root, "cudnn", part_of(second), second)
-    record = tree.read(root)
-    assert (root / "include/cudnn.h").read_text() == "8.7"
-    assert not (root / "lib64/libold.so.8").exists()
-    assert (root / "bin/nvcc").exists()
-    assert tree.read(root) == record
-
-
 def test_cuda_behind_a_link_is_copied_with_its_inner_links(tmp_path: Path) -> None:
     laid(
         tmp_path / "cuda-11.8",

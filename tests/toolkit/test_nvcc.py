@@ -25,9 +25,7 @@ def toolkit(tmp_path: Path) -> Path:
 def fake_toolkit(root: Path) -> Path:
     """Make and return a toolkit whose compilers print how they were called."""
     for name in ("bin/nvcc", "bin/cudafe++", "nvvm/bin/cicc"):
-        program = root / name
-        program.parent.mkdir(parents=True, exist_ok=True)
-        make_program(program, COMPILER)
+        make_program(root / name, COMPILER)
     nvcc.settle(root)
     return root
 
@@ -71,13 +69,11 @@ def test_nvcc_finds_the_wrappers_before_the_compilers(toolkit: Path) -> None:
 
 
 def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "nvvm/bin").mkdir(parents=True)
-    (tmp_path / "bin/nvcc").write_text("")
-    (tmp_path / "nvvm/bin/cicc").write_text("")
-    (tmp_path / "bin/nvcc.profile").write_text("CICC_PATH = $(TOP)/nvvm/bin\n")
+    make_file(tmp_path / "bin/nvcc", "")
+    make_file(tmp_path / "nvvm/bin/cicc", "")
+    profile = make_file(tmp_path / "bin/nvcc.profile", "CICC_PATH = $(TOP)/nvvm/bin\n")
     nvcc.settle(tmp_path)
-    last = (tmp_path / "bin/nvcc.profile").read_text().splitlines()[-1]
+    last = profile.read_text().splitlines()[-1]
     assert last == "CICC_PATH = $(TOP)/tfwright/bin"
 
 

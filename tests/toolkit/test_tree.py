@@ -24,8 +24,7 @@ def root(tmp_path: Path) -> Path:
 def part(made: Path, files: Mapping[str, str]) -> InstalledPart:
     """Write a part's files, and describe it."""
     for name, text in files.items():
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_text(text, "utf-8")
+        make_file(made / name, text)
     return part_of(made)
 
 

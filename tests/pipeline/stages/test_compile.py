@@ -301,8 +301,7 @@ def stubbed(job: RecipeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     settings = {"jobs": 4, "cache": CacheTable(enabled=False)}
     made = replace(job, host_file=job.host_file.changed(**settings))
     made.places.home.mkdir(parents=True)
-    made.places.tree.mkdir()
-    made.places.tree.joinpath(".tf_configure.bazelrc").touch()
+    make_file(made.places.tree / ".tf_configure.bazelrc", "")
     place = make_folder(tmp_path / "stub")
     return Stubbed(made, place)
 

@@ -195,18 +195,6 @@ def test_the_callers_environment_does_not_answer(
     assert "TF_NEED_CUDA" in bench.run(WHOLE).asked
 
 
-def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(bench: Bench) -> None:
-    fault = bench.fails(
-        START
-        + "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n"
-        + END,
-        RecipeError,
-        "with Warp support",
-    )
-    assert 'variable = "TF_NEED_WARP"' in fault.remedy
-    assert "TF_NEED_WARP = false" in fault.remedy
-
-
 def test_a_refused_answer_stops_at_the_second_asking(bench: Bench) -> None:
     loop = "while ask 'Do you wish to build TensorFlow with MPI support? [y/N]: ' TF_NEED_MPI; do echo \"Invalid selection: $TF_NEED_MPI\"; unset TF_NEED_MPI; done\n"
     fault = bench.fails(START + loop, RecipeError, "does not accept 'n' for TF_NEED_MPI")
@@ -264,16 +252,6 @@ def test_a_bazel_that_is_too_old_is_a_fault_of_the_recipe_even_with_status_0(ben
     assert 'version = "0.24.1"' in fault.remedy
 
 
-def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
-    fault = bench.fails(
-        WHOLE.replace("tf_api_version=2", "tf_api_version=3"), ToolError, "is not what"
-    )
-    assert fault.evidence.lines == (
-        "- rendered only: build:v2 --define=tf_api_version=2",
-        "+ written only:  build:v2 --define=tf_api_version=3",
-    )
-
-
 def test_a_written_line_that_no_recipe_may_state_is_not_a_line_to_add(bench: Bench) -> None:
     fault = bench.fails(
         f"{WHOLE}echo import other.bazelrc >> .tf_configure.bazelrc\n", ToolError, "is not what"
@@ -309,6 +287,10 @@ def test_a_yes_that_configure_skips_is_an_error(bench: Bench) -> None:
 def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(bench: Bench) -> None:
     script = WHOLE.replace("tf_api_version=2", "tf_api_version=3")
     fault = bench.fails(script, ToolError, "is not what tfwright renders")
+    assert fault.evidence.lines == (
+        "- rendered only: build:v2 --define=tf_api_version=2",
+        "+ written only:  build:v2 --define=tf_api_version=3",
+    )
     bench.changes = tomllib.loads(fault.remedy.partition("already):\n")[2])["configure"]
     assert bench.again().bazelrc == Artefact.of(bench.bazelrc)
     assert "tf_api_version=3" in bench.bazelrc.read_text()
@@ -321,6 +303,7 @@ def test_a_question_of_a_patched_configure_is_data_of_the_recipe(bench: Bench) -
     fault = bench.fails(script, RecipeError, "with Warp support")
     document = tomllib.loads(fault.remedy.partition("already):\n")[2])["configure"]
     bench.changes = {"prompts": document["prompts"]}
+    assert document["answers"] == {"TF_NEED_WARP": False}
     configured = bench.again({**ANSWERS, **document["answers"]})
     assert "TF_NEED_WARP" in configured.asked
 

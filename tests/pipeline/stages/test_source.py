@@ -310,9 +310,8 @@ def test_a_tree_that_lost_the_way_to_its_mirror_is_damaged_and_made_anew(
 def falsify(repository: Path, name: str, kind: str, content: bytes) -> None:
     """Put an object with other bytes under an id, as a loose file that git reads."""
     path = repository / "objects" / name[:2] / name[2:]
-    path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
-    path.write_bytes(zlib.compress(f"{kind} {len(content)}\0".encode() + content))
+    make_file(path, zlib.compress(f"{kind} {len(content)}\0".encode() + content))
 
 
 @pytest.mark.medium

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 from tests.failing import fails
-from tests.making import Maker
+from tests.making import Maker, make_file
 from tests.results import facts_of, tree_of
 
 from tfwright.documents.recipe import SMOKE, VerifyTable
@@ -146,11 +146,9 @@ def test_the_callers_modules_do_not_stand_in_for_the_wheels(
 def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
     job: RecipeJob, tried: Tried
 ) -> None:
-    (job.places.tree / "tests").mkdir(parents=True)
-    (job.places.tree / "small.py").write_text("raise ImportError('the tree')\n", "utf-8")
-    (job.places.tree / "tests/small_test.py").write_text(
-        "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8"
-    )
+    make_file(job.places.tree / "small.py", "raise ImportError('the tree')\n")
+    tried_first = "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n"
+    make_file(job.places.tree / "tests/small_test.py", tried_first)
     names = ("tests/small_test.py",)
     last = tried({"small.py": "NUMBER = 1\n"}, tests=names)[-1]
     assert (last.name, last.passed, last.detail) == ("test tests/small_test.py", True, "OK")
