@@ -273,60 +273,42 @@ def test_commands_that_may_download_or_change_rules_are_reported(
 
 def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() -> None:
     found = read('load("//third_party:gone.bzl", "repositories")\nrepositories()')
-    assert found.unreadable == (
-        Unreadable(
-            "WORKSPACE",
-            2,
-            "repositories: '//third_party:gone.bzl': the file third_party/gone.bzl is missing",
+    why = "repositories: '//third_party:gone.bzl': the file third_party/gone.bzl is missing"
+    assert found.unreadable == (Unreadable("WORKSPACE", 2, why),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "url", "commit"),
+    [
+        (
+            'new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")',
+            "git@example.org:g.git",
+            "abc",
         ),
-    )
-
-
-def test_a_rule_without_a_digest_is_listed_as_not_lockable() -> None:
-    found = only(
-        read('new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")')
-    )
-    assert not found.lockable
-    assert (found.urls, found.commit) == (("git@example.org:g.git",), "abc")
-
-
-def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
-    found = only(
-        read(
-            'container_pull(name = "c", registry = "images.example.org", repository = "tf/c", digest = '
-            '"sha256:12")'
-        )
-    )
-    assert (found.urls, found.commit, found.lockable) == (
-        ("images.example.org/tf/c",),
-        "sha256:12",
-        False,
-    )
+        (
+            'container_pull(name = "c", registry = "a.example", repository = "c", digest = "sha256:1")',
+            "a.example/c",
+            "sha256:1",
+        ),
+    ],
+    ids=["a clone", "a container"],
+)
+def test_a_rule_without_a_checksum_is_listed_and_is_not_lockable(
+    rule: str, url: str, commit: str
+) -> None:
+    found = only(read(rule))
+    assert (found.urls, found.commit, found.lockable) == ((url,), commit, False)
 
 
 def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> None:
     text = 'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
-    text += (
-        f'http_archive(name = "remotejdk11_win", sha256 = "{ONE}", urls = '
-        '["https://example.org/jdk.zip"])\n'
-    )
-    text += (
-        f'maybe(http_archive, "rules_cc", sha256 = "{TWO}", urls = '
-        '["https://example.org/rules_cc.zip"])\n'
-    )
-    found = rules.of_bazel(
-        {
-            "java/jdk.WORKSPACE": text,
-            "tools.WORKSPACE": 'local_repository(name = "bazel_tools", path = __embedded_dir__)',
-        }
-    )
-    assert [
-        (repository.name, repository.sha256, repository.reached, repository.of_bazel)
-        for repository in found.repositories
-    ] == [("remotejdk11_win", ONE, False, True), ("rules_cc", TWO, True, True)]
-    assert [repository.file for repository in found.repositories] == [
-        "@bazel//java/jdk.WORKSPACE"
-    ] * 2
+    text += archive(name="remotejdk11_win")
+    text += f'maybe(http_archive, "rules_cc", sha256 = "{TWO}", urls = ["{SITE}/rules_cc.zip"])\n'
+    tools = 'local_repository(name = "bazel_tools", path = __embedded_dir__)'
+    found = rules.of_bazel({"java/jdk.WORKSPACE": text, "tools.WORKSPACE": tools})
+    made = [(one.name, one.sha256, one.reached, one.of_bazel) for one in found.repositories]
+    assert made == [("remotejdk11_win", ONE, False, True), ("rules_cc", TWO, True, True)]
+    assert {one.file for one in found.repositories} == {"@bazel//java/jdk.WORKSPACE"}
     assert found.unreadable == ()
 
 
@@ -336,15 +318,10 @@ def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached(
 def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(
     commit: str, *, cloned: bool
 ) -> None:
-    (repository,) = rules.read(
-        {
-            "WORKSPACE": (
-                'git_repository(name = "r", remote = "https://example.org/r.git", commit = '
-                f'"{commit}")'
-            )
-        }
-    ).repositories
-    assert repository.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
+    url = "https://example.org/r.git"
+    rule = f'git_repository(name = "r", remote = "{url}", commit = "{commit}")'
+    (repository,) = read(rule).repositories
+    assert repository.clone == (Clone(url, commit) if cloned else None)
 
 
 def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
@@ -446,14 +423,11 @@ def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(text: str
 def test_work_without_end_is_given_up_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
-    monkeypatch.setattr(
-        evaluator, "MOST_STEPS", 20_000
-    )  # a tenth of what a real tree takes, to be quick
+    # A tenth of what a real tree takes, to be quick.
+    monkeypatch.setattr(evaluator, "MOST_STEPS", 20_000)
     found = read('load("//third_party:a.bzl", "f0")\nf0()', a=f"def f0():\n{body}")
-    assert (
-        found.unreadable[-1].why
-        == "takes more than 20,000 steps to read; what was found is not all"
-    )
+    why = "takes more than 20,000 steps to read; what was found is not all"
+    assert found.unreadable[-1].why == why
 
 
 NAMED = "urls = [" + ", ".join(f'"https://a/{n}"' for n in range(500)) + "]\n"
@@ -503,10 +477,7 @@ def test_a_long_text_takes_no_time_and_is_reported_in_short(text: str) -> None:
         ("tensorflow/core/WORKSPACE", False),
     ],
 )
-def test_only_what_workspace_can_lead_to_is_relevant(
-    path: str,
-    expected: bool,  # noqa: FBT001 a parameter of the test
-) -> None:
+def test_only_what_workspace_can_lead_to_is_relevant(path: str, *, expected: bool) -> None:
     assert relevant(path) is expected
 
 
@@ -551,9 +522,8 @@ def test_a_folder_that_is_a_repository_is_read_with_what_its_callers_pass(declar
 
 
 def test_a_folder_that_is_not_in_the_tree_makes_no_repository_of_it() -> None:
-    found = read(
-        'local_repository(name = "xla", path = "../xla")\nload("@xla//:w.bzl", "w")\nw()\n'
-    )
+    outside = 'local_repository(name = "xla", path = "../xla")\n'
+    found = read(f'{outside}load("@xla//:w.bzl", "w")\nw()\n')
     assert [way.archive for way in found.ways] == ["xla", "xla"]
 
 
@@ -570,9 +540,7 @@ def test_each_spelling_of_a_label_leads_to_the_file(label: str) -> None:
 
 
 @pytest.mark.parametrize(("integrity", "readable"), [("sha512-AAAA", True), ("sha256-%%", False)])
-def test_an_integrity_that_is_no_sha256_pins_nothing(integrity: str, readable: bool) -> None:  # noqa: FBT001
-    found = read(
-        f'http_archive(name = "a", url = "https://example.org/a", integrity = "{integrity}")'
-    )
+def test_an_integrity_that_is_no_sha256_pins_nothing(integrity: str, *, readable: bool) -> None:
+    found = read(f'http_archive(name = "a", url = "{SITE}/a", integrity = "{integrity}")')
     assert not any(one.lockable for one in found.repositories)
     assert bool(found.unreadable) is not readable

@@ -37,9 +37,7 @@ def test_a_lock_pins_bazel_where_the_recipe_does_not(lock: Lock) -> None:
     assert locking.pinned_bazel(table, lock) == {"linux-x86_64": ONE, "darwin-x86_64": TWO}
     own = BazelTable(version="0.26.1", sha256={"linux-x86_64": TWO})
     assert locking.pinned_bazel(own, lock) == {"linux-x86_64": TWO}
-
-
-def test_a_lock_of_another_bazel_pins_none(lock: Lock) -> None:
+    # One of another Bazel pins none.
     assert locking.pinned_bazel(BazelTable(version="0.24.1"), lock) == {}
 
 

@@ -156,9 +156,8 @@ def test_a_dropped_file_is_found_by_its_digest_whatever_its_name_and_copied(
 ) -> None:
     dropped = make_file(tmp_path / "drop/by hand/some name", b"given")
     wanted = WantedArchive("a", digest(b"given"), ())
-    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop"), offline=True).ways == {
-        wanted.sha256: DROP
-    }
+    supply = obtain(wanted, store, HostFile(drop=tmp_path / "drop"), offline=True)
+    assert supply.ways == {wanted.sha256: DROP}
     dropped.write_bytes(b"other")
     assert store.path(wanted.sha256).read_bytes() == b"given"
 
@@ -180,9 +179,8 @@ def test_a_dropped_file_that_vanishes_is_one_source_less(
 
     monkeypatch.setattr(trees, "files_below", racing)
     wanted = WantedArchive("a", digest(b"given"), ())
-    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop"), offline=True).ways == {
-        wanted.sha256: DROP
-    }
+    supply = obtain(wanted, store, HostFile(drop=tmp_path / "drop"), offline=True)
+    assert supply.ways == {wanted.sha256: DROP}
 
 
 def test_wrong_bytes_never_enter_whatever_the_way(

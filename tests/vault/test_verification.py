@@ -49,10 +49,8 @@ def damaged(build_out: Path, *, repair: bool = False) -> SupplyError:
 
 
 def test_a_venv_as_it_was_installed_is_sound(build_out: Path, venv: Path) -> None:
-    assert [
-        entry.path
-        for entry in verification.verify(build_out, tree.damages(build_out), repair=False)
-    ] == [venv]
+    entries = verification.verify(build_out, tree.damages(build_out), repair=False)
+    assert [entry.path for entry in entries] == [venv]
 
 
 @pytest.mark.parametrize(
