@@ -62,8 +62,8 @@ def changed(tmp_path: Path) -> Changed:
     return make
 
 
-def said(steps: list[BisectStep]) -> list[str]:
-    return [step.said for step in steps]
+def titles(steps: list[BisectStep]) -> list[str]:
+    return [step.title for step in steps]
 
 
 def test_each_table_patch_and_commit_is_a_step_of_its_own(tmp_path: Path, changed: Changed) -> None:
@@ -73,7 +73,7 @@ def test_each_table_patch_and_commit_is_a_step_of_its_own(tmp_path: Path, change
     bad = KeptInputs(bad.recipe.changed(nccl=nccl))
     commits = [CommitLine(commit=COMMITS[0], subject="Begin")]
     steps = list(steps_between(good, bad, commits, tmp_path / "steps"))
-    assert said(steps) == [
+    assert titles(steps) == [
         "the recipe's [nccl]",
         "patches/a.patch, whose content changed",
         "without patches/b.patch",
@@ -94,7 +94,7 @@ def test_a_changed_lock_file_is_the_last_step_and_the_others_go_without_one(
     good, bad = (changed("good", lock="old"), changed("bad", lock="new", commit=COMMITS[0]))
     commits = [CommitLine(commit=COMMITS[0], subject="Begin")]
     steps = list(steps_between(good, bad, commits, tmp_path / "steps"))
-    assert said(steps)[-1] == "the lock file"
+    assert titles(steps)[-1] == "the lock file"
     assert [step.inputs.locked for step in steps] == [None, bad.locked]
 
 
@@ -227,7 +227,7 @@ def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
 
 def test_trials_take_what_builds_left_in_the_cache(tmp_path: Path) -> None:
     host = HostFile(build_out=tmp_path)
-    own = reproduce.elsewhere(host, trial.FOLDER)
+    own = reproduce.relocate(host, trial.FOLDER)
     assert (own.cache_directory, own.cache_secret) == (host.cache_directory, host.cache_secret)
 
 
@@ -265,7 +265,7 @@ def test_a_lock_file_that_broke_is_named(
     building(build)
     monkeypatch.setattr("tfwright.nightly.targets.fingerprint", lambda job: str(job.locked))
     outcome = run(replace(wanted, start=good, steps=steps))
-    assert outcome.suspects[-1].said == "the lock file"
+    assert outcome.suspects[-1].title == "the lock file"
     assert outcome.ran == 2
 
 
@@ -275,7 +275,7 @@ def test_the_good_build_is_the_one_before_whatever_the_clock_said(tmp_path: Path
         for name, year, result in fates:
             started = f"{year}-01-01T00:00:00Z"
             state.add_build(a_build(id=name, started=started, result=result))
-        first, last = bisecting._ends(state, "demo", "", "")
+        first, last = bisecting._first_and_last(state, "demo", "", "")
     assert (first.id, last.id) == ("good", "bad")
 
 
@@ -358,7 +358,7 @@ def test_a_night_bisects_until_its_time_is_over_and_the_next_one_goes_on(
     found = bisecting.by_night(failed, 100, notes.append)
     assert found
     assert found.commit == made[0]
-    assert found.said.startswith(f"Broken by commit {made[0][:12]} One, by ")
+    assert found.sentence.startswith(f"Broken by commit {made[0][:12]} One, by ")
     assert notes[0].endswith("as it was")
 
 
@@ -366,7 +366,7 @@ def test_a_night_bisects_until_its_time_is_over_and_the_next_one_goes_on(
 def test_a_night_says_why_nothing_could_be_bisected(failing_night: FailingNight) -> None:
     found = bisecting.by_night(failing_night.fail(failing_night.good), 100, print)
     assert found
-    assert found.said.startswith("No bisection was possible: Nothing that decides the wheel")
+    assert found.sentence.startswith("No bisection was possible: Nothing that decides the wheel")
 
 
 @pytest.mark.medium

@@ -58,7 +58,7 @@ def test_several_changes_are_listed_where_trials_failed_otherwise(out: Read) -> 
     found = BisectOutcome(STEPS[1:], FAILED, 2, 0)
     shown = printed(found, out)
     assert "Broken by one of these changes" in shown
-    assert [step.said in shown for step in STEPS] == [False, True, True]
+    assert [step.title in shown for step in STEPS] == [False, True, True]
     assert len(as_json(found)["broken by"]) == 2
 
 

@@ -105,8 +105,8 @@ def test_the_path_of_a_finished_wheel_is_alone_on_standard_output(
 ) -> None:
     wheel = make_file(tmp_path / "x.whl", b"wheel")
     made = Artefact.of(wheel)
-    page.announce(job)
-    page.conclude(job, RawWheel(wheel=made))
+    page.show_start(job)
+    page.show_result(job, RawWheel(wheel=made))
     said = capsys.readouterr()
     assert said.out == f"{wheel}\n"
     assert said.err == (f"small: A recipe for tests\n  5 bytes, sha256 {made.sha256}\n")
@@ -117,7 +117,7 @@ def test_a_build_up_to_another_stage_says_that_this_was_asked_for(
 ) -> None:
     wheel = make_file(tmp_path / "x.whl", b"wheel")
     made = RawWheel(wheel=Artefact.of(wheel))
-    page.conclude(replace(job, until="package"), made)
+    page.show_result(replace(job, until="package"), made)
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "  stopped after package, as requested\n"

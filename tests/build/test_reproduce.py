@@ -188,7 +188,7 @@ def holding(path: Path, record: BuildRecord) -> Path:
 
 
 def test_a_wheel_names_the_recipe_that_made_it(original: Path, record: BuildRecord) -> None:
-    assert reproduction.recipe_named(holding(original, record)) == "small"
+    assert reproduction.recipe_of_wheel(holding(original, record)) == "small"
 
 
 def test_a_host_without_the_python_of_a_recipe_is_not_compared(

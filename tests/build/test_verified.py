@@ -26,7 +26,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 def parts_of(path: Path) -> dict[str, str]:
-    return verified.parts(recipes.read(str(path)), None)
+    return verified.part_checksums(recipes.read(str(path)), None)
 
 
 def changed(path: Path, before: str, after: str) -> Recipe:
@@ -97,7 +97,7 @@ def test_an_empty_statement_is_refused(copied: Path, key: str) -> None:
 def test_what_was_edited_during_the_build_is_not_verified(copied: Path) -> None:
     """The parts are taken before the build, which may take hours."""
     recipe = recipes.read(str(copied))
-    before = verified.parts(recipe, None)
+    before = verified.part_checksums(recipe, None)
     make_file(copied.with_suffix(".lock"), "")
     verified.write(copied, before, until="publish", where="Debian 12", by="Ada")
     assert verified.stale(recipes.read(str(copied))) == "lock changed"
@@ -131,4 +131,4 @@ def test_what_a_build_writes_needs_no_reason(copied: Path) -> None:
 def test_a_host_without_os_release_has_a_name_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     bare = SimpleNamespace(release=NOTHING, system="Linux", machine="x86_64")
     monkeypatch.setattr(probes, "here", lambda: bare)
-    assert verified.host() == "Linux, x86_64"
+    assert verified.describe_host() == "Linux, x86_64"

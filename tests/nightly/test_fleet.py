@@ -594,7 +594,7 @@ def test_a_target_whose_inputs_cannot_be_sent_is_sent_nowhere(
     tmp_path: Path, checkout: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = SupplyError("Eigen could not be found", remedy="Copy it.")
-    monkeypatch.setattr(supply, "send", lambda *_: supply.refused(fault))
+    monkeypatch.setattr(supply, "send", lambda *_: supply.without_inputs(fault))
     programs(ssh=f"touch {tmp_path}/asked")
     host = a_worker(checkout).changed(inputs=True)
     broken = blocked_by(with_own_disk(tmp_path, [], host), order_of(tmp_path, {}))

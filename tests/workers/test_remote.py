@@ -245,7 +245,7 @@ def worker_that_asks(tmp_path: Path, *, inputs: bool = True) -> HostFile:
 def built_by(settings: HostFile, until: str = "source") -> Assignment:
     """Build the demo on the workers of a host file; return what became of it."""
     options = {**OPTIONS, "until": until}
-    (given,) = builds.elsewhere(settings, "workers", ["demo"], options, lambda _: None, print)
+    (given,) = builds.build_remotely(settings, "workers", ["demo"], options, lambda _: None, print)
     return given
 
 
@@ -344,7 +344,7 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
 
 def test_a_task_that_failed_is_told_by_its_own_words(tmp_path: Path) -> None:
     log = make_file(tmp_path / "0.log", "Failed in source: no commit\n  do: fetch\n")
-    ended = hand_out.ended(Assignment("a"), SlurmResult(0, 4, ("n1", "n2"), 9.0, log))
+    ended = hand_out.after_task(Assignment("a"), SlurmResult(0, 4, ("n1", "n2"), 9.0, log))
     assert (ended.state, ended.worker, ended.lost) == ("failed", "n2", ("n1",))
     assert ended.detail == "Failed in source: no commit"
     assert (ended.status, ended.log) == (4, str(log))
@@ -445,7 +445,9 @@ def test_a_recipe_that_cannot_be_read_loses_no_worker(
     bad = make_file(tmp_path / "bad.toml", "[source]\nurl = 1\n")
     settings = worker_that_asks(tmp_path)
     recipes = [str(bad), "demo"]
-    first, second = builds.elsewhere(settings, "workers", recipes, OPTIONS, lambda _: None, print)
+    first, second = builds.build_remotely(
+        settings, "workers", recipes, OPTIONS, lambda _: None, print
+    )
     assert (first.state, first.status, first.lost) == ("failed", 2, ())
     assert second.state == "built"
 
@@ -567,7 +569,7 @@ echo 17
     programs(sbatch=ends, squeue="true")
     recipes = ["demo", "demo-cuda", "linux-custom-op"]
     said: list[str] = []
-    done = builds.elsewhere(settings, "slurm", recipes, OPTIONS, lambda _: None, said.append)
+    done = builds.build_remotely(settings, "slurm", recipes, OPTIONS, lambda _: None, said.append)
     assert fetched == recipes
     assert [line.partition(":")[0] for line in said] == recipes
     (room,) = (tmp_path / "out/workers/slurm").iterdir()
@@ -671,11 +673,11 @@ def test_a_task_that_left_nothing_at_all_points_to_a_directory_that_is_not_share
 ) -> None:
     log = tmp_path / "0.log"
     result = SlurmResult(0, slurm.LOST, (), 0.0, log)
-    ended = hand_out.ended(Assignment("a"), result)
+    ended = hand_out.after_task(Assignment("a"), result)
     assert (ended.state, ended.log) == ("lost", "")
     assert str(tmp_path) in ended.detail
     assert "Share build_out" in ended.remedy
-    begun = hand_out.ended(Assignment("a"), replace(result, nodes=("n1",)))
+    begun = hand_out.after_task(Assignment("a"), replace(result, nodes=("n1",)))
     assert "before it left a result" in begun.detail
     assert begun.log == str(log)
 

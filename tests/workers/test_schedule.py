@@ -35,26 +35,26 @@ def test_each_idle_worker_gets_one_recipe() -> None:
 def test_a_failed_build_leaves_its_worker_at_work() -> None:
     schedule = WorkSchedule(["a", "b"], ["one"], {})
     schedule.start()
-    assert schedule.end("a", RemoteBuild(5, 2, "no compiler")).state == "failed"
+    assert schedule.finish("a", RemoteBuild(5, 2, "no compiler")).state == "failed"
     assert begun(schedule) == [("b", "one")]
 
 
 def test_the_recipe_of_a_lost_worker_goes_to_another_one() -> None:
     schedule = WorkSchedule(["a", "b"], ["one", "two"], {})
     schedule.start()
-    assert schedule.end("a", LOST).state == "waiting"
+    assert schedule.finish("a", LOST).state == "waiting"
     # The lost one takes nothing any more.
     assert begun(schedule) == []
-    schedule.end("b", RemoteBuild(1))
+    schedule.finish("b", RemoteBuild(1))
     assert begun(schedule) == [("a", "two")]
 
 
 def test_a_recipe_waits_for_no_worker_that_is_gone_or_refused_it() -> None:
     schedule = WorkSchedule(["a"], ["one", "two"], {})
     schedule.start()
-    schedule.end("a", REFUSED)
+    schedule.finish("a", REFUSED)
     assert begun(schedule) == [("a", "two")]
-    given = schedule.end("a", LOST)
+    given = schedule.finish("a", LOST)
     assert (given.state, given.detail) == ("lost", "no answer")
     assert (given.remedy, given.log, given.status) == ("Log in", "a.log", 0)
 
@@ -62,7 +62,7 @@ def test_a_recipe_waits_for_no_worker_that_is_gone_or_refused_it() -> None:
 def test_what_never_started_says_that_no_worker_was_left() -> None:
     schedule = WorkSchedule(["a", "b"], ["one"], {})
     schedule.start()
-    schedule.end("a", LOST)
+    schedule.finish("a", LOST)
     assert begun(schedule) == []
     schedule.close()
     assert {each.state for each in schedule.assignments.values()} == {"lost"}
@@ -75,7 +75,7 @@ def test_a_recipe_that_loses_every_worker_fails() -> None:
     schedule = WorkSchedule(["a"], [f"w{number}" for number in range(9)], {})
     for _ in range(ATTEMPTS):
         assert begun(schedule)
-        schedule.end("a", LOST)
+        schedule.finish("a", LOST)
     assert schedule.assignments["a"].state == "failed"
     assert begun(schedule) == []
     assert not schedule.running
@@ -99,7 +99,7 @@ def simulated(
             schedule.close()
             return schedule, now
         now, recipe, worker = heapq.heappop(events)
-        schedule.end(recipe, LOST if worker in doomed else RemoteBuild(recipes[recipe]))
+        schedule.finish(recipe, LOST if worker in doomed else RemoteBuild(recipes[recipe]))
 
 
 @pytest.mark.medium

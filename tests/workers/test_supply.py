@@ -138,7 +138,7 @@ def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
     assert kinds(supply.lacking(folder, worker)) == ALL
     # Its own CUDA serves: nothing is unpacked.
     worker = worker.changed(cuda=worker.build_out)
-    supply.take(folder, worker, SILENCE)
+    supply.unpack_inputs(folder, worker, SILENCE)
     assert not folder.exists()
     sent(offered, folder)
     assert supply.lacking(folder, worker) == []
@@ -154,14 +154,14 @@ def test_a_worker_lacks_all_inputs_and_none_after_it_took_them(
 @pytest.mark.medium
 def test_what_a_worker_lost_it_lacks_again(offered: Path, worker: HostFile, folder: Path) -> None:
     worker = worker.changed(cuda=worker.build_out)
-    supply.take(sent(offered, folder), worker, SILENCE)
+    supply.unpack_inputs(sent(offered, folder), worker, SILENCE)
     sent(offered, folder)
     shutil.rmtree(worker.build_out / "vault/packages")
     shutil.rmtree(worker.build_out / "git")
     assert kinds(supply.lacking(folder, worker)) == ["source", "clone", "package"]
     for path in ("archive", "bazel", "toolkit"):
         shutil.rmtree(folder / path)
-    supply.take(folder, worker, SILENCE)
+    supply.unpack_inputs(folder, worker, SILENCE)
     sent(offered, folder)
     assert supply.lacking(folder, worker) == []
 
@@ -175,7 +175,7 @@ def test_a_file_that_changed_on_the_way_is_named_and_nothing_is_put_anywhere(
     (path,) = (folder / kind).iterdir()
     path.write_bytes(b"other bytes")
     with fails(SupplyError, f"{kind}/"):
-        supply.take(folder, worker, SILENCE)
+        supply.unpack_inputs(folder, worker, SILENCE)
     assert not (worker.build_out / "vault").exists()
 
 
@@ -280,7 +280,7 @@ def test_inputs_are_laid_out_as_in_a_bundle_with_the_recipe_as_it_is_built(
         "recipe",
         "source",
     ]
-    assert supply._recipe(tmp_path / "room").name == "small-of-a-night"
+    assert supply._read_recipe(tmp_path / "room").name == "small-of-a-night"
     assert brought.programs
     laid = tmp_path / "room/bazel/bazel"
     assert laid.read_bytes() == brought.programs.bazel.path.read_bytes()
@@ -329,7 +329,7 @@ def test_a_worker_whose_checkout_is_not_set_up_gets_our_own_packages(
 def test_the_toolkit_that_was_sent_is_unpacked_there(
     offered: Path, worker: HostFile, recipe: Recipe, listener: Listener, notes: list[str]
 ) -> None:
-    supply.take(offered, worker, listener)
+    supply.unpack_inputs(offered, worker, listener)
     made = worker.of(recipe).cudnn
     assert made
     assert (made / "include/cudnn_version.h").is_file()

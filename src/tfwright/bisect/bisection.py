@@ -55,18 +55,18 @@ class BisectOutcome:
     remembered: int
     """Trials whose result an interrupted run had left."""
 
-    def said(self, wanted: Bisection) -> str:
+    def sentence(self, bisection: Bisection) -> str:
         """Say in a sentence what broke the recipe."""
         if self.suspects:
             # Trials that fail in another way say nothing, and leave several changes.
             several = "one of these changes, between which trials failed otherwise: "
             one_of = several if len(self.suspects) > 1 else ""
-            return f"Broken by {one_of}{'; '.join(step.said for step in self.suspects)}"
+            return f"Broken by {one_of}{'; '.join(step.title for step in self.suspects)}"
         if self.result.answer == "good":
             return "No change of the recipe is at fault: what failed passes now"
         where = "something on this host or a server that tfwright does not record"
-        if wanted.host_changes:
-            where = f"this host, whose {', '.join(wanted.host_changes)} changed"
+        if bisection.host_changes:
+            where = f"this host, whose {', '.join(bisection.host_changes)} changed"
         return f"Broken by {where}: what was good before fails now as well"
 
 
@@ -82,19 +82,19 @@ def by_night(build: NightlyBuild, seconds: float, note: Callable[[str], None]) -
     end = time.monotonic() + seconds
 
     def on_result(step: BisectStep, result: TrialResult) -> None:
-        note(f"{build.target}: bisect: {result.answer}: {step.said}")
+        note(f"{build.target}: bisect: {result.answer}: {step.title}")
         if time.monotonic() > end:
             raise OutOfTimeError
 
     try:
-        wanted = prepare(build.target, bad=build.id)
-        outcome = bisect(wanted, on_result)
+        bisection = prepare(build.target, bad=build.id)
+        outcome = bisect(bisection, on_result)
     except RecipeError as fault:
         return Culprit("", f"No bisection was possible: {fault.what}")
     except OutOfTimeError:
         return None
     commit = outcome.suspects[-1].commit if outcome.suspects else ""
-    return Culprit("", outcome.said(wanted), commit)
+    return Culprit("", outcome.sentence(bisection), commit)
 
 
 def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
@@ -102,16 +102,16 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
 
     Raises RecipeError if one of the builds is missing, or nothing that can be tried changed.
     """
-    wanted, host = nightly.read(), host_file.read()
-    listed = [target.name for target in nightly.targets(wanted)]
+    nightly_file, host = nightly.read(), host_file.read()
+    listed = [target.name for target in nightly.targets(nightly_file)]
     if name not in listed:
         raise RecipeError(
             f"nightly.toml has no recipe {name!r}",
             remedy=f"Choose one of: {', '.join(listed) or 'none'}.",
         )
-    with states.opened(wanted.directory) as state:
-        first, last = _ends(state, name, good, bad)
-    home = wanted.site / "builds"
+    with states.opened(nightly_file.directory) as state:
+        first, last = _first_and_last(state, name, good, bad)
+    home = nightly_file.site / "builds"
     start, end = _inputs_of(first, home), _inputs_of(last, home)
     commits = _commits(start.recipe, end.recipe, host)
     folder = host.build_out / FOLDER / f"{name}.patches"
@@ -132,7 +132,9 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     return Bisection(first, last, start, steps, Symptom.of(last), of_host, home)
 
 
-def _ends(state: State, name: str, good: str, bad: str) -> tuple[NightlyBuild, NightlyBuild]:
+def _first_and_last(
+    state: State, name: str, good: str, bad: str
+) -> tuple[NightlyBuild, NightlyBuild]:
     """Return the builds to start from: the newest failed one, and the newest good one before it."""
     kept = state.builds(name)
     # A build that the host blocked, or whose name was taken, says nothing about the recipe.
@@ -186,7 +188,7 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> Sequence[CommitLine]:
     return found[::-1] or [CommitLine(commit=now, subject="and all before it")]
 
 
-def suspects(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> tuple[Step, ...]:
+def suspects(steps: Sequence[Step], try_step: Callable[[Step], TrialAnswer]) -> tuple[Step, ...]:
     """Find the first bad one of `steps`, which come after a good state; the last one is bad.
 
     It is the last of what is returned, after those before it that cannot be ruled out.
@@ -202,7 +204,7 @@ def suspects(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> tup
             return tuple(steps[low + 1 : high + 1])
         middle = (low + high) // 2
         index = min(candidates, key=lambda candidate: abs(candidate - middle))
-        answer = tried(steps[index])
+        answer = try_step(steps[index])
         if answer == "skip":
             skipped.add(index)
         elif answer == "bad":
@@ -217,7 +219,7 @@ def expected_trials(count: int) -> int:
 
 
 def bisect(
-    wanted: Bisection,
+    bisection: Bisection,
     on_result: Callable[[BisectStep, TrialResult], None],
     listener: Listener = SILENCE,
 ) -> BisectOutcome:
@@ -226,25 +228,27 @@ def bisect(
     Every trial keeps the caches, and ends with the stage that failed. An interrupted run goes on
     where it was. Raises HostError if this host cannot build the recipe at all.
     """
-    trials = Trials(wanted.bad.target, wanted.symptom, listener)
+    trials = Trials(bisection.bad.target, bisection.symptom, listener)
     results: dict[str, TrialResult] = {}
 
-    def tried(step: BisectStep) -> TrialAnswer:
+    def try_step(step: BisectStep) -> TrialAnswer:
         result = trials(step.inputs)
         results[step.key] = result
         on_result(step, result)
         return result.answer
 
-    name = wanted.bad.target
-    recipe = wanted.start.recipe.changed(name=name)
-    start = BisectStep(f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked))
+    name = bisection.bad.target
+    recipe = bisection.start.recipe.changed(name=name)
+    start = BisectStep(
+        f"{bisection.good.id}, as it was", KeptInputs(recipe, bisection.start.locked)
+    )
     found: tuple[BisectStep, ...] = ()
     try:
         # What was good before has to be good now; else the host is what changed.
-        if tried(start) == "good" and wanted.steps:
-            found = suspects(wanted.steps, tried)
+        if try_step(start) == "good" and bisection.steps:
+            found = suspects(bisection.steps, try_step)
             # The last step is taken for bad, as the night found it: blame it only after a trial.
-            if found[-1].key not in results and tried(found[-1]) != "bad":
+            if found[-1].key not in results and try_step(found[-1]) != "bad":
                 found = ()
     finally:
         # What they gave stays; a tree of TensorFlow with Bazel's output takes tens of gigabytes.

@@ -23,7 +23,7 @@ OWN_STEPS = ("patches", "assets", "commit")
 class BisectStep:
     """One change on the way from good to bad, with everything as it is after that change."""
 
-    said: str
+    title: str
     inputs: KeptInputs
     commit: str = ""
     """The commit, if the step is one."""
@@ -31,7 +31,7 @@ class BisectStep:
     @property
     def key(self) -> str:
         """What no other step of a bisection has; a model with mappings cannot be hashed."""
-        return self.commit or self.said
+        return self.commit or self.title
 
 
 def steps_between(
@@ -52,19 +52,21 @@ def steps_between(
         if table not in UNTRIED and getattr(now, table) != getattr(bad.recipe, table):
             now = now.model_copy(update={table: getattr(bad.recipe, table)})
             yield BisectStep(f"the recipe's [{table}]", KeptInputs(now, locked))
-    for said, source in _sources(now.source, bad.recipe.source, folder):
+    for title, source in _source_changes(now.source, bad.recipe.source, folder):
         now = now.changed(source=source)
-        yield BisectStep(said, KeptInputs(now, locked))
+        yield BisectStep(title, KeptInputs(now, locked))
     for line in commits:
         now = now.changed(source=now.source.changed(commit=line.commit))
-        said = f"commit {line.commit[:12]} {line.subject}"
-        said += f", by {line.author}" if line.author else ""
-        yield BisectStep(said, KeptInputs(now, locked), line.commit)
+        title = f"commit {line.commit[:12]} {line.subject}"
+        title += f", by {line.author}" if line.author else ""
+        yield BisectStep(title, KeptInputs(now, locked), line.commit)
     if relocked:
         yield BisectStep("the lock file", replace(bad, recipe=now))
 
 
-def _sources(now: SourceTable, bad: SourceTable, folder: Path) -> Iterator[tuple[str, SourceTable]]:
+def _source_changes(
+    now: SourceTable, bad: SourceTable, folder: Path
+) -> Iterator[tuple[str, SourceTable]]:
     """Yield the changes of [source], except for the commit."""
     kept = {name: getattr(now, name) for name in OWN_STEPS}
     others = bad.changed(**kept)
@@ -75,21 +77,21 @@ def _sources(now: SourceTable, bad: SourceTable, folder: Path) -> Iterator[tuple
         now = now.changed(**values)
         yield "the recipe's [source]", now
     paths = {name: now.file(name) for name in now.named_files}
-    for number, (said, source) in enumerate(_patched(now, bad)):
-        place = folder / str(number)
-        files.remove(place)
+    for number, (title, source) in enumerate(_patch_changes(now, bad)):
+        target_folder = folder / str(number)
+        files.remove(target_folder)
         for name in source.named_files:
             # A patch that is in both builds changes its content in a step of its own.
-            if said == _content_of(name) or name not in paths:
+            if title == _content_of(name) or name not in paths:
                 paths[name] = bad.file(name)
-            target = place / PATCHES / name
+            target = target_folder / PATCHES / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(paths[name], target)
-        now = source.located(place)
-        yield said, now
+        now = source.located(target_folder)
+        yield title, now
 
 
-def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTable]]:
+def _patch_changes(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTable]]:
     """Yield each changed, removed and added patch, in this order."""
     for name in dict.fromkeys(now.named_files):
         if (
@@ -99,14 +101,14 @@ def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTa
             yield _content_of(name), now
     for name in now.patches:
         if name not in bad.patches:
-            left = tuple(patch for patch in now.patches if patch != name)
-            now = now.changed(patches=left)
+            others = tuple(patch for patch in now.patches if patch != name)
+            now = now.changed(patches=others)
             yield f"without patches/{name}", now
     for name in bad.patches:
         if name not in now.patches:
             # In the order of the failing build: a patch may need those before it.
-            together = {*now.patches, name}
-            ordered = tuple(patch for patch in bad.patches if patch in together)
+            either = {*now.patches, name}
+            ordered = tuple(patch for patch in bad.patches if patch in either)
             now = now.changed(patches=ordered)
             yield f"patches/{name}", now
     if now.patches != bad.patches:

@@ -10,7 +10,7 @@ from tfwright.build import reproduce
 from tfwright.documents import host_file
 from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import targets
-from tfwright.nightly.builder import breakage, smoked
+from tfwright.nightly.builder import breakage, smoke_wheel
 from tfwright.nightly.builds import KeptInputs, NightlyBuild
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import RecipeJob
@@ -70,7 +70,7 @@ class Trials:
 
     def __init__(self, target: str, symptom: Symptom, listener: Listener = SILENCE) -> None:
         """Work for one target; its earlier trials are read from the disk."""
-        self._host_file = reproduce.elsewhere(host_file.read(), FOLDER)
+        self._host_file = reproduce.relocate(host_file.read(), FOLDER)
         self._symptom = symptom
         self._listener = listener
         self.place = self._host_file.build_out / target
@@ -103,13 +103,13 @@ class Trials:
         if key in self._known:
             self.remembered += 1
             return self._known[key]
-        self._known[key] = result = _tried(request, self._symptom)
+        self._known[key] = result = _run_trial(request, self._symptom)
         self.ran += 1
         files.write(self._journal, _JOURNAL.dump_json(self._known, indent=1))
         return result
 
 
-def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
+def _run_trial(request: RecipeJob, symptom: Symptom) -> TrialResult:
     """Build up to the stage that failed, or try the wheel as a night does."""
     stage = ""
     try:
@@ -121,7 +121,7 @@ def _tried(request: RecipeJob, symptom: Symptom) -> TrialResult:
         if symptom.stage != "smoke":
             return TrialResult("good")
         stage = "smoke"
-        report = smoked(request, wheel)
+        report = smoke_wheel(request, wheel)
     except HostError:
         # Not an answer about the recipe: the disk is full, or a program is missing.
         raise

@@ -85,20 +85,20 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
     if by:
         from tfwright.build import verified
 
-        verified.insist_on_name(by)
+        verified.check_name(by)
         # Before the build: what is edited while it runs is not what it builds.
         lock = recipes.editable(recipe).with_suffix(".lock")
         # And as it is written: the job has this host's Bazel in place of the pinned one.
-        built = verified.parts(recipes.read(recipe), lock)
-    page.announce(job)
+        built = verified.part_checksums(recipes.read(recipe), lock)
+    page.show_start(job)
     result = engine.build(job).last
     if by:
         # After the build: a recipe must not claim what was not seen.
-        where = verified.host()
+        where = verified.describe_host()
         if job.pinned_bazel:
             where += f"; Bazel {job.recipe.bazel.version} in place of {job.pinned_bazel}"
         verified.write(recipes.find(recipe), built, until=until, where=where, by=by)
-    return Answer(result, partial(page.conclude, job), partial(page.built_data, job))
+    return Answer(result, partial(page.show_result, job), partial(page.built_data, job))
 
 
 def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_json: bool) -> Shown:
@@ -131,9 +131,9 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
             raise
 
     if place == "here":
-        done = builds.here(settings, names, build_here, on_assignment)
+        done = builds.build_locally(settings, names, build_here, on_assignment)
     else:
-        done = builds.elsewhere(settings, place, names, options, on_assignment, tell)
+        done = builds.build_remotely(settings, place, names, options, on_assignment, tell)
     # A build on this host has said why it failed.
     show = partial(page.show_assignments, explain=place != "here")
     return Answer(done, show, status=builds.exit_status(done))
@@ -235,9 +235,9 @@ def reproduce(
     from tfwright.build import reproduce as reproduction
 
     # A wheel of ours names its recipe.
-    named = reproduction.recipe_named(Path(wheel)) if wheel and not recipe else recipe
-    job = job_of(named or "demo")
-    original = Path(wheel) if wheel else reproduction.published(job)
+    name = reproduction.recipe_of_wheel(Path(wheel)) if wheel and not recipe else recipe
+    job = job_of(name or "demo")
+    original = Path(wheel) if wheel else reproduction.published_wheel(job)
     # Refused before hours of building: another recipe cannot give the same wheel.
     reproduction.insist(job, original)
     found = reproduction.reproduce(job, original, cached=cached, control=control)

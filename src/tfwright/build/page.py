@@ -22,13 +22,13 @@ REASON = 16
 """Characters in front of the reason why a stage runs."""
 
 
-def announce(job: RecipeJob) -> None:
+def show_start(job: RecipeJob) -> None:
     """Say what is going to be built."""
     name = text.bold(job.recipe.name)
     text.line(name, f": {job.recipe.summary}", to=sys.stderr)
 
 
-def conclude(job: RecipeJob, result: Result) -> None:
+def show_result(job: RecipeJob, result: Result) -> None:
     """Say what was made: the wheel's path on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:
@@ -112,10 +112,10 @@ def _shape(step: Step) -> object:
     if isinstance(step, Writes):
         says = step.content and "\n" not in step.content
         return step.path.parent.parent if says else step.path
-    return step.cwd, step.env, [part for part in step.argv if part != _own(step)]
+    return step.cwd, step.env, [part for part in step.argv if part != _own_path(step)]
 
 
-def _own(command: Command) -> str:
+def _own_path(command: Command) -> str:
     return next((part for part in reversed(command.argv) if "/" in part), "")
 
 
@@ -141,7 +141,9 @@ def _show_steps(steps: Sequence[Step], shown: Command) -> Command:
         if gone := shown.env.keys() - env.keys():
             rows.append(f"without {', '.join(sorted(gone))}")
         if others:
-            own, *names = (Path(_own(step)).name for step in steps if isinstance(step, Command))
+            own, *names = (
+                Path(_own_path(step)).name for step in steps if isinstance(step, Command)
+            )
             rows.append(f"{len(others)} more, with {', '.join(names)} in place of {own}")
         shown = replace(first, env=env)
     for row in rows:

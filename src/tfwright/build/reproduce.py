@@ -51,7 +51,7 @@ def reproduce(job: RecipeJob, original: Path, *, cached: bool, control: bool) ->
     less time. Where the wheels differ and `control` is set, it is built once or twice more, in the
     same place and with address-space randomisation off. Raises what a build raises.
     """
-    elsewhere = _elsewhere(job, cached=cached)
+    elsewhere = _relocate_job(job, cached=cached)
     changes = host_changes(job, original)
     # Noted before the build, which may take hours: a person can stop and mend the host first.
     for change in changes:
@@ -62,9 +62,9 @@ def reproduce(job: RecipeJob, original: Path, *, cached: bool, control: bool) ->
         return Reproduction(original, rebuilt, found)
     # Weakest evidence first: what may explain it, what the bytes show, what a build proved.
     causes = [f"Perhaps because of this host: {change}" for change in changes]
-    causes += _seen(found, job, elsewhere)
+    causes += _visible_causes(found, job, elsewhere)
     without = "No control build was made, so chance and the place cannot be distinguished"
-    causes.append(_controlled(elsewhere, rebuilt) if control else without)
+    causes.append(_build_controls(elsewhere, rebuilt) if control else without)
     return Reproduction(original, rebuilt, found, tuple(causes))
 
 
@@ -73,10 +73,10 @@ def rebuild(job: RecipeJob) -> Path:
 
     Without a wheel to compare with: another host may have built it. Raises what a build raises.
     """
-    return _build(_elsewhere(job, cached=False), "rebuilt", fixed=False)
+    return _build(_relocate_job(job, cached=False), "rebuilt", fixed=False)
 
 
-def published(job: RecipeJob) -> Path:
+def published_wheel(job: RecipeJob) -> Path:
     """Return the wheel that the recipe's last build put into the wheelhouse.
 
     Raises RecipeError if the wheelhouse has none.
@@ -90,7 +90,7 @@ def published(job: RecipeJob) -> Path:
     return result.wheel.path
 
 
-def recipe_named(wheel: Path) -> str:
+def recipe_of_wheel(wheel: Path) -> str:
     """Return the name of the recipe in a wheel's build record.
 
     Raises WheelError if the wheel is missing, or has no record.
@@ -111,7 +111,7 @@ def insist(job: RecipeJob, original: Path) -> None:
     """
     record = _record(original)
     # Another recipe builds another wheel, so a comparison would say nothing.
-    lines = _disagreements(job, record) if record else []
+    lines = _changed_inputs(job, record) if record else []
     if lines:
         name = job.recipe.name
         what = f"{original.name} was made from another recipe than {name} is now: {lines[0]}"
@@ -163,13 +163,13 @@ def _record(wheel: Path) -> BuildRecord | None:
         return build_record.read(content)
 
 
-def _disagreements(job: RecipeJob, record: BuildRecord) -> list[str]:
+def _changed_inputs(job: RecipeJob, record: BuildRecord) -> list[str]:
     """Name the keys of the recipe, the patches and assets, and the lock that are others now."""
     source = job.recipe.source
-    before = _named(
+    before = _inputs_by_name(
         record.recipe.content, {file.path: file.sha256 for file in record.files}, record.lock
     )
-    now = _named(
+    now = _inputs_by_name(
         build_record.recipe_content(job.recipe).content,
         {path: files.sha256(source.file(path)) for path in source.named_files},
         # A recipe without a lock file must have been built without one as well.
@@ -178,7 +178,7 @@ def _disagreements(job: RecipeJob, record: BuildRecord) -> list[str]:
     return sorted(name for name in before | now if before.get(name) != now.get(name))
 
 
-def _named(
+def _inputs_by_name(
     content: Mapping[str, object], digests: Mapping[str, str], lock: str | None
 ) -> dict[str, object]:
     """Return all that decides a wheel by names that a person knows."""
@@ -191,7 +191,7 @@ def _named(
     return found
 
 
-def elsewhere(host_file: HostFile, folder: str) -> HostFile:
+def relocate(host_file: HostFile, folder: str) -> HostFile:
     """Return a host file for builds below another directory, with the same inputs and cache."""
     place = host_file.build_out / folder
     place.mkdir(parents=True, exist_ok=True)
@@ -206,9 +206,9 @@ def elsewhere(host_file: HostFile, folder: str) -> HostFile:
     return host_file.changed(build_out=place, cache=host_file.cache.changed(**own))
 
 
-def _elsewhere(job: RecipeJob, *, cached: bool) -> RecipeJob:
+def _relocate_job(job: RecipeJob, *, cached: bool) -> RecipeJob:
     """Return the job that builds elsewhere, with the same inputs and without a network."""
-    own = elsewhere(job.host_file, FOLDER)
+    own = relocate(job.host_file, FOLDER)
     own = own.changed(cache=own.cache.changed(enabled=cached))
     # Up to the seal: publishing would put the second wheel in the place of the original.
     return replace(job, host_file=own, offline=True, until="seal")
@@ -234,7 +234,7 @@ def _build(job: RecipeJob, name: str, *, fixed: bool) -> Path:
     return Path(shutil.copyfile(made.wheel.path, folder / made.wheel.path.name))
 
 
-def _controlled(job: RecipeJob, rebuilt: Path) -> str:
+def _build_controls(job: RecipeJob, rebuilt: Path) -> str:
     """Build again in the same place at fixed addresses, and once more if that differs.
 
     Return what the builds show.
@@ -265,7 +265,7 @@ def _controlled(job: RecipeJob, rebuilt: Path) -> str:
     )
 
 
-def _seen(found: Comparison, job: RecipeJob, elsewhere: RecipeJob) -> Iterator[str]:
+def _visible_causes(found: Comparison, job: RecipeJob, elsewhere: RecipeJob) -> Iterator[str]:
     """Say what the differences themselves give away."""
     directories = str(elsewhere.places.build_out), str(job.places.build_out)
     for difference in found.differences:

@@ -54,7 +54,7 @@ def bundle(
         return Answer(missing, lambda paths: print(json.dumps(paths)))
     # A folder holds inputs that another host sends to this one, its worker.
     if unpack and Path(unpack).is_dir():
-        supply.take(Path(unpack), host_file.read(), Terminal())
+        supply.unpack_inputs(Path(unpack), host_file.read(), Terminal())
         return None
     if unpack:
         # Absolute, since Bazel and ./configure write the place down.

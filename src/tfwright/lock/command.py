@@ -88,5 +88,5 @@ def fetch(
     for name in recipes.names() if everything else (recipe,):
         # Again, also where a stamp holds: a mirror may have been added for what was missing.
         job = job_of(name, until="fetch", again="fetch", offline=offline)
-        page.announce(job)
-        page.conclude(job, engine.build(job).last)
+        page.show_start(job)
+        page.show_result(job, engine.build(job).last)

@@ -213,7 +213,7 @@ class PipelineBuilder:
         if not order.target.smoke:
             return {}
         try:
-            report = smoked(job, wheel)
+            report = smoke_wheel(job, wheel)
         except TfwrightError as fault:
             failed = SmokeLine(program="install", status="failed", detail=fault.what)
             return {"smoke": (failed,)}
@@ -310,7 +310,7 @@ def _differences(before: Path, now: Path) -> Iterator[str]:
         yield f"{where}{difference.what}"
 
 
-def smoked(job: RecipeJob, wheel: Path) -> SmokeReport:
+def smoke_wheel(job: RecipeJob, wheel: Path) -> SmokeReport:
     """Try the wheel of a job in a fresh venv; raise what `smoking.smoke` raises."""
     stores = job.places.stores if job.offline else ()
     request = smoking.Request.of(job.recipe, job.host_file, wheel, stores)

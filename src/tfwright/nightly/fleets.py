@@ -351,9 +351,9 @@ class NightFleet:
         """Say where a target is built."""
         # Of what came of it the night itself has more to say.
         if given.state == "running":
-            self.note(given.said)
+            self.note(given.sentence)
         elif given.state in {"waiting", "lost"} and given.worker:
-            self.note(f"{given.said}: {given.detail}")
+            self.note(f"{given.sentence}: {given.detail}")
 
     def _hand_out(
         self,
@@ -390,27 +390,27 @@ class NightFleet:
         folder = self.folder(order)
         own = bool(host.build_out)
         # Without a disk of its own the worker sees this host's directories.
-        there = f"{host.build_out}/{ORDERS}/{order.id}" if own else str(folder)
+        target = f"{host.build_out}/{ORDERS}/{order.id}" if own else str(folder)
 
         def send() -> None:
-            given = order.model_copy(update={"worker": host.name})
-            write(folder, given, self.builder, carry=own, offline=host.supplied)
+            sent = order.model_copy(update={"worker": host.name})
+            write(folder, sent, self.builder, carry=own, offline=host.supplied)
             if own:
-                ssh.send_folder(host, folder, there, copied)
+                ssh.send_folder(host, folder, target, copied)
 
-        def bring(_: RemoteBuild) -> None:
+        def collect(_: RemoteBuild) -> None:
             if own:
                 try:
                     # The order itself stays as it was written here.
-                    ssh.fetch(host, there, folder, copied, (BUILT, f"{RESULT}/***"))
+                    ssh.fetch(host, target, folder, copied, (BUILT, f"{RESULT}/***"))
                 finally:
-                    ssh.remove(host, there)
+                    ssh.remove(host, target)
 
         return hand_out.on_worker(
             host,
-            ("nightly", "--order", there),
+            ("nightly", "--order", target),
             log,
             job=lambda: self.builder.job(order.target),
             send=send,
-            bring=bring,
+            collect=collect,
         )

@@ -483,10 +483,10 @@ class Night:
                 self.host.note(f"{build.target}: bisect: {said(fault)}")
                 continue
             if culprit:
-                found[build.target] = culprit.said
+                found[build.target] = culprit.sentence
                 culprit = replace(culprit, thread=builds.failure(build.detail))
                 self.state.keep_culprit(build.target, culprit, self.host.clock())
-                self.host.note(f"{build.target}: {culprit.said}")
+                self.host.note(f"{build.target}: {culprit.sentence}")
         return found
 
     def reproduce(self, found: Sequence[PlannedTarget], left: float) -> tuple[str, str]:

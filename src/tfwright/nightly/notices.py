@@ -136,7 +136,7 @@ class Book:
         # An open thread was announced: one notice for each cause, and one for its culprit.
         if not kind or (thread in known and not culprit):
             return
-        subject = f"{name}: {status.said}"
+        subject = f"{name}: {status.phrase}"
         if thread in known:
             subject += ", bisected"
         elif kind == "failing" and any(one.startswith(f"{name} failing") for one in known):
@@ -145,7 +145,7 @@ class Book:
         text = f"{status.detail or status.word}\n"
         text += _explained(view.failed) if view.failed else ""
         if culprit:
-            text += f"{culprit.said}.\n"
+            text += f"{culprit.sentence}.\n"
             self.state.keep_culprit(name, replace(culprit, told=True), self.now)
         text += f"Last good: {good}.\n"
         page = _page(nightly, view.failed_page)

@@ -154,7 +154,7 @@ class Culprit:
 
     thread: str
     """The failure that it was asked about."""
-    said: str
+    sentence: str
     """The change in words, or why none is named."""
     commit: str = ""
     """The commit, if it is one."""
@@ -345,15 +345,15 @@ class State:
 
     def keep_culprit(self, target: str, found: Culprit, now: dt.datetime) -> None:
         """Keep what a bisection found for a target, in place of an earlier one."""
-        detail = f"{found.thread}\n{found.commit}\n{found.said}"
+        detail = f"{found.thread}\n{found.commit}\n{found.sentence}"
         self.check(target, "culprit", now, passed=found.told, detail=detail)
 
     def culprits(self) -> Mapping[str, Culprit]:
         """Return what the last bisection of each target found."""
         found = {}
         for target, checked in self.checks("culprit").items():
-            thread, commit, said = checked.detail.split("\n", 2)
-            found[target] = Culprit(thread, said, commit, checked.passed)
+            thread, commit, sentence = checked.detail.split("\n", 2)
+            found[target] = Culprit(thread, sentence, commit, checked.passed)
         return found
 
     def reproduced(self) -> set[str]:

@@ -43,7 +43,7 @@ class Status:
     """Nights in a row with the same verdict."""
 
     @property
-    def said(self) -> str:
+    def phrase(self) -> str:
         """The word, and how long it holds: ``blocked for 7 nights``, ``stale since 2026-11-02``."""
         if self.word == "blocked" and self.nights > 1:
             return f"blocked for {self.nights} nights"

@@ -131,7 +131,7 @@ def enter(target: PortTarget, old: Recipe, path: Path) -> Iterator[PortedPin]:
     stand in its comments.
     """
     release = target.release or old.source.release
-    files.write(path, verified.removed_from(path.read_text("utf-8")))
+    files.write(path, verified.without_verified(path.read_text("utf-8")))
     toml_editing.put(path, ("source", "commit"), target.commit)
     toml_editing.put(path, ("source", "branch"), target.branch)
     # These must not stay those of the old tree.

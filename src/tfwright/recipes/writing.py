@@ -424,7 +424,7 @@ def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     # Its faults are shown with its own lines, and not with those of a copy that is removed again.
     recipes.read(str(path))
-    text = verified.removed_from(path.read_text("utf-8"))
+    text = verified.without_verified(path.read_text("utf-8"))
     head = f"# A copy of {path.stem}; not run yet."
     files.write(target, schemas.headed(head, text, target.parent))
     made = [target]

@@ -69,36 +69,38 @@ def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
     return "slurm" if len(recipes) > 1 and settings.slurm else "here"
 
 
-def here(
+def build_locally(
     settings: HostFile, recipes: Sequence[str], build: BuildHere, on_assignment: OnAssignment
 ) -> list[Assignment]:
     """Build recipes one after the other; one that fails does not keep the others from it."""
-    done = []
+    assignments = []
     for recipe in dict.fromkeys(recipes):
         begun = time.monotonic()
-        given = Assignment(recipe, "running", "here")
-        on_assignment(given)
+        assignment = Assignment(recipe, "running", "here")
+        on_assignment(assignment)
         result = RemoteBuild(0.0)
         try:
             build(recipe)
         except TfwrightError as fault:
             result = RemoteBuild(0.0, fault.exit_status, fault.what, remedy=fault.remedy)
         result = replace(result, seconds=time.monotonic() - begun)
-        done.append(given.after("failed" if result.failure else "built", result))
-        on_assignment(done[-1])
-    _keep(settings, done)
-    return done
+        assignments.append(assignment.after("failed" if result.failure else "built", result))
+        on_assignment(assignments[-1])
+    _record_times(settings, assignments)
+    return assignments
 
 
-def exit_status(done: Sequence[Assignment]) -> int:
+def exit_status(assignments: Sequence[Assignment]) -> int:
     """Return the status of the builds that failed if it is the same one, else ToolError's."""
-    statuses = {each.status or ToolError.exit_status for each in done if each.state != "built"}
+    statuses = {
+        each.status or ToolError.exit_status for each in assignments if each.state != "built"
+    }
     if len(statuses) > 1:
         return ToolError.exit_status
     return statuses.pop() if statuses else 0
 
 
-def elsewhere(  # noqa: PLR0913, PLR0917 what is built, and where
+def build_remotely(  # noqa: PLR0913, PLR0917 what is built, and where
     settings: HostFile,
     place: Place,
     recipes: Sequence[str],
@@ -123,9 +125,9 @@ def elsewhere(  # noqa: PLR0913, PLR0917 what is built, and where
     if place == "slurm":
         supplied = hand_out.slurm_of(settings).inputs
         task_of = partial(program_of, options=options, supplied=supplied)
-        schedule = WorkSchedule(recipes, (), _took(settings))
+        schedule = WorkSchedule(recipes, (), _last_times(settings))
         hand_out.by_slurm(settings, schedule, job_of, task_of, on_assignment, note)
-        return _keep(settings, [*schedule.assignments.values()])
+        return _record_times(settings, [*schedule.assignments.values()])
     hosts = hand_out.hosts(settings)
     folder = _folder(settings)
     # Another run may build the same recipe on the same worker.
@@ -135,7 +137,7 @@ def elsewhere(  # noqa: PLR0913, PLR0917 what is built, and where
     def build(given: Assignment) -> RemoteBuild:
         recipe, host = given.recipe, hosts[given.worker]
 
-        def bring(done: RemoteBuild) -> None:
+        def collect(done: RemoteBuild) -> None:
             if done.failure or options["until"] != "publish":
                 return
             if host.build_out:
@@ -155,12 +157,12 @@ def elsewhere(  # noqa: PLR0913, PLR0917 what is built, and where
             # A recipe may be named by a path, whose slashes would make directories.
             folder / "logs" / run / f"{recipe.replace('/', '_')}-{given.worker}.log",
             job=lambda: job_of(recipe),
-            bring=bring,
+            collect=collect,
         )
 
-    schedule = WorkSchedule(recipes, tuple(hosts), _took(settings))
+    schedule = WorkSchedule(recipes, tuple(hosts), _last_times(settings))
     hand_out.run(schedule, build, on_assignment)
-    return _keep(settings, [*schedule.assignments.values()])
+    return _record_times(settings, [*schedule.assignments.values()])
 
 
 def _collect(host: WorkerTable, done: RemoteBuild, settings: HostFile, recipe: str) -> None:
@@ -201,8 +203,10 @@ def verify(wheel: Path) -> None:
     """Compare a wheel with the digest in the statement next to it. Raises WheelError."""
     remedy = "Build the recipe again; look at the disk of the worker."
     try:
-        said = json_text.parsed(wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8"))
-        digest = said["subject"][0]["digest"]["sha256"]
+        provenance = json_text.parsed(
+            wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8")
+        )
+        digest = provenance["subject"][0]["digest"]["sha256"]
         found = files.sha256(wheel)
     except (OSError, ValueError, LookupError, TypeError) as fault:
         raise WheelError(f"{wheel.name} came without its provenance", remedy=remedy) from fault
@@ -215,16 +219,16 @@ def _folder(settings: HostFile) -> Path:
     return settings.build_out / "workers"
 
 
-def _took(settings: HostFile) -> Mapping[str, float]:
+def _last_times(settings: HostFile) -> Mapping[str, float]:
     """Return the seconds of the last builds, by recipe."""
     # Times only choose the order of the recipes: without the file, any order will do.
     known = json_text.record(_folder(settings) / "last.json")
     return {recipe: took for recipe, took in known.items() if isinstance(took, float)}
 
 
-def _keep(settings: HostFile, done: list[Assignment]) -> list[Assignment]:
+def _record_times(settings: HostFile, assignments: list[Assignment]) -> list[Assignment]:
     """Write down how long each recipe took, for the order of the next time; return them."""
-    built = {each.recipe: each.seconds for each in done if each.state == "built"}
-    took = {**_took(settings), **built}
-    files.write(_folder(settings) / "last.json", json.dumps(took, indent=1))
-    return done
+    built = {each.recipe: each.seconds for each in assignments if each.state == "built"}
+    seconds = {**_last_times(settings), **built}
+    files.write(_folder(settings) / "last.json", json.dumps(seconds, indent=1))
+    return assignments

@@ -62,7 +62,7 @@ def run(schedule: WorkSchedule, build: Build, on_assignment: OnAssignment) -> No
         given, result = ended.get()
         if isinstance(result, BaseException):
             raise result
-        on_assignment(schedule.end(given.recipe, result))
+        on_assignment(schedule.finish(given.recipe, result))
     schedule.close()
 
 
@@ -73,12 +73,12 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
     *,
     job: Callable[[], RecipeJob],
     send: Callable[[], None] = lambda: None,
-    bring: Callable[[RemoteBuild], None],
+    collect: Callable[[RemoteBuild], None],
 ) -> RemoteBuild:
     """Run a command of tfwright on a worker, with what it needs; bring home what it made.
 
-    A worker that gets its inputs from this host is first given those of the job. `send` and `bring`
-    copy the rest. Any error is part of the result.
+    A worker that gets its inputs from this host is first given those of the job. `send` and
+    `collect` copy the rest. Any error is part of the result.
     """
     try:
         if host.supplied and (failed := supply.send(host, job(), log)):
@@ -89,7 +89,7 @@ def on_worker(  # noqa: PLR0913 a command, and what surrounds it
         if done.lost:
             return done
         try:
-            bring(done)
+            collect(done)
         except HostError as fault:
             # This host has no room for it, as it has none for what another worker makes.
             status = ToolError.exit_status
@@ -120,7 +120,7 @@ def by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
     table = slurm_of(settings)
     order: list[str] = []
 
-    def settle(given: Assignment) -> None:
+    def record(given: Assignment) -> None:
         schedule.assignments[given.recipe] = given
         on_assignment(given)
 
@@ -129,10 +129,10 @@ def by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
         for recipe in recipes:
             try:
                 if table.inputs:
-                    supply.bring(recipe, job_of(recipe), note)
+                    supply.fetch_inputs(recipe, job_of(recipe), note)
                 found.append(program_of(recipe))
             except TfwrightError as fault:
-                settle(Assignment(recipe).after("refused", supply.refused(fault)))
+                record(Assignment(recipe).after("refused", supply.without_inputs(fault)))
             else:
                 order.append(recipe)
         return found
@@ -145,12 +145,12 @@ def by_slurm(  # noqa: PLR0913, PLR0917 what is built, and how
             table,
             folder,
             map(commands, batches),
-            lambda result: settle(ended(Assignment(order[result.number]), result)),
+            lambda result: record(after_task(Assignment(order[result.number]), result)),
             note,
         )
 
 
-def ended(given: Assignment, result: SlurmResult) -> Assignment:
+def after_task(given: Assignment, result: SlurmResult) -> Assignment:
     """Return an assignment after its task ended."""
     *lost, worker = result.nodes or ("",)
     folder, log = result.log.parent, str(result.log)

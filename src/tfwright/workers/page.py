@@ -25,7 +25,7 @@ STYLES: dict[str, text.Style] = {
 def show_assignment(given: Assignment) -> None:
     """Say in a line what became of a recipe."""
     # To standard error: the table of results alone is on standard output.
-    text.tell(f"  {given.said}", text.DETAIL if given.state == "running" else "")
+    text.tell(f"  {given.sentence}", text.DETAIL if given.state == "running" else "")
     if given.state == "waiting":
         _explain(given)
 

@@ -37,7 +37,7 @@ class Assignment:
     """The exit status of the build that failed; 0 where it has none."""
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """What happened last, in a line."""
         if self.state == "running":
             return f"{self.recipe}: started on {self.worker}"
@@ -81,19 +81,19 @@ class WorkSchedule:
         self.gone: set[str] = set()
         """Workers that were lost."""
 
-    def _in(self, state: State) -> list[Assignment]:
+    def _in_state(self, state: State) -> list[Assignment]:
         return [each for each in self.assignments.values() if each.state == state]
 
     @property
     def running(self) -> bool:
         """Whether any worker builds."""
-        return bool(self._in("running"))
+        return bool(self._in_state("running"))
 
     def start(self) -> list[Assignment]:
         """Give every idle worker the first recipe that it has not refused; return what starts."""
         begun = []
-        busy = {each.worker for each in self._in("running")} | self.gone
-        waiting = self._in("waiting")
+        busy = {each.worker for each in self._in_state("running")} | self.gone
+        waiting = self._in_state("waiting")
         for worker in self.workers:
             fit = (each for each in waiting if worker not in each.refused)
             if worker in busy or (given := next(fit, None)) is None:
@@ -103,31 +103,31 @@ class WorkSchedule:
         self.assignments |= {each.recipe: each for each in begun}
         return begun
 
-    def end(self, recipe: str, result: RemoteBuild) -> Assignment:
+    def finish(self, recipe: str, result: RemoteBuild) -> Assignment:
         """Note a result; the recipe of a lost worker, or of one that refused it, waits again."""
         before = self.assignments[recipe]
         if result.lost:
             self.gone.add(before.worker)
             lost = (*before.lost, before.worker)
-            state: State = "waiting" if self._left(before.refused) else "lost"
+            state: State = "waiting" if self._has_worker(before.refused) else "lost"
             # Also with workers left: the recipe would take down one after the other.
             done = before.after("failed" if len(lost) >= ATTEMPTS else state, result, lost=lost)
         elif result.refused:
             # The worker stays, since it may build the other recipes.
             refused = (*before.refused, before.worker)
-            state = "waiting" if self._left(refused) else "refused"
+            state = "waiting" if self._has_worker(refused) else "refused"
             done = before.after(state, result, refused=refused)
         else:
             done = before.after("failed" if result.failure else "built", result)
         self.assignments[recipe] = done
         return done
 
-    def _left(self, refused: Sequence[str]) -> bool:
+    def _has_worker(self, refused: Sequence[str]) -> bool:
         return bool({*self.workers} - self.gone - {*refused})
 
     def close(self) -> None:
         """Note at the end that what still waits had no worker left."""
-        for given in self._in("waiting"):
+        for given in self._in_state("waiting"):
             done = replace(given, state="lost")
             # What a worker said about it last is worth more than the general reason.
             if not given.detail:

@@ -64,52 +64,57 @@ def send(host: WorkerTable, job: RecipeJob, log: Path) -> RemoteBuild | None:
                 # Stages that print would mix with what the caller says of the workers.
                 quiet = replace(job, listener=SILENCE)
                 manifest = gather(quiet, folder, with_toolkit=host.toolkit)
-                own: list[Path] = []
+                tool_packages: list[Path] = []
                 # tfwright's own packages, for a worker whose checkout has none installed yet.
                 if ssh.lacks_packages(host, files.sha256(SHIPPED / "requirements.txt")):
-                    own = bundles.own(job, folder / "tool")
+                    tool_packages = bundles.own(job, folder / "tool")
         except TfwrightError as fault:
-            return refused(fault)
-        there = f"{host.build_out}/{FOLDER}/{job.name}"
+            return without_inputs(fault)
+        target = f"{host.build_out}/{FOLDER}/{job.name}"
         # What the worker could not take is removed there: it fills the disk, and a later rsync
         # would take a spoilt file of the same size and time for the right one.
         try:
-            failed = _given(host, manifest, own, folder, there, log)
+            failed = _send_missing(host, manifest, tool_packages, folder, target, log)
         except HostError:
-            ssh.remove(host, there)
+            ssh.remove(host, target)
             raise
         if failed and not failed.lost:
-            ssh.remove(host, there)
+            ssh.remove(host, target)
         return failed
 
 
-def refused(fault: TfwrightError) -> RemoteBuild:
+def without_inputs(fault: TfwrightError) -> RemoteBuild:
     """Return the result of a build whose inputs this host does not have for a worker."""
     what = f"this host has not all its inputs: {fault.what}"
     return RemoteBuild(0.0, HostError.exit_status, what, remedy=fault.remedy)
 
 
-def _given(  # noqa: PLR0913, PLR0917 both ends of a transfer
-    host: WorkerTable, manifest: Manifest, own: list[Path], folder: Path, there: str, log: Path
+def _send_missing(  # noqa: PLR0913, PLR0917 both ends of a transfer
+    host: WorkerTable,
+    manifest: Manifest,
+    tool_packages: list[Path],
+    folder: Path,
+    target: str,
+    log: Path,
 ) -> RemoteBuild | None:
     """Send the list, then what the worker lacks of it; return what failed there."""
-    names = [MANIFEST, f"recipe/{RECIPE}", *(f"tool/{path.name}" for path in own)]
-    ssh.send_files(host, folder, names, there, log.with_suffix(".list.log"))
-    asked = ssh.run(host, ("bundle", LACKING, there), log.with_suffix(".lacking.log"))
+    names = [MANIFEST, f"recipe/{RECIPE}", *(f"tool/{path.name}" for path in tool_packages)]
+    ssh.send_files(host, folder, names, target, log.with_suffix(".list.log"))
+    asked = ssh.run(host, ("bundle", LACKING, target), log.with_suffix(".lacking.log"))
     if asked.failure:
         return asked
     lacking = lacking_of(asked, manifest)
     # Packages of a toolkit may be there, and their unpacking was cut.
     toolkit_sent = any(each.kind == "toolkit" for each in manifest.members)
     if not (lacking or toolkit_sent):
-        ssh.remove(host, there)
+        ssh.remove(host, target)
         return None
-    ssh.send_files(host, folder, lacking, there, log.with_suffix(".files.log"))
-    taken = ssh.run(host, ("bundle", UNPACK, there), log.with_suffix(".unpack.log"))
-    return taken if taken.failure else None
+    ssh.send_files(host, folder, lacking, target, log.with_suffix(".files.log"))
+    unpacked = ssh.run(host, ("bundle", UNPACK, target), log.with_suffix(".unpack.log"))
+    return unpacked if unpacked.failure else None
 
 
-def bring(recipe: str, job: RecipeJob, note: Callable[[str], None]) -> None:
+def fetch_inputs(recipe: str, job: RecipeJob, note: Callable[[str], None]) -> None:
     """Bring the inputs of a build into this host's vault, which the machines that build share.
 
     `note` receives a line, since they may take an hour. Raises what `fetch` raises.
@@ -124,11 +129,11 @@ def gather(job: RecipeJob, folder: Path, *, with_toolkit: bool) -> Manifest:
     Raises SupplyError for what cannot be obtained.
     """
     inputs = lock_inputs.fetched(job, wait=True)
-    made = folder / "made"
-    made.mkdir()
-    recipe = made / RECIPE
+    generated = folder / "made"
+    generated.mkdir()
+    recipe = generated / RECIPE
     files.write(recipe, build_record.recipe_content(job.recipe).model_dump_json())
-    contents = bundles.contents(job, inputs, made, with_toolkit=with_toolkit)
+    contents = bundles.contents(job, inputs, generated, with_toolkit=with_toolkit)
     found = dict([bundle.member_of("recipe", recipe), *contents])
     manifest = bundles.manifest_of(job, inputs, tuple(found))
     bundle.lay_out(folder, manifest, found)
@@ -139,14 +144,14 @@ def lacking_of(asked: RemoteBuild, manifest: Manifest) -> list[str]:
     """Return the paths of the members that a worker says it lacks. Raises HostError."""
     known = {member.path for member in manifest.members}
     try:
-        said = {str(path) for path in json_text.parsed(asked.printed)}
+        lacking = {str(path) for path in json_text.parsed(asked.printed)}
     except (ValueError, TypeError) as fault:
         raise HostError(
             "The worker did not say which inputs it lacks",
             remedy=f"Read what it printed: {asked.log}; its tfwright may be older than this one.",
         ) from fault
     # Paths from another machine choose only among what was offered.
-    return sorted(said & known)
+    return sorted(lacking & known)
 
 
 def lacking(folder: Path, settings: HostFile) -> list[str]:
@@ -154,7 +159,7 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
 
     Raises SupplyError if the folder holds no inputs, HostError if they are for another platform.
     """
-    manifest, recipe = bundle.read_folder(folder), _recipe(folder)
+    manifest, recipe = bundle.read_folder(folder), _read_recipe(folder)
     # Bazel and tfwright's own packages are programs.
     if manifest.platform != binary.here():
         raise HostError(
@@ -163,7 +168,7 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
         )
     places = Places(settings.build_out, recipe.name)
 
-    def has(member: BundleMember) -> bool:  # noqa: PLR0911 one for each kind
+    def is_held(member: BundleMember) -> bool:  # noqa: PLR0911 one for each kind
         """Say whether this host has a member; of other kinds nothing is sent."""
         match member.kind:
             case "archive":
@@ -182,9 +187,9 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
                 # An image gets its place when all of it is there.
                 return pinned is None or image.place(places.vault, pinned.digest).is_dir()
             case "package":
-                kept = Path(member.sha256, member.name)
+                file = Path(member.sha256, member.name)
                 shelves = map(packages.shelf, places.stores)
-                return any((shelf / kept).is_file() for shelf in shelves)
+                return any((shelf / file).is_file() for shelf in shelves)
             case "source":
                 pin, repository = Pin.of(recipe.source), mirror.place(places.git, recipe.source.url)
                 return repository.is_dir() and mirror.lacking(GitRepository(repository), pin) == []
@@ -193,17 +198,17 @@ def lacking(folder: Path, settings: HostFile) -> list[str]:
                 return unpacked or sources.store(places.vault).holds(member.sha256)
         return True
 
-    return [member.path for member in manifest.members if not has(member)]
+    return [member.path for member in manifest.members if not is_held(member)]
 
 
-def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
+def unpack_inputs(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     """Put the inputs that another host left in a folder where an offline build finds them.
 
     The other host may run any command here, so that Bazel and packages serve all recipes. Raises
     SupplyError for a file that is not what the manifest says; nothing is put anywhere before.
     """
     manifest = bundle.read_folder(folder)
-    recipe = _recipe(folder)
+    recipe = _read_recipe(folder)
     places = Places(settings.build_out, recipe.name)
     # Other unpackings are kept away.
     with bundle.unpacking_room(places.build_out, folder.name):
@@ -225,7 +230,7 @@ def take(folder: Path, settings: HostFile, listener: Listener) -> Manifest:
     return manifest
 
 
-def _recipe(folder: Path) -> Recipe:
+def _read_recipe(folder: Path) -> Recipe:
     """Read the recipe as the other host builds it. Raises SupplyError."""
     recipe = build_record.read_recipe(folder / "recipe" / RECIPE)
     if recipe is None:

@@ -41,7 +41,7 @@ class Sparkline:
 
     bars: Sequence[tuple[str, int]]
     """The class of each, and its height in steps."""
-    said: str
+    sentence: str
     """The sentence that says the same."""
 
 

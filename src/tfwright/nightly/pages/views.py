@@ -154,7 +154,7 @@ class TargetView:
             "detail": status.detail,
         }
         if self.culprit:
-            entry["culprit"] = {"said": self.culprit.said, "commit": self.culprit.commit}
+            entry["culprit"] = {"said": self.culprit.sentence, "commit": self.culprit.commit}
         if self.links:
             lost = not self.links.passed
             entry["archives"] = {
