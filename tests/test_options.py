@@ -134,7 +134,7 @@ def test_what_is_written_can_be_read_by_its_owner_and_written_by_nobody_else(
 ) -> None:
     before = os.umask(given)
     try:
-        with options.explained():
+        with options.reporting_failures():
             found = os.umask(0o022)
     finally:
         os.umask(before)

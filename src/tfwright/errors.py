@@ -57,7 +57,7 @@ class Evidence:
         object.__setattr__(self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines)
 
 
-def said(fault: Exception) -> str:
+def in_one_line(fault: Exception) -> str:
     """Return what happened, in a line, for work that goes on with the next thing."""
     if isinstance(fault, TfwrightError):
         return fault.what

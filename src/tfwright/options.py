@@ -109,7 +109,9 @@ class CommandTask(invoke.Task[Any]):
             recipe = recipe[0] if len(recipe) == 1 else ""
         shown: list[Answer[Any]] = []
         # A second document would make both of them unreadable.
-        with explained(recipe, self.resume(options), as_json=lambda: as_json and not shown):
+        with reporting_failures(
+            recipe, self.resume(options), as_json=lambda: as_json and not shown
+        ):
             self._insist(context, options)
             if "machine" in inspect.signature(self.body).parameters:
                 options["machine"] = {name: options.pop(name) for name in MACHINE}
@@ -166,7 +168,7 @@ task = partial(invoke.task, klass=CommandTask)
 
 
 @contextmanager
-def explained(
+def reporting_failures(
     recipe: str = "", resume: str = "", *, as_json: Callable[[], bool] = bool
 ) -> Iterator[None]:
     """Turn an expected failure into its message and exit status; the only `except` of its kind.
@@ -187,7 +189,7 @@ def explained(
         # umask can only be read by setting it; both bits are then added to the caller's
         # own. Its owner's bits stay clear: we read what we write.
         os.umask((os.umask(0o022) | 0o022) & 0o077)
-        with console.ending_gently(), disk.explained():
+        with console.ending_gently(), disk.as_host_error():
             yield
             # A line without its end is still in memory.
             sys.stdout.flush()

@@ -99,7 +99,7 @@ def pass_night(folder: Path, number: int, last: int = 0) -> int:
         Steps(last)
         try:
             # As the command does it.
-            with disk.explained():
+            with disk.as_host_error():
                 night.run(host(folder, number))
         except TfwrightError as fault:
             sys.stdout.write(f"{fault.what} | {fault.remedy}\n")

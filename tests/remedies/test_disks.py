@@ -26,7 +26,7 @@ def test_a_full_disk_gets_room_or_build_out_a_larger_one(
     shell: CommandLine, tmp_path: Path, way: str
 ) -> None:
     def write(place: Path) -> None:
-        with disk.explained():
+        with disk.as_host_error():
             place.write_text("x", "utf-8")
 
     fault = failing(lambda: write(Path("/dev/full")), HostError)

@@ -72,9 +72,9 @@ def test_the_stage_that_is_suggested_or_listed_exists(typed: str) -> None:
 
 
 def test_the_option_that_is_to_be_added_makes_the_command_valid() -> None:
-    fault = failing(lambda: engine.insist("source", "compile"), RecipeError)
+    fault = failing(lambda: engine.check_stages("source", "compile"), RecipeError)
     until = find_text(r"--until (\w+)", fault.remedy)
-    engine.insist(until[1], "compile")
+    engine.check_stages(until[1], "compile")
 
 
 # The host

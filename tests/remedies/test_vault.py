@@ -91,19 +91,19 @@ def test_a_recipe_or_a_file_is_named_for_a_toolkit(
 ) -> None:
     bare = recipes.read("demo")
     recipe = bare if wants == "neither" else cudnn.recipe
-    fault = failing(lambda: toolkit.insist(recipe, []), RecipeError)
+    fault = failing(lambda: toolkit.check_wanted(recipe, []), RecipeError)
     if wants == "neither":
         (listing,) = commands(fault.remedy)
         shell.succeeds(listing)
         assert re.search(r"--recipe;", fault.remedy)
-        toolkit.insist(recipes.read("demo-cuda"), [])
+        toolkit.check_wanted(recipes.read("demo-cuda"), [])
         return
     options = re.findall(r"--(\w+) FILE", fault.remedy)
     assert {*options, "compiler"} == KINDS.keys()
     given = {name: (str(tmp_path / name), "") for name in options}
     downloads = toolkit.downloaded(given)
     assert len(downloads) == len(options)
-    toolkit.insist(recipe, downloads)
+    toolkit.check_wanted(recipe, downloads)
 
 
 @pytest.mark.parametrize("way", ["Take another way", "differs"])

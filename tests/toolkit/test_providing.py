@@ -298,7 +298,7 @@ def test_a_recipe_without_cuda_needs_no_toolkit(job: RecipeJob, tmp_path: Path) 
     with fails(RecipeError, "small", "[host] cuda"):
         install(bare, tmp_path, "cuda", CUDAS["macOS"])
     with fails(RecipeError, "small"):
-        toolkit.insist(bare.recipe, [])
+        toolkit.check_wanted(bare.recipe, [])
 
 
 def test_a_file_that_is_not_there_is_said_so(job: RecipeJob, tmp_path: Path) -> None:
@@ -366,9 +366,9 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
     (first.root / path).chmod(0o644)
     (first.root / path).write_bytes(b"changed")
     with fails(SupplyError, "--recipe", recipe):
-        tree.insist(first.root, recipe)
+        tree.check_tree(first.root, recipe)
     list(installer(with_wheel, accepted=False).obtain())
-    tree.insist(first.root, recipe)
+    tree.check_tree(first.root, recipe)
 
 
 def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same_pin(
@@ -383,10 +383,10 @@ def test_scripts_of_another_tfwright_stop_builds_and_are_replaced_under_the_same
     script = "tfwright/bin/cicc"
     monkeypatch.setitem(nvcc._SCRIPTS, script, "#!/bin/sh\n# Later.\n")
     with fails(SupplyError, first.root, f"invoke toolkit --recipe {job.recipe.name}"):
-        tree.insist(first.root, job.recipe.name)
+        tree.check_tree(first.root, job.recipe.name)
     (second,) = installer(same).obtain()
     assert (second.root / script).read_text() == "#!/bin/sh\n# Later.\n"
-    tree.insist(second.root, job.recipe.name)
+    tree.check_tree(second.root, job.recipe.name)
 
 
 def test_the_licence_in_a_pinned_package_and_those_of_other_parts_are_named_before_it_is_used(
@@ -577,5 +577,5 @@ def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_lin
 def test_a_recipe_whose_cuda_bazel_downloads_needs_no_toolkit() -> None:
     recipe = recipes.read("linux-r2.20-cuda12.8-sm120")
     with fails(RecipeError, "2.18", "12.8") as caught:
-        toolkit.insist(recipe, [])
+        toolkit.check_wanted(recipe, [])
     assert "Give what" not in caught.value.remedy

@@ -89,7 +89,7 @@ def test_a_change_is_noticed_and_the_remedy_named(
     unpacked: Path, way: str, *, looked_before: bool
 ) -> None:
     if looked_before:
-        tree.insist(unpacked, "mine")
+        tree.check_tree(unpacked, "mine")
     victim = unpacked / ("bin/cc" if "link" in way else "bin/ptxas")
     victim.unlink()
     if way == "content":
@@ -99,23 +99,23 @@ def test_a_change_is_noticed_and_the_remedy_named(
     elif way == "a file for a link":
         victim.write_bytes(b"nvcc")
     with fails(SupplyError, unpacked, "'invoke toolkit --recipe mine'") as caught:
-        tree.insist(unpacked, "mine")
+        tree.check_tree(unpacked, "mine")
     assert caught.value.evidence.lines == [victim.relative_to(unpacked).as_posix()]
 
 
 def test_what_users_add_is_theirs(unpacked: Path) -> None:
     (unpacked / "bin/mine").write_bytes(b"mine")
-    tree.insist(unpacked, "mine")
+    tree.check_tree(unpacked, "mine")
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"bin/nvcc": 1}', b"[" * 9999])
 def test_a_damaged_list_of_what_was_seen_only_costs_a_look(unpacked: Path, content: bytes) -> None:
     make_file(unpacked.with_name(f"{unpacked.name}.seen.json"), content)
-    tree.insist(unpacked, "mine")
+    tree.check_tree(unpacked, "mine")
     assert tree.changed(unpacked, recorded(unpacked)) == []
 
 
 def test_a_list_of_what_was_seen_cannot_speak_for_another_record(unpacked: Path) -> None:
-    tree.insist(unpacked, "mine")
+    tree.check_tree(unpacked, "mine")
     other = recorded(unpacked) | {"bin/nvcc": hashlib.sha256(b"other").hexdigest()}
     assert tree.changed(unpacked, other) == ["bin/nvcc"]

@@ -55,7 +55,10 @@ def test_a_named_pipe_is_reported_and_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for read in (files.sha256, files.content):
-        with pytest.raises(HostError, match="pipe is a named pipe or a socket"), disk.explained():
+        with (
+            pytest.raises(HostError, match="pipe is a named pipe or a socket"),
+            disk.as_host_error(),
+        ):
             read(pipe)
 
 
@@ -86,7 +89,7 @@ def test_the_end_of_a_log_has_whole_lines_where_there_are_some(
     ],
 )
 def test_a_limit_is_named_with_the_command_that_raises_it(limit: int, remedy: str) -> None:
-    with pytest.raises(HostError) as caught, disk.explained():
+    with pytest.raises(HostError) as caught, disk.as_host_error():
         raise OSError(limit, os.strerror(limit))
     assert remedy in caught.value.remedy
 
@@ -99,7 +102,7 @@ def test_a_file_larger_than_the_limit_is_the_hosts_fault(tmp_path: Path) -> None
         "from tfwright.tools import disk, files\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try:\n"
-        "    with disk.explained():\n"
+        "    with disk.as_host_error():\n"
         f"        files.write(Path({str(tmp_path / 'file')!r}), bytes(10000))\n"
         "except HostError as fault:\n"
         "    print(fault.what)\n"
@@ -112,7 +115,7 @@ def test_the_place_that_is_taken_is_named_and_not_the_temporary_file(tmp_path: P
     (tmp_path / "match.json").mkdir()
     with (
         pytest.raises(HostError, match=r"match\.json is a directory, where a file"),
-        disk.explained(),
+        disk.as_host_error(),
     ):
         files.write(tmp_path / "match.json", "{}")
 
@@ -131,7 +134,7 @@ def test_a_file_moves_to_another_disk(tmp_path: Path) -> None:
 
 
 def test_what_somebody_removed_meanwhile_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=r"stamps/a is not there any more"), disk.explained():
+    with pytest.raises(HostError, match=r"stamps/a is not there any more"), disk.as_host_error():
         (tmp_path / "stamps/a").write_text("x", "utf-8")
 
 
@@ -145,7 +148,7 @@ def test_a_file_that_cannot_move_stays_where_it_is(tmp_path: Path) -> None:
 
 
 def test_an_error_that_is_not_about_the_disk_is_shown_as_one() -> None:
-    with pytest.raises(ProcessLookupError), disk.explained():
+    with pytest.raises(ProcessLookupError), disk.as_host_error():
         raise ProcessLookupError(errno.ESRCH, "No such process")
 
 

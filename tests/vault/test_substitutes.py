@@ -241,14 +241,14 @@ def test_the_override_of_a_module_asks_for_the_substitute_by_its_integrity() -> 
 
 def test_a_substitute_that_names_the_pinned_archive_is_accepted() -> None:
     found = repositories.read(TEXTS).repositories
-    substitutes.insist({"fft2d": table(replaces=OLD)}, found)
+    substitutes.check_replaced({"fft2d": table(replaces=OLD)}, found)
 
 
 def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_to_write() -> None:
     found = repositories.read(TEXTS).repositories
     tables = {"fft2d": table(replaces="3" * 64), "eigen_archive": table(replaces="4" * 64)}
     with fails(RecipeError, "fft2d, eigen_archive") as told:
-        substitutes.insist(tables, found)
+        substitutes.check_replaced(tables, found)
     eigen = "https://bitbucket.example/eigen/6913f0cf7d06.tar.gz"
     assert told.value.evidence.lines == [
         "[fetch.substitutes.fft2d]  # tensorflow/workspace.bzl:13 https://old.example/fft.tgz",
@@ -261,7 +261,7 @@ def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_t
 def test_a_substitute_that_does_not_state_what_it_replaces_is_refused() -> None:
     found = repositories.read(TEXTS).repositories
     with fails(RecipeError, "fft2d", "replaces"):
-        substitutes.insist({"fft2d": table()}, found)
+        substitutes.check_replaced({"fft2d": table()}, found)
 
 
 LOOSE = """\
@@ -287,7 +287,7 @@ def test_an_archive_without_a_checksum_gets_that_of_the_recipe() -> None:
         "empty": pin_of("https://a.example/e.zip"),
     }
     rules = substitutes.pinned(repositories.read(texts), tables)
-    substitutes.insist(tables, rules.repositories)
+    substitutes.check_replaced(tables, rules.repositories)
     assert {entry.name for entry in rules.repositories if entry.sha256 == NEW} == {"bare", "empty"}
     made = repositories.read(substitutes.rewritten(texts, tables)).repositories
     bare, empty, *_ = made
@@ -299,7 +299,7 @@ def test_a_pin_of_another_address_is_refused_with_the_address_to_write() -> None
     tables = {"bare": pin_of("https://a.example/b-0.zip")}
     rules = substitutes.pinned(repositories.read({"WORKSPACE": LOOSE}), tables)
     with fails(RecipeError, "fetch.substitutes") as told:
-        substitutes.insist(tables, rules.repositories)
+        substitutes.check_replaced(tables, rules.repositories)
     assert told.value.evidence.lines[-1] == 'replaces = "https://a.example/b-1.zip"'
 
 

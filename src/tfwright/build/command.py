@@ -75,7 +75,7 @@ def _build_one(recipe: str, options: Mapping[str, Any]) -> Shown:
 
     until, again, by = options["until"], options["again"], options["verified_by"]
     # A mistyped stage is refused before the recipe is read.
-    engine.insist(until, again)
+    engine.check_stages(until, again)
     asked = {
         name: options[name] for name in ("until", "again", "fresh", "offline", "wait", "cache")
     }
@@ -112,7 +112,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
     from tfwright.workers import page
 
     # Everything that was typed is checked before the first recipe is built.
-    engine.insist(options["until"], options["again"])
+    engine.check_stages(options["until"], options["again"])
     for name in names:
         recipes.find(name)
     settings = host_file.read()
@@ -167,7 +167,7 @@ def plan(
     from tfwright.pipeline import engine
     from tfwright.pipeline.stages import configure
 
-    engine.insist(until, again)
+    engine.check_stages(until, again)
     job = job_of(recipe, until=until, again=again, offline=offline)
     # Text as it is, so that it can be sent into a file and compared.
     if bazelrc:
@@ -239,7 +239,7 @@ def reproduce(
     job = job_of(name or "demo")
     original = Path(wheel) if wheel else reproduction.published_wheel(job)
     # Refused before hours of building: another recipe cannot give the same wheel.
-    reproduction.insist(job, original)
+    reproduction.check_unchanged(job, original)
     found = reproduction.reproduce(job, original, cached=cached, control=control)
     return Answer(
         found,

@@ -104,7 +104,7 @@ def recipe_of_wheel(wheel: Path) -> str:
     return record.recipe.name
 
 
-def insist(job: RecipeJob, original: Path) -> None:
+def check_unchanged(job: RecipeJob, original: Path) -> None:
     """Raise RecipeError naming all that changed in this checkout since the wheel was made.
 
     A wheel without a record is compared as it is.

@@ -71,7 +71,7 @@ def _place(manifest: Manifest, unpacked: Unpacked, build_out: Path, listener: Li
     lock_file = next(iter(locks_in_it), RECIPES / f"{name}.lock")
     with _naming_member("lock", unpacked):
         locked = lock.read(lock_file) if lock_file.is_file() else None
-    believed = insist(recipe, locked, manifest)
+    believed = check_members(recipe, locked, manifest)
     arrival = Arrival(manifest, recipe, unpacked, Places(build_out, name), listener)
     place = RECIPES / f"{name}.toml"
     documents = {} if _says_the_same(place, recipe) else {path: place}
@@ -209,7 +209,9 @@ class Arrival:
                 files.remove(scratch)
 
 
-def insist(recipe: Recipe, locked: Lock | None, manifest: Manifest) -> tuple[BundleMember, ...]:
+def check_members(
+    recipe: Recipe, locked: Lock | None, manifest: Manifest
+) -> tuple[BundleMember, ...]:
     """Return the members that run during builds, and whose bytes neither recipe nor lock decides.
 
     Raises SupplyError for a file that the recipe does not ask for, and for other bytes than the

@@ -113,7 +113,7 @@ def drop_other_metadata(wheel: Path) -> None:
     """
     place = metadata_of(wheel)
     with suppress(WheelError):
-        if place.exists() and not files.holds(place, wheels.read_wheel(wheel, "")[1]):
+        if place.exists() and not files.has_content(place, wheels.read_wheel(wheel, "")[1]):
             files.remove(place)
 
 

@@ -159,7 +159,7 @@ class PipelineBuilder:
         caching.publish(job, made.of(Built))
         report = inspection.inspect(wheel)
         try:
-            inspection.insist(report)
+            inspection.check_sound(report)
         except TfwrightError as fault:
             # It comes after the pipeline, whose stages name themselves.
             fault.stage = "inspect"

@@ -326,7 +326,7 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> None:
 
 def read(folder: Path) -> NightlyBuild | None:
     """Return the document of a build's directory; None if there is none that can be read."""
-    return json_text.kept(folder / DOCUMENT, NightlyBuild)
+    return json_text.load_or_none(folder / DOCUMENT, NightlyBuild)
 
 
 def all_below(home: Path, known: Collection[str]) -> list[NightlyBuild]:

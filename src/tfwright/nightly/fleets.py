@@ -90,7 +90,7 @@ def write(
         "offline": offline,
         "last_wheel": str(last.name if carry else last) if last.is_file() else "",
     }
-    with disk.explained(folder):
+    with disk.as_host_error(folder):
         # A lost worker may have left a part of its result there, or still write to it.
         files.remove(folder)
         files.write(folder / ORDER, order.model_copy(update=known).model_dump_json(indent=1))
@@ -122,7 +122,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     """
     folder = folder.absolute()
     # Only data: a worker builds with the recipes and the code of its own checkout.
-    order = json_text.kept(folder / ORDER, BuildOrder)
+    order = json_text.load_or_none(folder / ORDER, BuildOrder)
     if order is None:
         raise RecipeError(
             f"{folder} holds no build order that this tfwright can read",
@@ -173,7 +173,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
 
 def left(folder: Path) -> NightlyBuild:
     """Return what a worker says of an order. Raises HostError."""
-    found = json_text.kept(folder / BUILT, NightlyBuild)
+    found = json_text.load_or_none(folder / BUILT, NightlyBuild)
     if found is None:
         raise HostError("The worker left no result", remedy=READ)
     return found
@@ -288,7 +288,7 @@ class NightFleet:
         nightly = self.builder.nightly
         # One night runs at a time: what is there is of an earlier one.
         for folder in sorted((nightly.directory / ORDERS).glob("*")):
-            full, order = False, json_text.kept(folder / ORDER, BuildOrder)
+            full, order = False, json_text.load_or_none(folder / ORDER, BuildOrder)
             # What is in its place already was cut off after it.
             placed = (nightly.site / "builds" / folder.name).exists()
             done = order and not order.again and (folder / BUILT).is_file()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
-from tfwright.errors import HostError, TfwrightError, said
+from tfwright.errors import HostError, TfwrightError, in_one_line
 from tfwright.nightly import builds, notices, retention, site, status
 from tfwright.nightly import plan as plans
 from tfwright.nightly import state as states
@@ -236,7 +236,7 @@ def _planned(
             item = plans.planned(target, fingerprint, past[target.name], asked=asked)
             obstacle = host.builder.obstacle(target) if look and item.due else ""
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
-            obstacle = said(fault)
+            obstacle = in_one_line(fault)
         if obstacle:
             item = PlannedTarget(
                 target, {}, "blocked", seconds=0.0, within_budget=False, detail=obstacle
@@ -480,7 +480,7 @@ class Night:
             try:
                 culprit = self.host.bisect(build, left)
             except Exception as fault:  # noqa: BLE001 a bisection must not cost the night
-                self.host.note(f"{build.target}: bisect: {said(fault)}")
+                self.host.note(f"{build.target}: bisect: {in_one_line(fault)}")
                 continue
             if culprit:
                 found[build.target] = culprit.sentence
@@ -514,7 +514,7 @@ class Night:
             else:
                 why = self.host.builder.reproduce(order.target, Path(order.last_wheel))
         except Exception as fault:  # noqa: BLE001 a flaw in a check must not cost the night
-            why = said(fault)
+            why = in_one_line(fault)
         # By target for the turn, by build for the index: a later build is not reproduced yet.
         for kind in ("reproduced", f"reproduced:{order.last_good.id}"):
             self.state.check(name, kind, self.host.clock(), passed=not why, detail=why)

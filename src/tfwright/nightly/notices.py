@@ -28,7 +28,7 @@ from tfwright.documents.nightly import (
     Target,
     WebhookTable,
 )
-from tfwright.errors import HostError, RecipeError, said
+from tfwright.errors import HostError, RecipeError, in_one_line
 from tfwright.nightly import builds
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages.views import TargetView, install, views
@@ -240,7 +240,7 @@ class Book:
                 try:
                     channel.send(notice)
                 except Exception as fault:  # noqa: BLE001 a flaw in a channel must not cost the night
-                    problem = said(fault)
+                    problem = in_one_line(fault)
                 with self.state.database as transaction:
                     at = None if problem else self.now.isoformat()
                     transaction.executemany(

@@ -379,7 +379,7 @@ def opened(directory: Path, *, create: bool = True) -> Iterator[State]:
     that directory.
     """
     try:
-        with disk.explained(), _opened(directory / FILE, create=create) as state:
+        with disk.as_host_error(), _opened(directory / FILE, create=create) as state:
             yield state
     except FullDiskError as fault:
         if fault.place and fault.place.is_relative_to(directory):

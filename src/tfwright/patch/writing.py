@@ -173,7 +173,7 @@ class RefreshTree(WorkTree):
 
     def begun(self) -> BegunPatch | None:
         """Return what the tree was when a person got it; None where that is not known."""
-        return json_text.kept(self.state, BegunPatch)
+        return json_text.load_or_none(self.state, BegunPatch)
 
     def edits(self) -> str:
         """Return a checksum of all files that differ from the index, new ones included."""

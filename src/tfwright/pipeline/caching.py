@@ -39,7 +39,7 @@ class CacheRecord(BaseModel):
     @classmethod
     def of(cls, job: Job, toolchain: str) -> "CacheRecord":
         """Return that of a toolchain; an empty one where that of another was written down."""
-        found = json_text.kept(job.places.cache_entries, cls)
+        found = json_text.load_or_none(job.places.cache_entries, cls)
         return found if found and found.toolchain == toolchain else cls(toolchain=toolchain)
 
     def keep(self, job: Job, **changes: object) -> None:
@@ -175,7 +175,7 @@ def flags(known: Mapping[str, str], address: str) -> Iterator[str]:
 
 def forget(job: Job) -> None:
     """Forget what the cache did for earlier runs of Bazel: nothing of what they made is left."""
-    if written := json_text.kept(job.places.cache_entries, CacheRecord):
+    if written := json_text.load_or_none(job.places.cache_entries, CacheRecord):
         written.keep(job, actions=(), use=None)
 
 

@@ -78,7 +78,7 @@ def build(job: RecipeJob) -> Results:
             for heading, text in stage.warnings(job):
                 job.listener.note(f"{heading}: {text}")
             begun, before = time.monotonic(), _processor()
-            with _named(stage, job), disk.explained():
+            with _named(stage, job), disk.as_host_error():
                 if stage.makes is Tree:
                     edits.keep(job)
                 # Before it runs, so that a crash leaves no false stamp.
@@ -308,7 +308,7 @@ def _clear(job: Job) -> None:
         files.remove(path)
 
 
-def insist(until: str, again: str = "") -> None:
+def check_stages(until: str, again: str = "") -> None:
     """Raise RecipeError unless both are stages, and `again` is not after `until`."""
     last = _names().index(stage_named(until).name)
     if again and _names().index(stage_named(again).name) > last:

@@ -172,7 +172,7 @@ class ExternalRules:
         job, pins, found = self.job, self.pins, self.rules()
         tables = pins.fetch.substitutes
         # Before any download: a substitute for an archive that the tree does not pin is a mistake.
-        substitutes.insist(tables, found.repositories)
+        substitutes.check_replaced(tables, found.repositories)
         obtain = partial(
             origins.obtain, store=store(job), origins=self.origins, report=job.listener.progress
         )

@@ -67,7 +67,7 @@ def part_of(made: type[Result]) -> str:
 def read(job: Job, name: str) -> Stamp | None:
     """Return the stamp of a stage; None if there is none, or none that this version can read."""
     # A stamp that cannot be read costs one run of the stage, so it is not an error.
-    return json_text.kept(path(job, name), Stamp)
+    return json_text.load_or_none(path(job, name), Stamp)
 
 
 def written(job: Job, stage: Stage) -> float:

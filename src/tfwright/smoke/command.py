@@ -48,4 +48,4 @@ def smoke(
     if report:
         page.write_report(seen, Path(report))
     # Last: the report is written also of a wheel that fails.
-    smoking.insist(request, seen)
+    smoking.check_passed(request, seen)

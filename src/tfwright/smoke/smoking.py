@@ -155,7 +155,7 @@ def smoke(request: Request, on_outcome: Callable[[TrialOutcome], None]) -> Smoke
     return report
 
 
-def insist(request: Request, report: SmokeReport) -> None:
+def check_passed(request: Request, report: SmokeReport) -> None:
     """Raise WheelError with the first thing that failed."""
     # The first failure usually causes the others: without the import, nothing else works.
     for outcome in report.failures:

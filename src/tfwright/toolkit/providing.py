@@ -85,7 +85,7 @@ def downloaded(given: Mapping[str, tuple[str, str]]) -> list[Download]:
     ]
 
 
-def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
+def check_wanted(recipe: Recipe, downloads: Sequence[Download]) -> None:
     """Raise RecipeError if there is nothing to do: no file, and a recipe that pins no packages."""
     if downloads or any(recipe.toolkit.parts()):
         return

@@ -72,7 +72,7 @@ def read(root: Path) -> ToolkitRecord:
 
     It is empty if there is none, or if an older tfwright wrote it.
     """
-    return json_text.kept(root / RECORD, ToolkitRecord) or ToolkitRecord()
+    return json_text.load_or_none(root / RECORD, ToolkitRecord) or ToolkitRecord()
 
 
 def content(root: Path) -> dict[str, str]:
@@ -109,7 +109,7 @@ def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> None:
     files.write(root / RECORD, record.model_dump_json(indent=1) + "\n")
 
 
-def insist(root: Path, recipe: str) -> None:
+def check_tree(root: Path, recipe: str) -> None:
     """Raise SupplyError if a file of a toolkit is not as it was unpacked, or a script is outdated.
 
     What users added to it, and toolkits that `invoke toolkit` did not make, are left alone.

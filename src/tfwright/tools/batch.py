@@ -23,7 +23,7 @@ class FileBatch:
 
     def add(self, path: Path, content: bytes) -> None:
         """Stage one file; one that has these bytes already is left alone."""
-        if files.holds(path, content):
+        if files.has_content(path, content):
             return
         temporary = self._staging / str(len(self._staged))
         temporary.write_bytes(content)

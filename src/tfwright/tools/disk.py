@@ -115,7 +115,7 @@ def _reason(fault: OSError) -> str:
 
 
 @contextmanager
-def explained(path: Path | None = None) -> Iterator[None]:
+def as_host_error(path: Path | None = None) -> Iterator[None]:
     """Turn what a disk or a limit refuses in the block into a HostError; other errors pass.
 
     Where the block is about one `path`, any error is about it.

@@ -38,7 +38,7 @@ def content(path: Path) -> bytes:
         return stream.read()
 
 
-def holds(path: Path, content: bytes) -> bool:
+def has_content(path: Path, content: bytes) -> bool:
     """Say whether a file has exactly these bytes."""
     # Without a question for the size first: a night asks this for thousands of files, and most of
     # them have not changed.

@@ -57,7 +57,7 @@ def record(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def kept(path: Path, model: type[Model]) -> Model | None:
+def load_or_none(path: Path, model: type[Model]) -> Model | None:
     """Return what a file of ours holds; None if it is missing, damaged or of another version."""
     try:
         with filesystem.open_file(path) as stream:

@@ -386,7 +386,7 @@ def lay_out(folder: Path, manifest: Manifest, sources: Unpacked) -> None:
 
 def read_folder(folder: Path) -> Manifest:
     """Return the manifest in a folder that another host fills. Raises SupplyError."""
-    if (found := json_text.kept(folder / MANIFEST, Manifest)) is None:
+    if (found := json_text.load_or_none(folder / MANIFEST, Manifest)) is None:
         raise SupplyError(
             f"{folder} does not hold the inputs of a build",
             remedy=f"'{invoke('build --on workers')}' fills such folders by itself.",

@@ -49,7 +49,7 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
     )
 
 
-def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
+def check_replaced(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
     """Raise RecipeError unless each substitute names the archive that the tree pins.
 
     All faults at once.

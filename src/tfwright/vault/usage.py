@@ -251,7 +251,7 @@ def _programs(store: Path) -> Iterator[VaultEntry]:
     """Yield what runs during builds: Bazel, packages, venvs."""
     for path in sorted((store / "bazel").glob("*/")):
         # A damaged file of ours: the binary is obtained again, and written next to it.
-        if known := json_text.kept(path / bazels.ABOUT, AboutBinary):
+        if known := json_text.load_or_none(path / bazels.ABOUT, AboutBinary):
             name, key = f"{known.version} for {known.platform}", f"bazel {known.version}"
             yield _entry(BAZEL, path, path / "bazel", key, name=name)
         else:

@@ -96,7 +96,7 @@ def test_many_libraries_with_the_same_fault_are_one_fault(tmp_path: Path) -> Non
 def test_an_error_names_the_first_faults_and_counts_the_others() -> None:
     report = Inspection("small.whl", 1, faults=tuple(f"fault {number}" for number in range(500)))
     with fails(WheelError) as caught:
-        inspection.insist(report)
+        inspection.check_sound(report)
     assert len(caught.value.evidence.lines) == inspection.SHOWN + 1
     assert caught.value.evidence.lines[-1] == "and 480 more"
 
@@ -142,7 +142,7 @@ def test_nothing_of_a_wheel_reaches_the_terminal_as_it_is(tmp_path: Path, out: R
     for as_json in (False, True):
         Answer(report, page.show_report).show(as_json=as_json)
     with fails(WheelError) as caught:
-        inspection.insist(report)
+        inspection.check_sound(report)
     printed = out() + caught.value.what
     assert "\x1b" not in printed
     assert "\x07" not in printed

@@ -40,13 +40,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.medium
 def test_a_platform_whose_symbols_suffice_is_proved(wheel: Path) -> None:
-    platform_tag.insist(wheel, "manylinux_2_31_x86_64")
+    platform_tag.check_platform(wheel, "manylinux_2_31_x86_64")
 
 
 @pytest.mark.medium
 def test_an_older_platform_is_refused_with_the_symbols_in_the_way(wheel: Path) -> None:
     with fails(WheelError, "manylinux_2_5_x86_64", "libc.so.6 GLIBC_2.14"):
-        platform_tag.insist(wheel, "manylinux_2_5_x86_64")
+        platform_tag.check_platform(wheel, "manylinux_2_5_x86_64")
 
 
 @pytest.mark.medium
@@ -58,9 +58,9 @@ def test_libraries_in_purelib_are_judged_as_any_others(wheel: Path, tmp_path: Pa
             if name.endswith("RECORD"):
                 content = content.replace(b"small/work.so", f"{pure}work.so".encode())
             made.writestr(name.replace("small/", pure), content)
-    platform_tag.insist(moved, "manylinux_2_31_x86_64")
+    platform_tag.check_platform(moved, "manylinux_2_31_x86_64")
     with fails(WheelError, "manylinux_2_5_x86_64", "libc.so.6 GLIBC_2.14"):
-        platform_tag.insist(moved, "manylinux_2_5_x86_64")
+        platform_tag.check_platform(moved, "manylinux_2_5_x86_64")
 
 
 def test_name_and_tags_change_together(wheel: Path) -> None:

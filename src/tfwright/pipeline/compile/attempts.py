@@ -64,7 +64,7 @@ class Experience(BaseModel):
     @classmethod
     def of(cls, job: Job) -> "Experience":
         """Return what is remembered; nothing, if that cannot be read."""
-        return json_text.kept(job.places.memory, cls) or cls()
+        return json_text.load_or_none(job.places.memory, cls) or cls()
 
 
 def learn_peak(job: Job, peak: float) -> None:

@@ -105,7 +105,7 @@ _RECORD = "configured.json"
 def _repeated(job: Job, key: str, tree: Path) -> Configured | None:
     """Bring back what ./configure wrote when all that it reads was the same; None if it was not."""
     kept = job.places.configured
-    known = json_text.kept(kept / _RECORD, _Kept)
+    known = json_text.load_or_none(kept / _RECORD, _Kept)
     if known is None or known.key != key:
         return None
     made = known.made

@@ -61,7 +61,7 @@ def run(
     name = path.name
     if platform:
         # Before anything is written: auditwheel must prove a manylinux tag.
-        platform_tag.insist(path, platform)
+        platform_tag.check_platform(path, platform)
         name = platform_tag.renamed(name, platform)
     target = job.places.dist / "sealed" / name
     # A change of the platform tag renames the wheel; no earlier one may stay.

@@ -166,7 +166,7 @@ def _kept(wanted: _Wanted, digest: str | None, stores: Sequence[Path]) -> Binary
         path = about.with_name("bazel")
         sha256 = about.parent.name
         # A damaged file gives nothing: obtaining the binary again replaces it.
-        known = json_text.kept(about, AboutBinary)
+        known = json_text.load_or_none(about, AboutBinary)
         same = known and (known.version, known.platform) == (wanted.version, wanted.platform)
         fits = same and digest in {None, sha256}
         # Read again each time: this program compiles everything that follows.
@@ -345,7 +345,7 @@ def workspaces(binary: Path) -> dict[str, str]:
     """
     place = binary.with_name("workspaces.json")
     # The jar is tens of megabytes: it is unpacked once per binary.
-    if kept := json_text.kept(place, Workspaces):
+    if kept := json_text.load_or_none(place, Workspaces):
         return kept.root
     texts = {}
     # A wrapper script is not an archive, and a damaged binary will say so itself.

@@ -80,7 +80,7 @@ _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
 
 def known_options(binary: Path) -> Options:
     """Return what is kept about `binary`; nothing, if it was not asked yet."""
-    return json_text.kept(_record(binary), Options) or Options()
+    return json_text.load_or_none(_record(binary), Options) or Options()
 
 
 def _record(binary: Path) -> Path:

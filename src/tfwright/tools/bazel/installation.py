@@ -93,7 +93,7 @@ def _other_files(binary: Path, unpacked: Path) -> list[str]:
                 *(
                     name
                     for name, member in members.items()
-                    if not files.holds(root / name, packed.read(member))
+                    if not files.has_content(root / name, packed.read(member))
                 ),
             ]
     except (OSError, ValueError, zipfile.BadZipFile):

@@ -110,7 +110,7 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
 
     Raises HostError if the engine is missing, ToolError if it cannot start the container.
     """
-    insist(plan.engine)
+    check_runs(plan.engine)
     # After a loss of power nothing has ended what the last start of the same job left.
     wanted = f"--filter=label={LABEL}={plan.job}"
     for left in runner.answer(client(plan.engine, "ps", "--all", "--quiet", wanted)).split():
@@ -185,7 +185,7 @@ def installed(engine: Engine) -> bool:
     return shutil.which(engine) is not None
 
 
-def insist(engine: Engine) -> None:
+def check_runs(engine: Engine) -> None:
     """Raise HostError if the engine that runs a recipe's container is not installed."""
     if installed(engine):
         return

@@ -142,7 +142,7 @@ def collect(
             ended = pipes.collect(command, given, into, most)
     except OSError as fault:
         raise unusable(fault) from fault
-    insist(command, ended)
+    check_status(command, ended)
     return ended.printed
 
 
@@ -170,7 +170,7 @@ def reason(fault: TfwrightError) -> str:
     return fault.what.removeprefix(FAILED).removeprefix("fatal: ")
 
 
-def insist(command: Command, ended: Collected) -> None:
+def check_status(command: Command, ended: Collected) -> None:
     """Raise ToolError for a git that failed, SupplyError for one that was ended.
 
     Each has the last of what it said.

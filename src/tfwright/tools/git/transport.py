@@ -132,7 +132,7 @@ def _run(
         # The room of a pack that will never be complete.
         for path in allowance.place.glob("objects/pack/tmp_*"):
             path.unlink(missing_ok=True)
-    program.insist(command, ended)
+    program.check_status(command, ended)
     return ended.printed.decode("utf-8", "surrogateescape")
 
 

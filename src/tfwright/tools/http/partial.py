@@ -57,7 +57,7 @@ class Partial:
         """Write a piece at the end. Raises HostError if the disk does not take it."""
         self._digest.update(piece)
         rest = memoryview(piece)
-        with disk.explained(self._path):
+        with disk.as_host_error(self._path):
             while rest:
                 rest = rest[self._stream.write(rest) :]
             self.size += len(piece)
@@ -95,7 +95,7 @@ class Partial:
         """
         if self._known and not self.whole():
             raise ValueError(f"{self._path} does not have the digest {self._known}")
-        with disk.explained(self._path):
+        with disk.as_host_error(self._path):
             os.fchmod(self._stream.fileno(), 0o444)
             os.fsync(self._stream.fileno())
             self._path.replace(self._final)
@@ -112,7 +112,7 @@ def _locked(path: Path) -> BinaryIO:
 
     The kernel drops the lock when the process ends, however it ends.
     """
-    with disk.explained(path):
+    with disk.as_host_error(path):
         while True:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:

@@ -56,7 +56,7 @@ def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) ->
     stay. Raises LockHeldError naming the holder if another process has it, unless `wait` is set,
     and HostError if there can be no lock file.
     """
-    with disk.explained(path):
+    with disk.as_host_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # O_NONBLOCK: a named pipe in its place is an error, and not waited for.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
@@ -124,7 +124,7 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             # None if the holder has not come to describe itself yet.
-            holder = json_text.kept(path, LockHolder)
+            holder = json_text.load_or_none(path, LockHolder)
             # The holder is dead, but its Bazel still has the lock: it ends within the grace.
             lives = holder is not None and is_running(holder.pid)
             if lives or time.monotonic() > deadline:

@@ -338,7 +338,7 @@ def _result(folder: Path, number: int) -> SlurmResult:
     with suppress(OSError):
         nodes = tuple((folder / f"{number}.nodes").read_text("utf-8", "replace").split())
     # A task that was killed leaves no result, or a part of one.
-    left = json_text.kept(folder / f"{number}.json", _LeftResult)
+    left = json_text.load_or_none(folder / f"{number}.json", _LeftResult)
     if left is None or (left.run, left.task) != (folder.name, number):
         return SlurmResult(number, LOST, nodes, 0.0, log)
     return SlurmResult(number, left.status, nodes, left.seconds, log)

@@ -137,7 +137,7 @@ def inspect(
         return Inspection(path.name, size, faults=(fault.what,))
 
 
-def insist(report: Inspection) -> None:
+def check_sound(report: Inspection) -> None:
     """Raise WheelError with everything in which a wheel is damaged, or not what it says it is."""
     if not report.faults:
         return

@@ -159,7 +159,7 @@ def recipe_of(content: RecipeContent) -> Recipe:
 
 def read_recipe(file: Path) -> Recipe | None:
     """Return the recipe in a file of ours; None if it holds none that this version takes."""
-    content = json_text.kept(file, RecipeContent)
+    content = json_text.load_or_none(file, RecipeContent)
     try:
         return recipe_of(content) if content else None
     except ValidationError:

@@ -15,7 +15,7 @@ SHOWN = 12
 _PURELIB, _PLATLIB = ".data/purelib/", ".data/platlib/"
 
 
-def insist(wheel: Path, wanted: str) -> None:
+def check_platform(wheel: Path, wanted: str) -> None:
     """Let auditwheel judge a wheel against the platform `wanted`, as ``manylinux_2_31_x86_64``.
 
     Raises WheelError if it cannot, or with what is in the way if the wheel does not keep it.
